@@ -1,8 +1,8 @@
 import base from "./jest.config.js";
 
 /**
- * What takes longer than a test may: whole programs as they are built and shipped. They wait more than they work, so
- * there are more workers than CI's machine has cores.
+ * Runs tests that take longer than other tests can: they start whole programs as they are built and shipped. They wait
+ * more than they work, so there are more workers than CI's machine has cores.
  */
 export default {
   ...base,

@@ -7,15 +7,18 @@ export default {
   globalTeardown: "<rootDir>/libs/testkit/src/jest/global-teardown.js",
   testMatch: [
     "<rootDir>/{libs,services}/*/src/**/*.test.ts",
-    "<rootDir>/services/console/web/src/**/*.test.ts",
+    "<rootDir>/services/console/web/src/**/*.test.{ts,tsx}",
     "<rootDir>/bench/src/**/*.test.ts",
     "<rootDir>/tests/**/*.test.ts",
   ],
+  reporters: ["default", "<rootDir>/libs/testkit/src/jest/tally-reporter.cjs"],
   testSequencer: "<rootDir>/tests/support/longest-first.cjs",
   modulePathIgnorePatterns: ["/dist/"],
-  maxWorkers: 2,
-  // Of `it.concurrent`, in one file.
+  // Tests wait more than they work, so there are more workers than CI's machine has cores.
+  maxWorkers: 3,
+  // The limit for tests of one file that use `it.concurrent`.
   maxConcurrency: 2,
-  // Each wait has a bound of its own, and a test has several; a busy machine is seven times slower than a quiet one.
+  // A test has several waits, each with its own limit, and a busy machine is seven times slower than an idle one. Tests
+  // of one package have a minute, unless their file sets another limit (libs/testkit/src/jest/test-globals.js).
   testTimeout: 300_000,
 };

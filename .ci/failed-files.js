@@ -1,5 +1,5 @@
-// Prints the files of tests that failed, in one line; exits with 1 where there is none, or so many that it is no matter
-// of chance. Usage: node failed-files.js RESULTS MOST   the file that jest wrote, and the most files that are few.
+// Prints the test files that failed, in one line. Exits with 1 if there are none, or too many to be a coincidence.
+// Usage: node failed-files.js RESULTS MOST   the file that jest wrote, and the largest number of files to print.
 import { readResults } from "./results.js";
 
 const [file = "", most = "0"] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** What jest wrote as JSON; nothing when a check before jest failed, and so no test ran. */
+/** The JSON that jest wrote; nothing if a check before jest failed, so that no test ran. */
 export function readResults(file) {
   try {
     return JSON.parse(readFileSync(file, "utf8"));
@@ -10,8 +10,7 @@ export function readResults(file) {
 }
 
 /**
- * How many tests ended in which way. A suite that cannot even be loaded has no tests to count: it is one failure
- * itself.
+ * The number of tests by result. A suite that cannot be loaded has no tests to count: it counts as one failure.
  */
 export function countTests(results) {
   return {

@@ -1,6 +1,7 @@
 // Prints how many tests passed, failed and were skipped, from jest's JSON, and exits accordingly. Usage: node tally.js
 // STAGE [-- STAGE]...   with a STAGE as RESULTS STATUS [RESULTS STATUS]: the file that jest wrote and the exit status
-// of its make target; then the same of a second run of the files that failed, whose outcome replaces that of the first.
+// of its make target; then the same for a second run of the files that failed, whose results replace those of the
+// first.
 import { countTests, readResults } from "./results.js";
 
 /** The arguments of each stage. */
@@ -13,7 +14,7 @@ function stages(words) {
   return found;
 }
 
-/** Of the first run what was not run again, and all of the second. */
+/** The results of the first run except the repeated files, and all of the second. */
 function replaceRerun(first, second) {
   const again = new Set((second.testResults ?? []).map(({ name }) => name));
   const outcomes = (first.testResults ?? [])
@@ -31,19 +32,19 @@ function replaceRerun(first, second) {
   };
 }
 
-/** What came of one stage. */
+/** The result of one stage. */
 function countStage([firstFile = "", firstStatus = "1", secondFile, secondStatus = "1"]) {
   const first = readResults(firstFile);
   const second = secondFile === undefined ? null : readResults(secondFile);
   const counts = second ? replaceRerun(first, second) : countTests(first);
   const status = Number(second ? secondStatus : firstStatus);
-  // What makes a stage fail beside its tests is a failure too, and so is a stage in which nothing passed.
+  // A failure outside the tests also fails a stage. A stage where nothing passed fails, too.
   const hasFailedElse = counts.failed === 0 && (status !== 0 || counts.passed === 0);
   if (hasFailedElse) console.error(`a stage failed with status ${status}; see above`);
   const failed = hasFailedElse ? 1 : counts.failed;
   if (second && failed === 0) {
     for (const { name } of second.testResults ?? []) {
-      console.error(`flaky, passed when it was run again: ${name}`);
+      console.error(`flaky, passed on the second run: ${name}`);
     }
   }
   return { ...counts, failed };

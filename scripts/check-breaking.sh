@@ -1,9 +1,9 @@
 #!/bin/sh
-# Fail when the schema breaks clients of the last release, whose schema is kept in baseline/proto.
-# Usage: check-breaking.sh [FOLDER]   the schema to check; proto/ by default.
+# Fail if the schema breaks clients of the last release, whose schema is in baseline/proto. Usage:
+# check-breaking.sh [FOLDER]   the schema to check; proto/ by default.
 #
-# Both schemas are laid out as workspaces of the same two modules: buf compares modules pairwise, and the files in
-# third_party are on both sides the same, because they are not ours to break.
+# Both schemas are laid out as workspaces with the same two modules, because buf compares modules pairwise.
+# Both use the same third_party, because its files belong to other projects.
 set -eu
 schema=$(cd "${1:-$(dirname "$0")/../proto}" && pwd)
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 // Check the probes of this machine against its real nvidia-smi: `make probes`. It takes a minute, and does nothing on a
-// machine without one. Tools that are slow, hang or fail are small scripts in front of the real one.
+// machine without nvidia-smi. Small scripts in front of the real tool simulate a tool that is slow, hangs or fails.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { hasDeviceOf } from "../services/agent/src/facts/pci.ts";
 import { createMachine } from "../services/agent/src/machine/machine.ts";
 import { createUsageSampler } from "../services/agent/src/usage/usage-sampler.ts";
 
-/** The tool of which a busy driver makes the slowest usual answer. */
+/** The longest time that the tool usually takes on a busy driver, in seconds. */
 const SLOW_SECONDS = 8;
 const LONGEST_AGE_MS = 60_000;
 
@@ -32,7 +32,7 @@ try {
   const facts = createFactsReader(createMachine(), folder);
   const first = await facts.read();
   const uuids = first.gpus.filter(({ vendor }) => vendor === "NVIDIA").map(({ uuid }) => uuid);
-  assert.deepEqual(uuids, ids, "the facts have other GPUs than nvidia-smi -L");
+  assert.deepEqual(uuids, ids, "the GPUs in the facts differ from those of nvidia-smi -L");
   assert.deepEqual(first.unknown, [], "facts are unknown");
   for (const { index, name, memoryMib, driverVersion, pciAddress, unusable } of first.gpus) {
     const details = { name, memoryMib, driverVersion, pciAddress };
@@ -46,18 +46,18 @@ try {
     nowMs: () => performance.now(),
   });
   await sampler.refresh();
-  assert.equal(sampler.latest(LONGEST_AGE_MS).cpuPercent, undefined, "the first sample tells a share of CPU time");
+  assert.equal(sampler.latest(LONGEST_AGE_MS).cpuPercent, undefined, "the first sample contains a share of CPU time");
   await sampler.refresh();
   const usage = sampler.latest(LONGEST_AGE_MS);
-  assert.ok(usage.cpuPercent !== undefined, "the second sample tells no share of CPU time");
+  assert.ok(usage.cpuPercent !== undefined, "the second sample contains no share of CPU time");
   assert.equal(usage.gpusUnknown, false, "the GPUs' usage is unknown");
-  assert.equal(usage.gpus.length, first.gpus.length, "the usage has other GPUs than the facts");
+  assert.equal(usage.gpus.length, first.gpus.length, "the GPUs in the usage differ from those in the facts");
   assert.ok(usage.memory !== undefined && usage.disk !== undefined, "memory or disk is unknown");
 
   await inFront(`sleep ${SLOW_SECONDS}; exec ${real} "$@"`, async (slow) => {
     assert.deepEqual((await slow.read()).gpus, first.gpus, "a slow nvidia-smi changes the GPUs");
   });
-  // Where the bus has none, a tool that fails or names none is right.
+  // Whether the bus has a device. If it has none, it is correct for the tool to fail or to list none.
   const isOnBus = await hasDeviceOf(createMachine(), "nvidia");
   const wrong = [
     ["fails", "echo 'NVIDIA-SMI has failed'; exit 9"],
@@ -66,7 +66,7 @@ try {
   for (const [what, script] of [
     ...(isOnBus ? wrong : []),
     ["hangs", "exec sleep 600"],
-    ["hangs in what it starts", `sleep 600 & echo $! >> ${join(folder, "children")}; wait`],
+    ["hangs in a child process", `sleep 600 & echo $! >> ${join(folder, "children")}; wait`],
   ]) {
     await inFront(script, async (broken) => {
       const usageUnknown = what.startsWith("hangs") ? usageIsUnknown(what) : undefined;
@@ -82,7 +82,7 @@ try {
     say(`nvidia-smi ${what}: the GPUs are unknown, and the last known ones are shown`);
   }
   const children = readFileSync(join(folder, "children"), "utf8").trim().split("\n");
-  // On a busy machine a process ends some time after it was killed.
+  // Wait, because on a busy machine a killed process takes some time to end.
   for (let tries = 0; tries < 100 && children.some(isAlive); tries += 1) await delay(100);
   assert.ok(children.length > 0 && !children.some(isAlive), "what nvidia-smi started is still running");
   say(`all probes agree with nvidia-smi (${Math.round((Date.now() - began) / 1_000)} s)`);
@@ -90,7 +90,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** An agent whose nvidia-smi hangs reports everything but its GPUs. */
+/** Check that an agent whose nvidia-smi hangs reports everything but its GPUs. */
 async function usageIsUnknown(what) {
   const stuck = createUsageSampler({
     machine: createMachine(),
@@ -103,7 +103,7 @@ async function usageIsUnknown(what) {
   assert.ok(memory !== undefined, `memory is unknown when nvidia-smi ${what}`);
 }
 
-/** A zombie counts as ended: it waits for the process that adopted it. */
+/** A zombie counts as ended, because its new parent process has yet to reap it. */
 function isAlive(pid) {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
@@ -116,7 +116,7 @@ function say(line) {
   process.stdout.write(`${line}\n`);
 }
 
-/** Put a script in front of nvidia-smi, and read the facts as an agent that has just started. */
+/** Put a script before nvidia-smi in the PATH, and read the facts as a newly started agent does. */
 async function inFront(script, check) {
   const tools = mkdtempSync(join(folder, "tools-"));
   writeFileSync(join(tools, "nvidia-smi"), `#!/bin/sh\n${script}\n`);

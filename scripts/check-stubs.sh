@@ -1,7 +1,7 @@
 #!/bin/sh
-# Generate the stubs again and fail when they differ from those in the tree. Generation goes to a temporary folder
-# first, so that a checkout with other changes is fine and no process reads a half-written stub; stubs that differ
-# are then put in place, to be reviewed and committed.
+# Generate the stubs again and fail if they differ from those in the tree. They are generated in a temporary
+# folder first, so that other changes in the checkout do not matter and no process reads a half-written stub.
+# Stubs that differ are then copied to the tree, ready for review and commit.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,5 +15,5 @@ if git --no-pager diff --no-index --stat --exit-code "$stubs" "$fresh/$stubs"; t
 fi
 rm -rf "$stubs"
 cp -R "$fresh/$stubs" "$stubs"
-echo "The stubs in $stubs were not those of proto/. They are now: commit them." >&2
+echo "The stubs in $stubs did not match proto/ and were generated again. Commit them." >&2
 exit 1

@@ -1,5 +1,6 @@
-// Checks one file: its format and lint rules, the types of its package and of its package's tests, and the nearest tests
-// of its package that import it, all at the same time; a schema by buf. Usage: node scripts/check.mjs FILE [--watch]
+// Checks one file. At the same time, it checks the file's format and lint rules, checks the types of its package and
+// of the package's tests, and runs the nearest tests of its package that import it. For a schema, it only runs buf.
+// Usage: node scripts/check.mjs FILE [--watch]
 import { execFile, spawn } from "node:child_process";
 import { existsSync, globSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
@@ -11,7 +12,7 @@ const BIN = join(ROOT, "node_modules/.bin");
 
 const SCRIPT = /\.[cm]?[jt]sx?$/;
 const TYPED = /\.[cm]?tsx?$/;
-/** More test files than these take longer than a check should; `make test` runs all of them. */
+/** The maximum number of test files to run. More would take too long; `make test` runs all of them. */
 const MOST_TESTS = 10;
 
 const [given, ...options] = process.argv.slice(2);
@@ -23,7 +24,7 @@ if (problem !== null) {
 }
 
 const folder = packageOf(file);
-// Only tests of the same package: all that a file of the domain reaches take minutes.
+// Run only tests of the same package, because all tests that depend on a file of the domain take minutes.
 const ignored = folder === "." ? "/" : `<rootDir>/(?!${folder}/)`;
 const related = ["--findRelatedTests", file, "--passWithNoTests", "--testPathIgnorePatterns", ignored];
 if (options.includes("--watch")) {
@@ -32,12 +33,12 @@ if (options.includes("--watch")) {
   process.exitCode = Math.max(...(await Promise.all(checks())));
 }
 
-/** What is wrong with the argument; null when nothing is. */
+/** Return why the argument is invalid; null if it is valid. */
 function problemOf(path) {
-  if (path === undefined) return "no file is given";
+  if (path === undefined) return "no file given";
   if (file.startsWith("..")) return `${path} is not in this checkout`;
   const stats = statSync(join(ROOT, file), { throwIfNoEntry: false });
-  if (stats === undefined) return `there is no ${path}`;
+  if (stats === undefined) return `${path} does not exist`;
   return stats.isFile() ? null : `${path} is not a file`;
 }
 
@@ -49,7 +50,7 @@ function checks() {
   return SCRIPT.test(file) ? [lint, types(), tests()] : [lint];
 }
 
-/** Run the tests that import the file, only the nearest where there are many. */
+/** Run the tests that import the file, or only the nearest of them if there are many. */
 async function tests() {
   const { stdout } = await promisify(execFile)(join(BIN, "jest"), ["--listTests", ...related], { cwd: ROOT });
   const found = stdout
@@ -67,7 +68,7 @@ async function tests() {
   return code;
 }
 
-/** How many folders lie between the file and a test; a test of its own name comes first. */
+/** Return the number of folders between the file and a test. The test with the same name comes first. */
 function distanceTo(test) {
   if (test.replace(/\.test\.\w+$/, "") === file.replace(SCRIPT, "")) return -1;
   const [from, to] = [dirname(file).split(sep), dirname(test).split(sep)];
@@ -76,7 +77,7 @@ function distanceTo(test) {
   return from.length + to.length - 2 * common;
 }
 
-/** The package's folder, as "libs/domain"; the file's own folder where it belongs to no package. */
+/** Return the package's folder, such as "libs/domain", or the file's own folder if it belongs to no package. */
 function packageOf(path) {
   for (let at = dirname(path); at !== "."; at = dirname(at)) {
     if (existsSync(join(ROOT, at, "package.json"))) return at;
@@ -84,7 +85,10 @@ function packageOf(path) {
   return dirname(path);
 }
 
-/** The sources of a package are a project. All tests are another, of which only those of the package are read. */
+/**
+ * Check the types of the package's sources, which are one project. All tests together are another project, of which
+ * only the package's own tests are checked.
+ */
 async function types() {
   const isProject = existsSync(join(ROOT, folder, "tsconfig.json"));
   if (isProject) {
@@ -103,7 +107,7 @@ async function types() {
   return run("tsc", ["-p", config]);
 }
 
-/** Run a program of the workspace; answers its exit code. */
+/** Run a program from the workspace's dependencies. Returns its exit code. */
 function run(program, args) {
   return new Promise((done) => {
     spawn(join(BIN, program), args, { cwd: ROOT, stdio: "inherit" }).on("close", (code) => done(code ?? 1));

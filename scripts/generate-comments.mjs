@@ -1,5 +1,5 @@
-// Writes libs/api/src/comments/gen/comments.ts, the comments of the public schema, which the stubs leave out: the description of the
-// API is made of them. With --check it only compares.
+// Writes libs/api/src/comments/gen/comments.ts: the comments of the public schema, which the stubs lack. The
+// description of the API is made from them. With --check, the script also fails if the file did not match.
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -8,10 +8,10 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
 const PREFACE = `// Generated from proto/ by \`make gen\`; do not edit.
 
-/** What the schema's files say of services, methods, messages, enums and their parts, by full name. */
+/** The comments of services, methods, messages, enums and their parts, by full name. */
 export const COMMENTS: Readonly<Record<string, string>> = `;
 
-// Numbers of descriptor.proto, as paths of source locations have them.
+// Field numbers of descriptor.proto, as used in the paths of source locations.
 const FILE = { message: 4, enum: 5, service: 6 };
 const MESSAGE = { field: 2, nested: 3, enum: 4 };
 const VALUE = 2;
@@ -23,7 +23,9 @@ const wanted = `${PREFACE}${JSON.stringify(comments(), null, 2)};\n`;
 if (read() !== wanted) {
   writeFileSync(target, wanted);
   if (process.argv.includes("--check")) {
-    process.stderr.write("libs/api/src/comments/gen/comments.ts was not that of proto/. It is now: commit it.\n");
+    process.stderr.write(
+      "libs/api/src/comments/gen/comments.ts did not match proto/ and was generated again. Commit it.\n",
+    );
     process.exitCode = 1;
   }
 }
@@ -55,7 +57,7 @@ function ofFile(file) {
   });
 }
 
-/** Lines of a comment are joined, paragraphs kept. */
+/** Join the lines of a comment, and keep its paragraphs. */
 function tidy(comment) {
   const paragraphs = comment.split(/\n\s*\n/);
   return paragraphs
@@ -64,7 +66,7 @@ function tidy(comment) {
     .trim();
 }
 
-/** Full names by the paths at which their comments stand. */
+/** Map the paths of comments to the full names of the described elements. */
 function namesOfFile(file) {
   const entries = [
     ...each(file.messageType, [FILE.message], file.package, ofMessage),
@@ -90,7 +92,7 @@ function ofService({ method }, path, name) {
   return each(method, [...path, METHOD], name, () => []);
 }
 
-/** Paths and names of descriptors, and of their parts. */
+/** List the paths and names of descriptors and their parts. */
 function each(descriptors, path, parent, parts) {
   return descriptors.flatMap((it, index) => {
     const [at, name] = [[...path, index], `${parent}.${it.name}`];

@@ -1,6 +1,7 @@
-// Makes the schemas in tests/kubernetes/schemas, against which rendered manifests are checked without a cluster: those
-// of Kubernetes' own OpenAPI document and of others' custom resources, without descriptions, for the kinds that the
-// chart has. Unknown fields fail. It fetches their Go modules; run it to check against newer ones.
+// Makes the schemas in tests/kubernetes/schemas, which validate rendered manifests without a cluster. They come from
+// Kubernetes' own OpenAPI document and from the custom resource definitions of other projects, for the kinds in the
+// chart. They have no descriptions and refuse unknown fields. The script downloads the projects' Go modules. Run it to
+// validate against newer versions.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,12 +13,14 @@ const { parseAllDocuments } = createRequire(new URL("../libs/config/package.json
 const OUT = fileURLToPath(new URL("../tests/kubernetes/schemas/", import.meta.url));
 const KUBERNETES = "k8s.io/kubernetes@v1.36.3";
 const KINDS = [
-  ...["Service", "ServiceAccount", "ConfigMap"],
-  ...["Deployment", "DaemonSet", "Job", "HorizontalPodAutoscaler", "PodDisruptionBudget"],
+  ...["Service", "ServiceAccount", "ConfigMap", "Secret", "Pod"],
+  ...["Deployment", "DaemonSet", "StatefulSet", "Job", "HorizontalPodAutoscaler", "PodDisruptionBudget"],
   ...["NetworkPolicy", "Ingress", "ClusterRole", "ClusterRoleBinding"],
 ];
 const VERSIONS = { HorizontalPodAutoscaler: "v2" };
-/** Of each module the folder with its definitions, and the kinds that the chart has. */
+/**
+ * The Go modules with custom resources. Each has the folder with the definitions, and the kinds that the chart uses.
+ */
 const CUSTOM = [
   ["sigs.k8s.io/gateway-api@v1.4.0", "config/crd/standard", ["HTTPRoute", "GRPCRoute", "BackendTLSPolicy"]],
   ["github.com/cert-manager/cert-manager@v1.18.2", "deploy/crds", ["Certificate"]],
@@ -38,7 +41,7 @@ function moduleFolder(name) {
   return JSON.parse(execFileSync("go", ["mod", "download", "-json", name], { encoding: "utf8" })).Dir;
 }
 
-/** A schema in JSON Schema's words, strict and without prose. `ref` renames references. */
+/** Make a strict JSON Schema without descriptions. `ref` renames references. */
 function strict(schema, ref = (name) => name) {
   if (schema.$ref !== undefined) return { $ref: ref(schema.$ref) };
   if (schema["x-kubernetes-int-or-string"] || schema.format === "int-or-string") return { type: ["integer", "string"] };
@@ -63,7 +66,7 @@ function write(name, value) {
   writeFileSync(join(OUT, name), `${JSON.stringify(value)}\n`);
 }
 
-/** As kubeconform looks for it: the core group is called by its version. */
+/** Return the file name that kubeconform looks for. The core group has no name, so the version replaces it. */
 function fileOf(kind, group, version) {
   return `${kind}_${group || version}_${version}.json`.toLowerCase();
 }
@@ -106,7 +109,8 @@ function writeCustom() {
     for (const { spec } of found) {
       const { name, schema } = spec.versions.find((it) => it.storage);
       const whole = strict(schema.openAPIV3Schema);
-      // The status is not ours to write, and names and labels are checked elsewhere.
+      // Refuse a status, because the chart does not write one. Allow any metadata, because other checks cover names and
+      // labels.
       whole.properties = { ...whole.properties, metadata: { type: "object" }, status: { not: {} } };
       write(fileOf(spec.names.kind, spec.group, name), whole);
     }

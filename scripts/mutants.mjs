@@ -1,26 +1,37 @@
-// Apply each patch of mutants/ to a copy of the tree and see that the explorer or the simulation notices.
-// Usage: node scripts/mutants.mjs [NAME ...]: those whose name contains one of the words; without any, all of them.
-// With "domain" as the first word, Stryker breaks libs/domain instead: see mutation-score.mjs.
+// Apply each patch of mutants/ to a copy of the tree and check that its tests detect it, or for a patch without tests
+// the explorer or the simulation.
+// Usage: node scripts/mutants.mjs [NAME ...] applies the patches whose names contain one of the words, or all
+// patches without words. SHARD=2/4 in the environment applies the second of four parts of them. With "domain" as the
+// first word, Stryker mutates libs/domain instead: see mutation-score.mjs.
 import { execFile, execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
-import { judgeHunt } from "./judge-hunt.mjs";
+import { basename, dirname, join, resolve } from "node:path";
+import { evaluateHunt } from "./evaluate-hunt.mjs";
+import { readPatch, takeShard } from "./mutant-patch.mjs";
+import { runTests } from "./mutant-tests.mjs";
 import { printMutationScore } from "./mutation-score.mjs";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const MUTANTS = join(ROOT, "mutants");
-/** A search that takes longer has found nothing, unless its patch says that the mutant hangs: `Hangs: why`. */
+/**
+ * The time limit of a search or of tests. One that takes longer counts as having found nothing, unless its patch says
+ * that the mutant hangs: `Hangs: why`.
+ */
 const TIMEOUT_MS = 10 * 60_000;
 const FOUND = 3;
 
 const LIBRARY = "domain";
-/** What the names of patches begin with that break work. */
+/** The prefix of the patches that break jobs and executions. */
 const WORK = "work-";
 const HUNTERS = {
   health: "services/health/src/explorer/hunt-main.ts",
   work: "bench/src/simulation/hunt-main.ts",
 };
+
+const COPY_LINKS = { recursive: true, verbatimSymlinks: true };
+/** Test files that passed without any mutant. */
+const passing = new Set();
 
 const words = process.argv.slice(2);
 const copy = copyTree();
@@ -32,29 +43,45 @@ try {
 }
 
 async function tryPatches() {
-  const patches = readdirSync(MUTANTS)
+  const named = readdirSync(MUTANTS)
     .filter((name) => name.endsWith(".patch"))
     .filter((name) => words.length === 0 || words.some((word) => name.includes(word)));
+  const patches = takeShard(named, process.env.SHARD ?? "");
   let survivors = 0;
   let unexpected = 0;
   for (const name of patches) {
     const patch = join(MUTANTS, name);
-    const text = readFileSync(patch, "utf8");
-    const survives = text.match(/^Survives: (.*)$/m)?.[1];
-    const hangs = text.match(/^Hangs: (.*)$/m)?.[1];
+    const { tests, survives, hangs } = readPatch(readFileSync(patch, "utf8"));
     const hunter = name.startsWith(WORK) ? HUNTERS.work : HUNTERS.health;
+    const failure = await failureWithout(tests);
+    if (failure !== null) {
+      unexpected += 1;
+      print(`NO TEST  ${name}: its tests fail without it: ${failure}`);
+      continue;
+    }
     execFileSync("git", ["apply", patch], { cwd: copy });
     const started = performance.now();
-    const { found, isTooLong } = await hunt(hunter);
+    const { found, isTooLong } = tests.length > 0 ? await runTests(copy, tests, TIMEOUT_MS) : await hunt(hunter);
     execFileSync("git", ["apply", "--reverse", patch], { cwd: copy });
     const seconds = Math.round((performance.now() - started) / 1_000);
-    const { isCaught, isExpected, says } = judgeHunt({ found, isTooLong, survives, hangs });
+    const { isCaught, isExpected, says } = evaluateHunt({ found, isTooLong, survives, hangs });
     if (!isCaught) survivors += 1;
     if (!isExpected) unexpected += 1;
     print(`${isCaught ? "caught  " : isTooLong ? "TOO LONG" : "SURVIVES"} ${name}, ${seconds} s: ${says}`);
   }
   print(`${patches.length} mutants, ${survivors} survive`);
   if (unexpected > 0) process.exitCode = 1;
+}
+
+/**
+ * Run tests without a mutant, because tests that fail anyway detect nothing. Returns the first failure; null if all pass.
+ */
+async function failureWithout(tests) {
+  const unchecked = tests.filter((test) => !passing.has(test));
+  const { found, isTooLong } = await runTests(copy, unchecked, TIMEOUT_MS);
+  if (isTooLong || found !== null) return found ?? "the tests timed out";
+  for (const test of unchecked) passing.add(test);
+  return null;
 }
 
 async function scoreLibrary(folders) {
@@ -66,34 +93,32 @@ function print(line) {
   process.stdout.write(`${line}\n`);
 }
 
-/** The tracked files, with links to what is installed here. */
+/** Copy all files that git does not ignore, with links to the installed dependencies and tools. */
 function copyTree() {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-mutants-"));
-  const files = execFileSync("git", ["ls-files", "libs", "services", "bench", "package.json"], {
+  const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
     cwd: ROOT,
     encoding: "utf8",
   });
   for (const file of files.split("\n").filter((it) => it !== "" && existsSync(join(ROOT, it)))) {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
-    cpSync(join(ROOT, file), join(folder, file));
+    cpSync(join(ROOT, file), join(folder, file), COPY_LINKS);
+    const modules = join(dirname(file), "node_modules");
+    if (basename(file) !== "package.json" || !existsSync(join(ROOT, modules))) continue;
+    // Links between packages are relative, so they point to the copies.
+    if (dirname(file) !== ".") cpSync(join(ROOT, modules), join(folder, modules), COPY_LINKS);
   }
-  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-  const packages = ["libs", "services"].flatMap((group) =>
-    readdirSync(join(folder, group)).map((name) => join(group, name)),
-  );
-  for (const one of [...packages, "bench"]) {
-    const modules = join(ROOT, one, "node_modules");
-    // Links between packages are relative, so that they lead to the copies.
-    const options = { recursive: true, verbatimSymlinks: true };
-    if (existsSync(modules)) cpSync(modules, join(folder, one, "node_modules"), options);
+  for (const shared of ["node_modules", ".tools"]) {
+    if (existsSync(join(ROOT, shared))) symlinkSync(join(ROOT, shared), join(folder, shared));
   }
   return folder;
 }
 
 /**
- * What the search has found, null for nothing, and whether it was ended because it took too long.
+ * Run a search. Returns the invariant that it found broken, or null, and whether the search was stopped because it
+ * took too long.
  *
- * @param program that searches: patches of work are found by the simulation that has work.
+ * @param program the search program. Patches that break work need the simulation with work.
  */
 function hunt(program) {
   return new Promise((done, fail) => {
@@ -105,7 +130,7 @@ function hunt(program) {
         if (error === null) done({ found: null, isTooLong: false });
         else if (error.code === FOUND) done({ found: stdout.trim().split("\n").at(-1), isTooLong: false });
         else if (error.killed) done({ found: null, isTooLong: true });
-        else fail(new Error(`the search broke off: ${stderr.trim().split("\n").at(-1) || error.message}`));
+        else fail(new Error(`the search failed: ${stderr.trim().split("\n").at(-1) || error.message}`));
       },
     );
   });

@@ -1,27 +1,34 @@
-// Let Stryker break a library in every small way, folder by folder, and count what its tests notice.
-// Usage: node scripts/mutants.mjs domain [FOLDER ...]. Reports go to coverage/mutation.
+// Let Stryker make every small change to a library, folder by folder, and count how many of these mutants its tests
+// detect. Usage: node scripts/mutation-score.mjs domain [FOLDER ...]. Reports go to coverage/mutation.
 import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// Run by npx: with what it depends on it is larger than all other tools, and seldom run.
+// The version of Stryker. npx downloads it when needed, because it is larger than all other tools together and rarely
+// used.
 const STRYKER = "@stryker-mutator/core@9.6.1";
 const FOLDER_TIMEOUT_MS = 15 * 60_000;
 const CONCURRENCY = 2;
 const NOTICED = new Set(["Killed", "Timeout"]);
 const UNNOTICED = new Set(["Survived", "NoCoverage"]);
-/** What is no rule: what tests stand on. */
+/** Folders without rules of the domain, because they have only helpers for tests. */
 const LEFT_OUT = new Set(["testing"]);
 const FILES_BESIDE = "top";
-/** What events are, in words: docs/events.md is made of them, and `make test` compares it. Each would run all tests. */
+/**
+ * Files with descriptions of events. They are not mutated, because `make test` already compares docs/events.md, which
+ * is generated from them, and each mutant would run all tests.
+ */
 const PROSE = ["!src/events/*-catalogue.ts", "!src/events/cluster-events.ts"];
 /**
- * Folders that do much as they are loaded, and in which each mutant needs a process of its own. Only the tests of the
- * folder itself are loaded there.
+ * Folders that do much work on import, so that each mutant needs a separate process. Only the tests of the folder
+ * itself are loaded for them.
  */
 const OWN_TESTS = new Set(["events", "limits"]);
 
-/** Try the folders of `copy`, a copy of the library that may be changed; all of them without names. */
+/**
+ * Mutate folders of `copy`, a copy of the library that this function can change. If `folders` is empty, mutate all
+ * folders.
+ */
 export async function printMutationScore({ root, copy, runner, folders }) {
   const out = join(root, "coverage", "mutation");
   mkdirSync(out, { recursive: true });
@@ -67,15 +74,15 @@ function configOf(folder, { runner, report }) {
 }
 
 /**
- * Whether it came to an end in time.
+ * Run Stryker. Returns whether it finished in time.
  *
- * @param tests what the paths of the tests to run begin with.
+ * @param tests prefixes of the paths of tests to run.
  */
 function runStryker(copy, config, log, tests) {
   writeFileSync(join(copy, "stryker.config.json"), JSON.stringify(config));
   const args = ["--yes", `--package=${STRYKER}`, "--", "stryker", "run", "stryker.config.json"];
   return new Promise((done) => {
-    // A group of its own, for its processes end with it.
+    // Use a separate process group, so that Stryker's processes can be stopped together.
     const env = { ...process.env, MUTATION_TESTS: tests };
     const stryker = spawn("npx", args, { cwd: copy, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
     const lines = [];
@@ -89,7 +96,7 @@ function runStryker(copy, config, log, tests) {
   });
 }
 
-/** How many were noticed, and what was not: where, and what stood in its place. */
+/** Read how many mutants the tests detected, and the location and replacement of each survivor. */
 function read(report) {
   const survivors = [];
   let noticed = 0;

@@ -1,5 +1,5 @@
-// A separate `rollcall up` with about 60 machines, whose console has something to show on every page. Six of them are
-// real agents, which run a job if this is root; the others are fake agents.
+// Starts a separate `rollcall up` with about 60 machines, so that its console shows something on every page. Six of
+// them are real agents, which run a job if this script runs as root. The others are fake agents.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,9 +17,11 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PATIENCE_MS = 120_000;
 const MACHINES = 6;
 const JOB = "web";
-/** A fake machine with two NUMA nodes and eight GPUs. It takes no work. */
+/** A fake machine with two NUMA nodes and eight GPUs. It runs no work. */
 const LARGE = "dgx-1";
-/** The other fake machines: name, how many, threads, memory in GiB, and how busy the processors are, in percent. */
+/**
+ * The other fake machines of each rack: name prefix, number, threads, memory in GiB, and processor usage in percent.
+ */
 const RACKS = [
   { name: "web", count: 16, threads: 32, memoryGib: 64, busy: [12, 35] },
   { name: "db", count: 6, threads: 64, memoryGib: 512, busy: [30, 55] },
@@ -28,10 +30,13 @@ const RACKS = [
 ];
 const ZONES = ["a", "b", "c"];
 const BEAT_MS = 1_000;
-/** What lets an agent run processes, which only root can let run as another user. */
+/**
+ * Flags that let an agent run processes. They are empty unless the user is root, because only root can run processes as
+ * another user.
+ */
 const WORK = process.getuid() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
 
-/** Prepare a fleet. `end()` ends what `start()` has started, however far it came. */
+/** Prepare a fleet. `end()` stops everything that `start()` has started, even if `start()` failed midway. */
 export function createFleet() {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-screenshots-"));
   const fleet = { folder, programs: [], fakes: new Map() };
@@ -63,12 +68,12 @@ async function start(fleet) {
 }
 
 /**
- * End everything, in the order in which it can: what runs, the agents, the keepers of what ran, which outlive their
- * agents, and the control plane. Then nothing writes into the folder any more.
+ * Stop everything in the required order: executions, agents, keepers (which outlive their agents), and the control
+ * plane. After that, nothing writes to the folder.
  */
 async function end({ folder, programs, fakes, up, client }) {
   for (const close of fakes.values()) close();
-  // What goes wrong then keeps nothing else from being ended.
+  // Ignore an error here, because it must not prevent the rest from being stopped.
   if (client !== undefined) await stopJob(client).catch((cause) => process.stderr.write(`${cause}\n`));
   for (const program of programs) await ended(program, "SIGTERM");
   await endOthers(join(folder, "gpu-"), "SIGTERM");
@@ -87,20 +92,20 @@ async function stopJob(client) {
   });
 }
 
-/** End the processes that name a path on their command line. */
+/** Stop the processes whose command line contains a path. */
 async function endOthers(path, signal) {
   const pids = (await processesOf(path)).map(({ pid }) => pid);
   for (const pid of pids) {
     try {
       process.kill(pid, signal);
     } catch {
-      // Gone already: all that was wanted.
+      // Ignore the error, because the process has already ended.
     }
   }
   await haveEnded(...pids);
 }
 
-/** Start a program of ours. */
+/** Start `rollcall` from the checkout. */
 function run(words, env = {}) {
   return spawn(join(ROOT, "bin/rollcall"), words, {
     stdio: ["ignore", "pipe", "inherit"],
@@ -108,7 +113,7 @@ function run(words, env = {}) {
   });
 }
 
-/** Wait until a program says something. */
+/** Wait until a program prints a text. */
 function says(child, said) {
   return new Promise((done, failed) => {
     const timer = setTimeout(() => failed(new Error(`it did not say "${said}"`)), PATIENCE_MS);
@@ -128,7 +133,7 @@ async function ended(child, signal) {
   await exit;
 }
 
-/** What lets an agent find two GPUs that are at work, on a machine that has none: the environment with their program. */
+/** Make an agent find two busy GPUs on a machine without any. Returns the environment with a fake nvidia-smi. */
 function plantGpus(folder, machine) {
   const programs = join(folder, `programs-${machine}`);
   mkdirSync(programs);
@@ -145,7 +150,7 @@ function plantGpus(folder, machine) {
   return { PATH: `${programs}:${process.env.PATH}` };
 }
 
-/** Let the machines of all racks join and report their usage. Returns their names. */
+/** Make the machines of all racks join and report their usage. Returns their names. */
 async function addRacks(fleet, agentsAddress) {
   const names = [];
   for (const { name: rack, count, threads, memoryGib, busy } of RACKS) {
@@ -177,7 +182,7 @@ async function addRacks(fleet, agentsAddress) {
   return names;
 }
 
-/** Let the large machine join and report its usage. */
+/** Make the large machine join and report its usage. */
 async function addLarge(fleet, agentsAddress) {
   const info = {
     hostname: "dgx-1.example.com",
@@ -211,7 +216,10 @@ async function addLarge(fleet, agentsAddress) {
   }));
 }
 
-/** Let a fake machine join, and report its usage until the end. `usageAt` maps an angle, which grows with time, to it. */
+/**
+ * Make a fake machine join and report its usage until the end. `usageAt` computes the usage from an angle that grows
+ * with time.
+ */
 async function addFake({ client, fakes }, agentsAddress, name, info, usageAt) {
   const node = new TestNode(name);
   await node.register(client.registry, info);
@@ -238,8 +246,8 @@ function wave(at, low, high) {
 }
 
 /**
- * Make a fleet that has something to show: machines that are approved, cordoned, labelled, drained, and that wait; a job
- * where machines take work. Answers the id of an execution, "none" where none runs.
+ * Create something to show: approved, cordoned, labelled, drained and pending machines, and a job if machines run work.
+ * Returns the id of an execution, or "none" if no execution runs.
  */
 async function decide({ client, fakes }, { server, token, others }) {
   const call = async (service, method, body) => {
@@ -264,7 +272,7 @@ async function decide({ client, fakes }, { server, token, others }) {
   await admin("CordonNode", { selector: { nodes: ["db-02", "web-07"] }, reason: "kernel upgrade" });
   await admin("DrainNode", { selector: { nodes: ["batch-03"] }, reason: "new memory", deadline: "3600s" });
   await admin("BanNode", { node: "edge-05", reason: "stolen" });
-  // They crash: disconnected at once, and unhealthy a minute later.
+  // Crash these two. They are disconnected immediately, and unhealthy a minute later.
   for (const name of ["web-11", "batch-17"]) fakes.get(name)();
   await admin("DrainNode", { node: "gpu-2", reason: "new kernel", deadline: "3600s" });
   await call("admin.v1.JoinTokenService", "CreateJoinToken", { description: "rack 12", maxUses: 40, ttl: "86400s" });

@@ -1,6 +1,6 @@
-// Takes pictures of every page of the console, light and dark, wide and narrow, of a `rollcall up` of its own with a few
-// machines, with Debian's Chromium. The first argument is the folder for all of them. The docs get a few of them, and of
-// each page one picture with all four, in docs/images/console.
+// Takes pictures of every page of the console, light and dark, wide and narrow, in Debian's Chromium. The console
+// shows the fleet of screenshots-fleet.mjs. The first argument is the folder for all pictures. docs/images/console
+// gets some of them, and one picture for each page that combines all four.
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,6 +16,7 @@ const HEIGHT = 760;
 const PAGES = {
   overview: "/",
   nodes: "/nodes",
+  map: "/nodes?view=map&by=role",
   node: "/nodes/gpu-1",
   usage: "/nodes/dgx-1?tab=usage",
   hardware: "/nodes/dgx-1?tab=hardware",
@@ -36,27 +37,39 @@ const PAGES = {
   "control-plane": "/control-plane",
   "not-found": "/nothing",
 };
-/** Before each picture of a page: something to open on it. */
+/** The elements to open on a page before its picture is taken, keyed by page. */
 const OPENED = {
   palette: ["/nodes", (page) => page.keyboard.press("Control+k")],
   keys: ["/nodes", (page) => page.keyboard.press("?")],
   confirm: [
     "/nodes?type=compute",
     async (page) => {
-      await page.getByLabel("Choose all nodes of this view").click();
+      await page.getByLabel("Select all nodes of this view").click();
       await page.getByRole("toolbar").getByRole("button", { name: "Drain", exact: true }).click();
       await page.getByRole("dialog").getByLabel("Reason (optional)").waitFor();
     },
   ],
-  drain: ["/drains", (page) => page.getByRole("button", { name: "What it waits for" }).first().click()],
+  drain: ["/drains", (page) => page.getByRole("button", { name: "Details" }).first().click()],
+  "job-form": [
+    "/jobs/web",
+    async (page) => {
+      await page.getByRole("button", { name: "Edit" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Preview" }).click();
+      await page.getByRole("dialog").getByText("would wait").waitFor();
+    },
+  ],
   policy: ["/policies", (page) => page.getByRole("button", { name: "Set a policy" }).click()],
 };
-/** What a page shows only after it has been read, without a sign that it is awaited. */
-const AWAITED = { approvals: "It may be a machine that is known" };
-/** The pictures that the docs show by themselves. */
+/** The text to wait for on pages that show it only after loading and without an indicator, keyed by page. */
+const AWAITED = { approvals: "It may be a known machine" };
+/** The pictures that the docs show individually. */
 const SHOWN = ["overview-dark-1280", "nodes-dark-1280", "approvals-dark-1280", "node-light-360"];
 const NAMES = ["sign-in", ...Object.keys(PAGES), ...Object.keys(OPENED)];
-/** Of the picture of a page with all four: how much smaller each is, what is between them, and how good it is. */
+/** Pages that show little by their nature. */
+const SPARSE = ["sign-in", "not-found"];
+/** The largest share of a picture that may have one color. Pages have up to 0.82, and a frame without content 0.836. */
+const MOST_OF_ONE_COLOR = 0.83;
+/** The layout of a page's combined picture: the scale of each picture, the gap between them, and the quality. */
 const SHEET = { scale: 0.7, gap: 12, quality: 0.8 };
 
 const out = resolve(process.argv[2] ?? join(ROOT, "dist/screenshots"));
@@ -70,7 +83,8 @@ try {
 
 async function takeAll(site) {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-  if (!existsSync(executablePath)) throw new Error(`there is no ${executablePath}: CHROMIUM names the browser`);
+  if (!existsSync(executablePath))
+    throw new Error(`${executablePath} not found; set CHROMIUM to the path of the browser`);
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
   try {
     for (const theme of THEMES) {
@@ -97,7 +111,7 @@ async function takePages(browser, { origin, token, executionId, theme, width }) 
     await live.waitFor({ state: "attached" });
     await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
     await open(page);
-    // What a watch of usage tells comes with its second message.
+    // Wait for data, because a watch of usage sends data only with its second message.
     if (path.startsWith("/nodes")) await page.waitForTimeout(USAGE_MS);
     await page.screenshot({ path: join(out, `${name}-${theme}-${width}.png`) });
   };
@@ -109,12 +123,13 @@ async function takePages(browser, { origin, token, executionId, theme, width }) 
   await context.close();
 }
 
-/** Make the pictures that the docs show. */
+/** Make and copy the pictures for the docs. */
 async function show(browser) {
   const shown = join(ROOT, "docs/images/console");
   mkdirSync(shown, { recursive: true });
-  for (const name of SHOWN) copyFileSync(join(out, `${name}.png`), join(shown, `${name}.png`));
   const page = await browser.newPage();
+  for (const name of NAMES) await checkPictures(page, name);
+  for (const name of SHOWN) copyFileSync(join(out, `${name}.png`), join(shown, `${name}.png`));
   for (const name of NAMES) {
     const pictures = THEMES.flatMap((theme, row) =>
       WIDTHS.map((width, column) => {
@@ -130,7 +145,36 @@ async function show(browser) {
   }
 }
 
-/** In the browser: draw pictures into one. Answers it as the address of its data. */
+/** Refuse a page's pictures if one of them is empty, which a person might not notice among a hundred. */
+async function checkPictures(page, name) {
+  if (SPARSE.includes(name)) return;
+  for (const theme of THEMES) {
+    for (const width of WIDTHS) {
+      const file = `${name}-${theme}-${width}.png`;
+      const source = `data:image/png;base64,${readFileSync(join(out, file)).toString("base64")}`;
+      const share = await page.evaluate(shareOfOneColor, source);
+      if (share > MOST_OF_ONE_COLOR) throw new Error(`${file} is empty: one color covers ${Math.round(share * 100)} %`);
+    }
+  }
+}
+
+/** Return which share of a picture has its most frequent color. Runs in the browser. */
+async function shareOfOneColor(source) {
+  const image = new Image();
+  image.src = source;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = image.width;
+  canvas.height = image.height;
+  const drawing = canvas.getContext("2d");
+  drawing.drawImage(image, 0, 0);
+  const counts = new Map();
+  const pixels = new Uint32Array(drawing.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+  for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
+  return Math.max(...counts.values()) / pixels.length;
+}
+
+/** Draw several pictures into one, in the browser. Returns the result as a data URL. */
 async function drawSheet({ pictures, scale, quality }) {
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(...pictures.map(({ left, width }) => left + width * scale));

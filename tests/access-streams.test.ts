@@ -19,7 +19,7 @@ async function keep(id: string): Promise<string> {
   return text;
 }
 
-/** Open a stream, run `then` when its first message is here, and answer with what it ends. */
+/** Open a stream, and call `then` when the first message has arrived. Returns how the stream ended. */
 async function endOf(stream: AsyncIterable<unknown>, then: () => Promise<unknown>) {
   let isOpen = false;
   try {

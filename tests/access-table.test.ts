@@ -13,12 +13,11 @@ import { endGrpcCalls, grpcCall } from "./support/grpc-call.ts";
 import { rawCall } from "./support/raw-call.ts";
 import { workspaceRoot } from "./support/workspace.ts";
 
-/** A caller. */
 interface TestCaller {
   readonly authorization: string | null;
-  /** How the audit log names them; null for strangers. */
+  /** The caller's name in the audit log; null for anonymous clients. */
   readonly actor: string | null;
-  /** With this role they get as far as their role goes; else this is what they are told wherever a role is needed. */
+  /** The caller's role, or the refusal that the caller gets from every method that requires a role. */
   readonly is: Role | { readonly refusedWith: string };
 }
 
@@ -45,13 +44,13 @@ afterAll(async () => {
 });
 
 async function addCallers(): Promise<void> {
-  const stranger = (authorization: string | null, refusedWith: string): TestCaller => {
+  const unauthenticatedCaller = (authorization: string | null, refusedWith: string): TestCaller => {
     return { authorization, actor: null, is: { refusedWith } };
   };
   const unauthenticated = (reason: string) => `unauthenticated ${reason}`;
-  callers.set("no token", stranger(null, unauthenticated("TOKEN_MISSING")));
+  callers.set("no token", unauthenticatedCaller(null, unauthenticated("TOKEN_MISSING")));
   for (const garbage of ["Bearer garbage", "Bearer a.b.c", "Basic dXNlcjpwYXNz", "Bearer"]) {
-    callers.set(garbage, stranger(garbage, unauthenticated("TOKEN_INVALID")));
+    callers.set(garbage, unauthenticatedCaller(garbage, unauthenticated("TOKEN_INVALID")));
   }
   for (const role of ROLES) {
     const token = await keepToken(role);
@@ -61,17 +60,17 @@ async function addCallers(): Promise<void> {
     callers.set(`OIDC ${role}`, { authorization: `Bearer ${person}`, actor, is: role });
   }
   const ended = async (id: string) => `Bearer ${await keepToken("admin", id)}`;
-  callers.set("expired", stranger(await ended("expired"), unauthenticated("TOKEN_EXPIRED")));
-  callers.set("revoked", stranger(await ended("revoked"), unauthenticated("TOKEN_REVOKED")));
+  callers.set("expired", unauthenticatedCaller(await ended("expired"), unauthenticated("TOKEN_EXPIRED")));
+  callers.set("revoked", unauthenticatedCaller(await ended("revoked"), unauthenticated("TOKEN_REVOKED")));
   await endTokens();
   const admin = { sub: "root", rollcall_role: "admin" };
   const oidc = async (claims: object, options: object = {}) => `Bearer ${await issuer.token({ ...claims }, options)}`;
-  const late = stranger(await oidc(admin, { expiresInS: -60 }), unauthenticated("TOKEN_EXPIRED"));
+  const late = unauthenticatedCaller(await oidc(admin, { expiresInS: -60 }), unauthenticated("TOKEN_EXPIRED"));
   callers.set("OIDC expired", late);
   const elsewhere = await oidc(admin, { audience: "other" });
-  callers.set("OIDC elsewhere", stranger(elsewhere, unauthenticated("TOKEN_INVALID")));
+  callers.set("OIDC elsewhere", unauthenticatedCaller(elsewhere, unauthenticated("TOKEN_INVALID")));
   const nobody = await oidc({ sub: "nobody" });
-  callers.set("OIDC nobody", stranger(nobody, "permission_denied ROLE_TOO_LOW"));
+  callers.set("OIDC nobody", unauthenticatedCaller(nobody, "permission_denied ROLE_TOO_LOW"));
 }
 
 async function keepToken(role: Role, id: string = role): Promise<string> {
@@ -88,22 +87,22 @@ async function endTokens(): Promise<void> {
   await store.transaction((tx) => revokeAccessToken(tx, "revoked", { actor: "x", reason: "" }));
 }
 
-/** What the tables say of a call; null when it passes the door, whatever becomes of it then. */
+/** Return the refusal that the tables prescribe; null if the call passes authorization, whatever its result. */
 function refusalBy(needs: MethodCaller, { is }: TestCaller): string | null {
   if (needs === "anyone" || needs === "node" || needs === "replica") return null;
   if (typeof is !== "string") return is.refusedWith;
   return roleSuffices(is, needs) ? null : "permission_denied ROLE_TOO_LOW";
 }
 
-const AT_THE_DOOR = /TOKEN_MISSING|TOKEN_INVALID|TOKEN_EXPIRED|TOKEN_REVOKED|ROLE_TOO_LOW/;
-/** What a call that passes the door never ends with. */
+const AT_AUTHENTICATION = /TOKEN_MISSING|TOKEN_INVALID|TOKEN_EXPIRED|TOKEN_REVOKED|ROLE_TOO_LOW/;
+/** Results that an authorized call must never have. */
 const WRONG = /INTERNAL|UNKNOWN_METHOD|without a reason/;
 
-/** "as expected", or what came instead. */
-function judge(served: ServedMethod, caller: TestCaller, outcome: string): string {
+/** Compare a result with the tables. Returns "as expected", or the actual result. */
+function evaluate(served: ServedMethod, caller: TestCaller, outcome: string): string {
   const refusal = refusalBy(served.caller, caller);
-  const isRight = refusal === null ? !AT_THE_DOOR.test(outcome) && !WRONG.test(outcome) : outcome === refusal;
-  // The standard's own methods have reasons of their own, or none.
+  const isRight = refusal === null ? !AT_AUTHENTICATION.test(outcome) && !WRONG.test(outcome) : outcome === refusal;
+  // The standard gRPC services refuse calls without a reason.
   const isForeign = served.name.startsWith("grpc.") && outcome.endsWith("without a reason");
   return isRight || isForeign ? "as expected" : `${outcome}, not ${refusal ?? "let in"}`;
 }
@@ -113,23 +112,24 @@ function isMutation({ method, caller }: ServedMethod): boolean {
   return !isRead && ROLES.some((role) => role === caller);
 }
 
-describe("the door", () => {
+describe("authorization", () => {
   it("should give each kind of caller the right answer from every method", async () => {
     expect(rig.methods.length).toBeGreaterThan(30);
     const calls = rig.methods.flatMap((served) =>
       [...callers].flatMap(([name, caller]) =>
-        // Plain gRPC takes another way through the server than Connect does.
+        // Make each call both ways, because the server handles plain gRPC with other code than Connect.
         [rawCall, grpcCall].map((ask) => ({ served, name, caller, ask })),
       ),
     );
     const wrong: string[] = [];
     const call = async ({ served, name, caller, ask }: (typeof calls)[number]) => {
       const outcome = await ask(served.baseUrl, served.method, caller.authorization);
-      const verdict = judge(served, caller, outcome);
-      if (verdict !== "as expected") wrong.push(`${ask.name} of ${served.name} by ${name}: ${verdict}`);
+      const decision = evaluate(served, caller, outcome);
+      if (decision !== "as expected") wrong.push(`${ask.name} of ${served.name} by ${name}: ${decision}`);
     };
     const isUnary = ({ served }: (typeof calls)[number]) => served.method.methodKind === "unary";
-    // All at once: where nothing happens, the first message of a stream is its bookmark.
+    // Open all streams at the same time. The first message of a stream is its bookmark, which arrives late if nothing
+    // happens.
     const streams = calls.filter((it) => !isUnary(it)).map(call);
     const unary = calls.filter(isUnary);
     for (let start = 0; start < unary.length; start += AT_A_TIME) {
@@ -139,7 +139,7 @@ describe("the door", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("should decode nothing of the requests of strangers, and nothing large where it takes no token", async () => {
+  it("should decode no messages of anonymous clients, and no large ones in methods that accept no token", async () => {
     const json = { "content-type": "application/json" };
     const reasonOf = async ({ baseUrl, name }: ServedMethod, body: string) => {
       const answer = await fetch(`${baseUrl}/${name}`, { method: "POST", headers: json, body });
@@ -159,7 +159,7 @@ describe("the door", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("should have written down what mutations were refused to whom, and nothing of strangers", async () => {
+  it("should log which mutations were refused to which caller, and none of anonymous clients", async () => {
     const wanted = rig.methods.filter(isMutation).flatMap(({ name, caller: needs }) =>
       [...callers.values()].flatMap((caller) => {
         const isRefused = caller.actor !== null && refusalBy(needs, caller) !== null;

@@ -36,7 +36,7 @@ describe("check-breaking.sh", () => {
     expect(check.stdout + check.stderr).toContain(complaint);
   });
 
-  it("should let a field be added", () => {
+  it("should allow a new field", () => {
     edit("bool capable = 1;", "bool capable = 1;\n  // New.\n  bool fast = 15;");
     expect(() => execFileSync("sh", [CHECK, schema])).not.toThrow();
   });

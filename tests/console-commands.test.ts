@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { readSources, workspaceRoot } from "./support/workspace.ts";
 
-/** What the command line has, which is written from the program itself. */
+/** The reference of the command line. It is generated from the program itself. */
 const REFERENCE = readFileSync(join(workspaceRoot, "docs/reference/cli.md"), "utf8");
 const sections = new Map(
   REFERENCE.split(/^#+ rollcall /m).map((text) => {
@@ -12,7 +12,7 @@ const sections = new Map(
   }),
 );
 
-/** A command that the pages of the console let people copy, as far as its words are written out. */
+/** A command that a page of the console offers to copy. Only its literal words are known. */
 interface Copied {
   readonly where: string;
   readonly words: readonly string[];
@@ -34,7 +34,7 @@ function copiedCommands(): readonly Copied[] {
   );
 }
 
-/** A call from its name to the bracket that closes it. */
+/** Return the text of a call, from its name to its closing bracket. */
 function callAt(text: string, start: number): string {
   let depth = 0;
   for (let at = text.indexOf("(", start); at < text.length; at += 1) {
@@ -45,16 +45,16 @@ function callAt(text: string, start: number): string {
   return text.slice(start);
 }
 
-describe("the commands that the console lets people copy", () => {
+describe("the commands that the console offers to copy", () => {
   const copied = copiedCommands();
 
-  it("should be commands of the command line, with its options", () => {
+  it("should exist in the command line, with their options", () => {
     expect(copied.length).toBeGreaterThan(20);
     const wrong = copied.flatMap(({ where, words, flags }) => {
       const [noun = "", verb = ""] = words;
       const section = sections.get(`${noun} ${verb}`) ?? sections.get(noun);
       if (section === undefined) return [`${where}: ${words.join(" ")}`];
-      // A verb that is no literal: its options are those of any verb of the noun.
+      // If the verb is not a literal, accept the options of any verb of the noun.
       const all = sections.has(`${noun} ${verb}`) ? section : ofNoun(noun);
       return flags.filter((flag) => !all.includes(flag)).map((flag) => `${where}: ${words.join(" ")} ${flag}`);
     });

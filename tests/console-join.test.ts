@@ -10,7 +10,7 @@ import { workspaceRoot } from "./support/workspace.ts";
 
 const TOKEN = "rcj_it's";
 
-// The lines run in a shell, on a copy of the file that the package installs.
+// Runs the lines in a shell, on a copy of the file that the package installs.
 describe("the lines that the console prints for a machine with the service", () => {
   let folder: string;
   beforeAll(() => {
@@ -49,7 +49,7 @@ describe("the lines that the console prints for a machine with the service", () 
     expect(statSync(join(folder, "join-token")).mode & 0o777).toBe(0o640);
   });
 
-  it("should replace what the file has set before, dotted or in its section, and start a running agent again", () => {
+  it("should replace settings of the file, dotted or in their section, and restart a running agent", () => {
     const before = "Compute:\n  Server: old:7700\n  JoinTokenFile: /old\n  StateDir: /state\n";
     writeFileSync(join(folder, "agent.yaml"), before);
     rmSync(join(folder, "calls"), { force: true });

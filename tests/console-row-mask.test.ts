@@ -16,14 +16,14 @@ function scalarOf(type: ScalarType): unknown {
   return isLong.includes(type) ? 7n : 7;
 }
 
-/** A value of a field, or of an item of it. */
+/** Create a value for a field, or for an item of a list. */
 function sampleOf(field: DescField, depth: number): unknown {
   if (field.message !== undefined) return filled(field.message, depth + 1);
   if (field.enum !== undefined) return field.enum.values.at(-1)?.number;
   return scalarOf(field.scalar ?? ScalarType.STRING);
 }
 
-/** A message with a value in each of its fields. */
+/** Create a message with a value in each field. */
 function filled(desc: DescMessage, depth = 0): ReflectMessage {
   const message = reflect(desc);
   if (depth > DEEPEST) return message;
@@ -46,7 +46,7 @@ function masked(paths: readonly string[]): Node {
 }
 
 describe("ROW_PATHS", () => {
-  it("should name all that the row of a node is made of", () => {
+  it("should name all fields that the row of a node shows", () => {
     expect(toRow(masked(ROW_PATHS))).toEqual(toRow(fullNode()));
   });
 

@@ -10,7 +10,10 @@ import type { ControlPlaneConfig } from "../services/rollcall/src/config/control
 import { upstreamUrls } from "../services/rollcall/src/control-plane/console-parts.ts";
 import { SERVICES as SCHEDULER } from "../services/scheduler/src/routes.ts";
 
-/** What each service of a cluster that is served apart answers for, by the key of its address. */
+/**
+ * The gRPC services that each separately deployed service of a cluster serves, keyed by the configuration
+ * key of its address.
+ */
 const SERVED: [string, readonly DescService[]][] = [
   ["Console.RegistryUpstream", REGISTRY],
   ["Console.HealthUpstream", HEALTH],
@@ -46,10 +49,10 @@ afterAll(() => {
   }
 });
 
-describe("a console of a cluster whose services are served apart", () => {
+describe("a console of a cluster with separate services", () => {
   const places = SERVED.flatMap(([key, services]) => services.map(({ typeName }) => [typeName, key]));
 
-  it.each(places)("should pass calls of %s on to %s", async (typeName, key) => {
+  it.each(places)("should forward calls of %s to %s", async (typeName, key) => {
     const answer = await fetch(`${origin}/${typeName}/Any`, {
       method: "POST",
       headers: { "content-type": "application/json" },

@@ -10,7 +10,10 @@ import { type AccessRig, startAccessRig } from "./support/access-rig.ts";
 import { alternativesOf, declaredObjects, type FieldMeaning, meaningOf, requestOf } from "./support/named-calls.ts";
 import { changingMethods } from "./support/schema-methods.ts";
 
-/** The name in every call, which nothing has, and the name of everything there is: the first is its beginning. */
+/**
+ * MISSING is the name that every call uses; it does not exist. PRESENT is the name of every existing object; MISSING
+ * is a prefix of it.
+ */
 const [MISSING, PRESENT] = ["x-1", "x-12"];
 const TOKEN = "token-of-an-admin";
 
@@ -35,7 +38,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Create one object of each kind under the name, and remove everything else that calls have made. */
+/** Create one object of each kind with the existing name. Remove everything else that calls have created. */
 async function restore(): Promise<void> {
   const { store } = rig;
   const { db } = store;
@@ -74,15 +77,15 @@ function methodNamed(name: string): DescMethod {
 }
 
 interface Answer {
-  /** Of the refusal; empty for a call that succeeded, or whose outcomes are refusals. */
+  /** The reason of the refusal; empty if the call succeeded or if each outcome has its own reason. */
   readonly reason: string;
   readonly message: string;
   readonly suggestion: string | undefined;
-  /** The reasons of the outcomes of single nodes. */
+  /** The reasons in the outcomes of single nodes. */
   readonly outcomes: readonly string[];
 }
 
-/** Call a method as a script does that sends JSON. */
+/** Call a method in the same way as a script that sends JSON. */
 async function call(method: DescMethod, request: JsonObject): Promise<Answer> {
   const served = rig.methods.find(
     (it) => it.method.name === method.name && it.method.parent.name === method.parent.name,
@@ -111,13 +114,13 @@ interface WireAnswer {
   }[];
 }
 
-/** What operators' decisions write. What processes write on their own account is left out. */
+/** The tables that operators' decisions change, without those that processes write. */
 const TABLES = [
   ...["nodes", "node_labels", "node_identities", "bans", "jobs", "job_versions", "webhooks", "join_tokens"],
   ...["access_tokens", "health_policies", "brakes", "declared_objects", "executions"],
 ] as const;
 
-/** Everything that is stored under the name that is there. */
+/** Read all rows stored under the existing name. */
 async function stored(): Promise<Readonly<Record<string, readonly string[]>>> {
   const { db } = rig.store;
   const all = await Promise.all(
@@ -138,14 +141,14 @@ async function stored(): Promise<Readonly<Record<string, readonly string[]>>> {
   return Object.fromEntries(all);
 }
 
-/** A way in which a method names objects. */
+/** One way for a method to name objects. */
 interface NamedCall {
   readonly title: string;
   readonly method: DescMethod;
   readonly meaning: FieldMeaning;
 }
 
-/** Numbers, times and bytes name no objects. */
+/** Whether a field can name an object. Numbers, times and bytes cannot. */
 function canName(field: DescMethod["input"]["fields"][number]): boolean {
   if (field.fieldKind === "scalar") return field.scalar === ScalarType.STRING;
   return field.fieldKind !== "enum" && !field.message?.typeName.startsWith("google.protobuf.");
@@ -177,7 +180,7 @@ describe("a call that changes something", () => {
     expect(methods.length).toBeGreaterThan(45);
   });
 
-  it("should not touch an object whose name only begins like the one it was given", async () => {
+  it("should not change an object whose name only begins with the given one", async () => {
     await restore();
     const before = await stored();
     for (const table of TABLES.filter((it) => it !== "bans")) {
@@ -186,7 +189,7 @@ describe("a call that changes something", () => {
     const wrong: string[] = [];
     const calls = methods.flatMap(callsOf);
     const creating = calls.filter(({ meaning }) => meaning.kind === "create");
-    // What is created under the missing name is no longer missing: it comes last.
+    // Calls that create an object come last, because afterwards the missing name exists.
     for (const { title, method, meaning } of [...calls.filter((it) => !creating.includes(it)), ...creating]) {
       if (meaning.kind === "none") continue;
       const request = meaning.kind === "own" ? proven(method) : requestOf(method.name, meaning, MISSING);
@@ -215,7 +218,7 @@ describe("a call that changes something", () => {
   });
 });
 
-/** A call of a node's own, under the id that no node has, with the key of the one that is there. */
+/** Create the request of a node with the missing id, but with the key of the existing node. */
 function proven(method: DescMethod): JsonObject {
   const overlay = new Fleet(rig.store).proofOf(method, { id: MISSING, keyPair });
   if (overlay === null) throw new Error(`${method.name} takes no proof`);

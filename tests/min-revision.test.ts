@@ -10,8 +10,8 @@ import { type Rig as RegistryRig, startRig as startRegistry } from "../services/
 import { serviceOf } from "../services/scheduler/src/testing/job-specs.ts";
 import { type Rig as SchedulerRig, startRig as startScheduler } from "../services/scheduler/src/testing/rig.ts";
 import { type AccessRig, type ServedMethod, startAccessRig } from "./support/access-rig.ts";
+import { BufferedLog } from "./support/buffered-log.ts";
 import { endGrpcCalls, grpcCall } from "./support/grpc-call.ts";
-import { HeldLog } from "./support/held-log.ts";
 import { rawCall } from "./support/raw-call.ts";
 import { formatSourcesTable, withSourcesTable } from "./support/revisions-page.ts";
 import { workspaceRoot } from "./support/workspace.ts";
@@ -33,10 +33,10 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe("every method", () => {
-  let log: HeldLog;
+  let log: BufferedLog;
   let rig: AccessRig;
   beforeAll(async () => {
-    log = new HeldLog(database.store);
+    log = new BufferedLog(database.store);
     rig = await startAccessRig(log, null);
     await ensureAccessToken(rig.store.db, { id: "admin", name: "admin", role: "admin", hash: accessTokenHash(TOKEN) });
   });
@@ -60,7 +60,7 @@ describe("every method", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("should look at no revision where it asks for no role, or before it knows who calls", async () => {
+  it("should ignore the revision if no role is required, or before the caller is authenticated", async () => {
     const wrong: string[] = [];
     for (const { baseUrl, method, name } of rig.methods) {
       const outcome = await rawCall(baseUrl, method, null, seen(FAR_AHEAD));
@@ -69,7 +69,7 @@ describe("every method", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("should wait for what its caller has seen if it answers from what its process has read, and only then", async () => {
+  it("should wait for its caller's revision if it answers from its process's copy of the log, and only then", async () => {
     const { methods, policies, store } = rig;
     const readsLog = methods.filter(({ name }) => policies[name]?.readsLog === true);
     expect(readsLog.map(({ name }) => name.split("/").at(-1))).toEqual([
@@ -110,14 +110,14 @@ describe("every method", () => {
 });
 
 describe("services that share the database", () => {
-  let log: HeldLog;
+  let log: BufferedLog;
   let admin: AdminRig;
   let registry: RegistryRig;
   let scheduler: SchedulerRig;
   let impatient: SchedulerRig;
   beforeAll(async () => {
     const { store } = database;
-    log = new HeldLog(store);
+    log = new BufferedLog(store);
     admin = await startAdmin({ store });
     registry = await startRegistry({ store });
     scheduler = await startScheduler(store, { logStore: log.store.reserved });
@@ -132,7 +132,7 @@ describe("services that share the database", () => {
     await admin.close();
   });
 
-  /** Make a call; its answer, and the revision that came with it. */
+  /** Make a call. Returns its response, and the revision in the response's headers. */
   async function withRevision<T>(call: (options: { onHeader(headers: Headers): void }) => Promise<T>) {
     let revision: string | null = null;
     const onHeader = (headers: Headers) => {
@@ -144,7 +144,7 @@ describe("services that share the database", () => {
   const label = (client: AdminRig["admin"], value: string, requestId = "") =>
     withRevision((options) => client.setNodeLabels({ node: "n1", set: { zone: value }, requestId }, options));
 
-  it("should tell the revision of a change, of one that was made before, and of what was listed", async () => {
+  it("should return the revision of a change, of a repeated one, and of a list", async () => {
     const first = await label(admin.admin, "told", "the-same");
     const head = String(await currentRevision(database.store.db));
     expect(first.revision).toBe(head);
@@ -159,7 +159,7 @@ describe("services that share the database", () => {
     expect(status.revision).toBe(head);
   });
 
-  it("should plan by what its caller has seen, although the scheduler has not read it yet", async () => {
+  it("should plan with what its caller has seen, although the scheduler has not read it yet", async () => {
     log.hold();
     const { revision } = await label(admin.admin, "seen");
     const spec = serviceOf("web", 1, { selector: "zone = seen" });
@@ -175,7 +175,7 @@ describe("services that share the database", () => {
     expect({ refusal, nodes: executions.map(({ nodeId }) => nodeId) }).toEqual({ refusal: undefined, nodes: ["n1"] });
   });
 
-  it("should refuse with SERVICE_BEHIND what it cannot read in time, and answer later", async () => {
+  it("should refuse with SERVICE_BEHIND if it cannot read the revision in time, and answer later", async () => {
     log.hold();
     const { revision } = await label(admin.admin, "late");
     const call = () => impatient.jobs.planJob({ spec: serviceOf("web", 1) }, { headers: seen(revision ?? "") });
@@ -187,14 +187,14 @@ describe("services that share the database", () => {
     });
   });
 
-  it("should tell nobody's revision to those who are refused, and take none that is made up", async () => {
+  it("should refuse a revision that is ahead, and check none for anonymous clients", async () => {
     const call = scheduler.jobs.planJob({ spec: serviceOf("web", 1) }, { headers: seen(FAR_AHEAD) });
     const head = String(await currentRevision(database.store.db));
     expect(await call.catch(describeError)).toMatchObject({
       reason: "MIN_REVISION_AHEAD",
       metadata: { revision: FAR_AHEAD, head },
     });
-    const stranger = await scheduler.client();
-    expect(await stranger.planJob({}, { headers: seen(FAR_AHEAD) }).catch(reasonOf)).toBe("TOKEN_MISSING");
+    const anonymous = await scheduler.client();
+    expect(await anonymous.planJob({}, { headers: seen(FAR_AHEAD) }).catch(reasonOf)).toBe("TOKEN_MISSING");
   });
 });

@@ -69,13 +69,13 @@ function schemaOf({ typeName }: DescMessage): JsonSchema {
   return document.components.schemas[typeName] ?? {};
 }
 
-/** Whether the document allows a value; references lead into the whole of it. */
+/** Return whether the document allows a value. References are resolved in the complete document. */
 function allows(schema: JsonSchema, value: unknown): boolean {
   const absolute = JSON.stringify(schema).replaceAll('"$ref":"#', '"$ref":"api#');
   return ajv.compile(JSON.parse(absolute))(value) === true;
 }
 
-/** The paths of what the server has against a message; null where it is not even JSON of that message. */
+/** Return the paths at which the server refuses a message; null if the JSON is not a message of this type. */
 function refusals(desc: DescMessage, json: JsonValue): readonly string[] | null {
   const message = parsed(desc, json);
   if (message === null) return null;
@@ -95,7 +95,7 @@ function parsed(desc: DescMessage, json: JsonValue) {
   }
 }
 
-/** Values of a field at and around what rules commonly bound. */
+/** Return values for a field, at and around common bounds. */
 function candidates(field: DescField): readonly JsonValue[] {
   const one = itemCandidates(field);
   if (field.fieldKind === "list") {
@@ -165,7 +165,7 @@ describe("the OpenAPI document", () => {
     expect(groups).toBeGreaterThan(20);
   });
 
-  it("should describe the bounds of durations, which JSON Schema has no words for", () => {
+  it("should describe the bounds of durations, which JSON Schema cannot express", () => {
     const text = JSON.stringify(document.components.schemas["rollcall.admin.v1.CreateAccessTokenRequest"]);
     expect(text).toContain("at least 1s, at most 315360000s");
   });
@@ -175,7 +175,7 @@ describe("the OpenAPI document", () => {
   });
 });
 
-/** Any value that sets a field. */
+/** Return a value that sets a field. */
 function sampleOf({ fieldKind, scalar, message, enum: enumeration }: DescField): JsonValue {
   if (fieldKind === "list") return scalar === undefined ? [{}] : ["a"];
   if (fieldKind === "map") return { a: "a" };

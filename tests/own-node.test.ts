@@ -44,7 +44,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Two nodes of the fleet: one is spoken for, the other speaks. */
+/** Register two nodes. The calls name the victim and are made by the thief. */
 async function twoNodes(): Promise<{ readonly victim: TestNode; readonly thief: TestNode }> {
   nodes += 1;
   const [victim, thief] = [new TestNode(`victim-${nodes}`), new TestNode(`thief-${nodes}`)];
@@ -53,7 +53,7 @@ async function twoNodes(): Promise<{ readonly victim: TestNode; readonly thief: 
   return { victim, thief };
 }
 
-/** Call a method of nodes with a proof, whatever it is worth. */
+/** Call a method for nodes with a valid or invalid proof. */
 function call(name: Method, node: TestNode, proof: Proof, registry = rig.registry) {
   const { id: nodeId, keyPair } = node;
   switch (name) {
@@ -64,7 +64,7 @@ function call(name: Method, node: TestNode, proof: Proof, registry = rig.registr
     case "deregisterNode":
       return registry.deregisterNode({ nodeId, proof });
     case "rotateNodeKey": {
-      // The next key is the caller's to choose, so it signs whatever nonce the proof has.
+      // The caller chooses the next key, so it can sign any nonce with the next key.
       const next = new TestNode(nodeId);
       const challenge = { nonce: proof.nonce, clusterId: rig.store.clusterId() };
       const nextSignature = next.sign(method.rotateNodeKey, challenge);
@@ -78,7 +78,9 @@ function anotherMethod(name: Method): Method {
   return name === "updateNodeInfo" ? "deregisterNode" : "updateNodeInfo";
 }
 
-/** Whatever was tried, the node is as it was: it has its key, and nothing was taken from it. */
+/**
+ * Check that an attempt has not changed the node. It must still have its key and its description.
+ */
 async function expectUntouched(victim: TestNode): Promise<void> {
   const { node, created } = await victim.register(rig.registry);
   expect(created).toBe(false);
@@ -180,7 +182,7 @@ describe("a Hello by another caller", () => {
     await stolen.nextOf("challenge");
     stolen.send({ case: "hello", value: hello });
     expect((await stolen.end()).error?.reason).toBe("PROOF_INVALID");
-    // It is good where it belongs, and nothing happened to its node.
+    // The proof must still be valid on the right connection, and its node must be unaffected.
     own.send({ case: "hello", value: hello });
     await own.nextOf("welcome");
     await own.beatAcknowledged();

@@ -13,7 +13,7 @@ let registries: readonly [RegistryRig, RegistryRig];
 let admins: readonly [AdminRig, AdminRig];
 let store: RegistryRig["store"];
 
-// Each is a server of its own, as in processes of their own: they share the record alone.
+// Start the services as separate servers, as in separate processes. They share only the store.
 beforeAll(async () => {
   const database = await createTestDatabase();
   const config = { "Orchestrator.NodeManager.ManualApproval": true };
@@ -28,7 +28,7 @@ afterAll(async () => {
   for (const rig of [...admins, second, first]) await rig.close();
 });
 
-/** What came of registrations, in a word each. */
+/** Return the result of each registration, as one word. */
 function wordsOf(calls: readonly Promise<{ readonly created: boolean }>[]) {
   const word = (call: Promise<{ readonly created: boolean }>) =>
     call.then(
@@ -38,10 +38,7 @@ function wordsOf(calls: readonly Promise<{ readonly created: boolean }>[]) {
   return Promise.all(calls.map(word));
 }
 
-/**
- * Do something with as many nodes that wait for approval as there are rounds, some at a time, so that they share
- * batches.
- */
+/** Run a race for one pending node per round, with several rounds at a time, so that they share batches. */
 async function inRounds(name: string, race: (node: TestNode, round: number) => Promise<void>) {
   for (let start = 0; start < ROUNDS; start += AT_A_TIME) {
     const some = Array.from({ length: AT_A_TIME }, (_, index) => start + index);
@@ -55,7 +52,10 @@ async function inRounds(name: string, race: (node: TestNode, round: number) => P
   }
 }
 
-/** The node comes back through both registries at once, with news the first time. */
+/**
+ * Register the node again through both registries at the same time. Only the first registration changes its
+ * description.
+ */
 function returnTwice(node: TestNode, round: number) {
   const news = { ...INFO, hostname: `news-${round}` };
   const [one, other] = registries;
@@ -65,7 +65,10 @@ function returnTwice(node: TestNode, round: number) {
   ]);
 }
 
-/** Now, or some queries later: the registrations are at the door, before their locks, or behind them. */
+/**
+ * Act either now or after some queries. By then, the registrations have arrived, wait for their locks, or hold
+ * them.
+ */
 async function atSomeMoment(round: number, act: () => Promise<unknown>): Promise<void> {
   for (let query = 0; query < round % 24; query += 1) await currentRevision(store.db);
   await act();
@@ -94,7 +97,7 @@ describe("registrations that race with an operator", () => {
     });
   });
 
-  it("should never undo deleteNode: who comes back then is new, and waits", async () => {
+  it("should never undo deleteNode: a node that comes back is new, and waits", async () => {
     await inRounds("deleteNode", async (node, round) => {
       const [words] = await Promise.all([
         returnTwice(node, round),
@@ -123,6 +126,6 @@ describe("two approvals at once", () => {
   });
 });
 
-/** As gRPC numbers it. */
+/** The number of this code in gRPC. */
 const FAILED_PRECONDITION = 9;
 const ALREADY = "NODE_ALREADY_APPROVED";

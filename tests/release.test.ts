@@ -16,10 +16,10 @@ describe("versionPlaces()", () => {
   it("should find one version everywhere", () => {
     const places = versionPlaces(workspaceRoot);
     expect(places.filter(({ version }) => version !== current)).toEqual([]);
-    expect(new Set(places.map(({ file }) => file)).size).toBe(11);
+    expect(new Set(places.map(({ file }) => file)).size).toBe(10);
   });
 
-  it("should be all that has a version: private packages have none", () => {
+  it("should find all versions: private packages have none", () => {
     const manifests = ["libs", "services"].flatMap((folder) =>
       readdirSync(join(workspaceRoot, folder)).map((name) => `${folder}/${name}/package.json`),
     );
@@ -81,8 +81,8 @@ describe("cutChangelog()", () => {
 
 describe("make release", () => {
   it.each([
-    [[], "name one version"],
-    [["0.1.0", "0.2.0"], "name one version"],
+    [[], "name exactly one version"],
+    [["0.1.0", "0.2.0"], "name exactly one version"],
     [["0.1.0", "--only", "npm,rubygems"], "no destination rubygems; use npm, pypi, maven, oci"],
   ])("should refuse %j", (words, message) => {
     const { status, stderr } = spawnSync(process.execPath, ["scripts/release/main.mjs", ...words], {
@@ -93,7 +93,7 @@ describe("make release", () => {
   });
 });
 
-describe("the hooks of commits", () => {
+describe("the commit hooks", () => {
   const repository = join(scratch, "repository");
   const git = (words: readonly string[], editor = "true") =>
     spawnSync("git", words, {

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
@@ -21,7 +22,7 @@ describe("the tally of a run", () => {
       "7 passed, 1 failed, 3 skipped\n",
       1,
     ],
-    ["a failure beside the tests", green, 2, "7 passed, 1 failed, 3 skipped\n", 1],
+    ["a failure outside the tests", green, 2, "7 passed, 1 failed, 3 skipped\n", 1],
     ["a failure before any test", null, 2, "0 passed, 1 failed, 0 skipped\n", 1],
     ["a run of nothing", { numPassedTests: 0 }, 0, "0 passed, 1 failed, 0 skipped\n", 1],
   ])("should tell %s", (_, results, status, line, exitStatus) => {
@@ -46,7 +47,7 @@ describe("the tally of a run", () => {
   };
 
   it.each([
-    ["passed", 0, "9 passed, 0 failed, 2 skipped\n", "flaky, passed when it was run again: a.test.ts\n"],
+    ["passed", 0, "9 passed, 0 failed, 2 skipped\n", "flaky, passed on the second run: a.test.ts\n"],
     ["failed", 1, "8 passed, 1 failed, 2 skipped\n", ""],
   ])("should take the second outcome of what was run again: %s", (outcome, status, line, told) => {
     const files = [join(directory, "first.json"), join(directory, "again.json")] as const;
@@ -79,12 +80,46 @@ describe("the tally of a run", () => {
 
   it.each([
     ["the files that failed", 1, "a.test.ts\n", 0],
-    ["nothing of so many", 0, "", 1],
+    ["none of N", 0, "", 1],
   ])("should run again %s", (_, most, line, status) => {
     const file = join(directory, "failed.json");
     writeFileSync(file, JSON.stringify(firstRun));
     const args = [join(workspaceRoot, ".ci/failed-files.js"), file, String(most)];
     const failed = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect(failed).toMatchObject({ stdout: line, status });
+  });
+});
+
+describe("the end of a run", () => {
+  const { linesOf } = createRequire(import.meta.url)("../libs/testkit/src/jest/tally-reporter.cjs");
+
+  const summary = (...tests: { status: string; fullName: string }[]) => {
+    const count = (wanted: string) => tests.filter(({ status }) => status === wanted).length;
+    return linesOf({
+      numPassedTests: count("passed"),
+      numFailedTests: count("failed"),
+      numPendingTests: count("pending"),
+      numTodoTests: 0,
+      numRuntimeErrorTestSuites: 0,
+      testResults: [{ testResults: tests }],
+    });
+  };
+
+  it("should be one line of numbers", () => {
+    const lines = summary({ status: "passed", fullName: "a" }, { status: "failed", fullName: "b" });
+    expect(lines).toEqual(["1 passed, 1 failed, 0 skipped"]);
+  });
+
+  it("should list before it what was missing for the skipped tests", () => {
+    const lines = summary(
+      { status: "pending", fullName: "EventPublisher (needs nats-server) should publish" },
+      { status: "pending", fullName: "EventPublisher (needs nats-server) should wait" },
+      { status: "pending", fullName: "anything" },
+    );
+    expect(lines).toEqual([
+      "2 skipped, because they need nats-server",
+      "1 skipped, because they need something that their names do not say: anything",
+      "0 passed, 0 failed, 3 skipped",
+    ]);
   });
 });

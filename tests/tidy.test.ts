@@ -18,11 +18,11 @@ import {
 import { type Package, readPackages, readSources, referencesOf, workspaceRoot } from "./support/workspace.ts";
 
 const packages = readPackages();
-/** The pages of the console: a package in a folder of the service that serves them. */
+/** The folder of the console's pages. They are a package inside the folder of the service that serves them. */
 const PAGES = "services/console/web/src";
 
 describe("the workspace", () => {
-  it("should let dependencies point one way", () => {
+  it("should have dependencies in one direction only", () => {
     expect(packages.flatMap(wrongDependencies)).toEqual([]);
   });
 
@@ -48,17 +48,17 @@ describe("the workspace", () => {
     expect([...referencesOf("tsconfig.json")].sort()).toEqual([...folders].sort());
   });
 
-  it("should keep clocks and chance out of the domain", () => {
+  it("should use neither clocks nor randomness in the domain", () => {
     expect(packages.filter(({ name }) => name === "domain").flatMap(impurities)).toEqual([]);
   });
 
-  it("should take no path from a URL as it is: in folders with spaces or letters that are not ASCII it is another", () => {
+  it("should not use a URL's pathname as a path, because it encodes spaces and letters that are not ASCII", () => {
     const sources = ["libs", "services", "scripts", "bench", "tests"].flatMap(readSources);
     const raw = sources.filter(({ text }) => /new URL\([^)]*import\.meta\.url\)\.pathname/.test(text));
     expect(raw.map(({ path }) => path)).toEqual([]);
   });
 
-  it("should take the default of packages that are loaded late", () => {
+  it("should use the default export of packages that are loaded dynamically", () => {
     expect(packages.flatMap(lateNames)).toEqual([]);
     const file = { path: "services/cli/src/a.ts", text: 'const { parse } = await import("yaml");' };
     expect(lateNames({ ...tidy("cli"), files: [file] })).toHaveLength(1);
@@ -71,10 +71,16 @@ describe("the workspace", () => {
     expect(wideLines(files)).toEqual([]);
   });
 
+  it("should skip tests only with needs(), which names what is missing", () => {
+    const files = [...packages.flatMap((one) => one.files), ...readSources("tests"), ...readSources("bench/src")];
+    const skipping = files.filter(({ text }) => /\b(?:it|describe)\.skip\b/.test(text)).map(({ path }) => path);
+    expect(skipping).toEqual(["libs/testkit/src/jest/needs.ts"]);
+  });
+
   it("should name only files and folders that exist in its documents", () => {
     const missing = ["ARCHITECTURE.md", "CONTRIBUTING.md", ...pagesBelow("docs")].flatMap((page) =>
       pathsIn(readFileSync(join(workspaceRoot, page), "utf8"))
-        // Decisions also name folders of their time.
+        // Skip folders in decisions, because decisions can name folders that existed when they were made.
         .filter((path) => !page.startsWith("docs/decisions/") || path.endsWith(".ts"))
         .filter((path) => !existsSync(join(workspaceRoot, path)))
         .map((path) => `${page}: ${path}`),
@@ -100,6 +106,33 @@ describe("the workspace", () => {
     expect(rows.sort()).toEqual([...packages.map(({ folder }) => folder), ...others].sort());
   });
 
+  it("should keep ARCHITECTURE.md a map, with details in docs/internals", () => {
+    const words = readFileSync(join(workspaceRoot, "ARCHITECTURE.md"), "utf8").split(/\s+/);
+    expect(words.length).toBeLessThanOrEqual(1_800);
+  });
+
+  it("should number its decisions without gaps, and list each once by topic", () => {
+    const folder = join(workspaceRoot, "docs/decisions");
+    const pages = readdirSync(folder).filter((name) => name !== "README.md");
+    expect(pages.map((name) => Number(name.slice(0, 4)))).toEqual(pages.map((_, index) => index + 1));
+    const index = readFileSync(join(folder, "README.md"), "utf8");
+    const listed = [...index.matchAll(/^\| \[\d{4}\]\((\S+?)\) \|/gm)].map(([, name]) => name);
+    expect(listed.sort()).toEqual(pages);
+  });
+
+  it("should name the successor of each decision that no longer applies, and what each new one replaces", () => {
+    const folder = join(workspaceRoot, "docs/decisions");
+    const links = (pattern: RegExp) =>
+      readdirSync(folder).flatMap((name) => {
+        const [, other] = pattern.exec(readFileSync(join(folder, name), "utf8")) ?? [];
+        return other === undefined ? [] : [{ name, other }];
+      });
+    const replacing = links(/^Replaces \[\d{4}\]\((\S+?)\)/m).map(({ name, other }) => `${other} -> ${name}`);
+    const superseded = links(/^Superseded by \[\d{4}\]\((\S+?)\)/m).map(({ name, other }) => `${name} -> ${other}`);
+    expect(superseded).toEqual(replacing);
+    expect(superseded).not.toEqual([]);
+  });
+
   it("should give every error reason its code", () => {
     const proto = "proto/rollcall/node/v1/error_reason.proto";
     expect(reasonsWithoutCode(readFileSync(join(workspaceRoot, proto), "utf8"))).toEqual([]);
@@ -107,7 +140,7 @@ describe("the workspace", () => {
 });
 
 describe("wrongDependencies()", () => {
-  it("should name a release that carries the testkit, and a service that carries a service", () => {
+  it("should name a release that contains the testkit, and a service that contains a service", () => {
     const admin = { ...tidy("admin"), dependencies: ["registry", "store", "testkit"] };
     expect(wrongDependencies(admin)).toEqual([
       "services/admin: must not depend on registry",
@@ -121,7 +154,7 @@ describe("wrongDependencies()", () => {
 });
 
 describe("wrongReferences()", () => {
-  it("should name what is missing and what is too much", () => {
+  it("should name missing and superfluous references", () => {
     const admin = { ...tidy("admin"), dependencies: ["api"], references: ["store"] };
     expect(wrongReferences(admin)).toHaveLength(2);
   });
@@ -157,7 +190,7 @@ describe("wrongImports()", () => {
 });
 
 describe("impurities()", () => {
-  it("should name clocks and chance, but not words in comments", () => {
+  it("should name clocks and randomness, but not words in comments", () => {
     const text = "/** Date */\nconst a = Date.now(); // performance\nconst b = Math.random();\n";
     const domain = { ...tidy("domain"), files: [{ path: "libs/domain/src/a.ts", text }] };
     expect(impurities(domain)).toHaveLength(2);
@@ -191,14 +224,14 @@ describe("widePageLines()", () => {
 });
 
 describe("crowdedFolders()", () => {
-  it("should count the files of each folder, without tests and those of folders below", () => {
+  it("should count the files of each folder, without tests and subfolders", () => {
     const filesOf = (folder: string, count: number) =>
       Array.from({ length: count }, (_, at) => ({ path: `${folder}/file-${at}.ts`, text: "" }));
     const test = { path: "libs/store/src/nodes/one.test.ts", text: "" };
     const files = [...filesOf("libs/store/src/nodes", 20), ...filesOf("libs/store/src/nodes/deep", 3), test];
     expect(crowdedFolders(files)).toEqual([]);
     expect(crowdedFolders([...files, ...filesOf("libs/store/src/log", 21)])).toEqual([
-      "libs/store/src/log: has 21 files beside tests; 20 at most",
+      "libs/store/src/log: has 21 files other than tests; 20 at most",
     ]);
   });
 });
@@ -226,7 +259,7 @@ describe("untidyFiles()", () => {
 });
 
 describe("reasonsWithoutCode()", () => {
-  it("should name a value whose comment has no code, or none that gRPC has", () => {
+  it("should name a value whose comment has no code, or an unknown one", () => {
     const proto = [
       "enum ErrorReason {",
       "  // Never sent.",
@@ -246,7 +279,7 @@ describe("reasonsWithoutCode()", () => {
   });
 });
 
-/** All pages of a folder and of those below it. */
+/** Find all pages in a folder and its subfolders. */
 function pagesBelow(folder: string): readonly string[] {
   return readdirSync(join(workspaceRoot, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md") && !name.includes("node_modules"))

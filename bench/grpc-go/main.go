@@ -1,6 +1,6 @@
-// Bare-grpc-go is a bound that the health service is measured against: the same transport and the same bytes, decoded
-// and acknowledged, and nothing else. No signature is checked, nothing is remembered. It answers the benchmark that
-// started it as the servers in JavaScript do.
+// Bare-grpc-go is a server that serves as the lower bound for the health service. It uses the same transport, and
+// decodes and acknowledges the same bytes, but does nothing else: it checks no signature and keeps no state. It
+// responds to the benchmark that started it in the same way as the JavaScript servers.
 //
 // Usage: bare-grpc-go PORT
 package main
@@ -26,7 +26,7 @@ type server struct {
 	healthv1.UnimplementedHealthServiceServer
 }
 
-// Heartbeat challenges, welcomes and acknowledges.
+// Heartbeat sends a challenge and a welcome, then acknowledges every Beat.
 func (server) Heartbeat(stream grpc.BidiStreamingServer[healthv1.HeartbeatRequest, healthv1.HeartbeatResponse]) error {
 	challenge := &healthv1.Challenge{Nonce: make([]byte, 32), ClusterId: "bare"}
 	if err := stream.Send(&healthv1.HeartbeatResponse{Frame: &healthv1.HeartbeatResponse_Challenge{Challenge: challenge}}); err != nil {
@@ -71,8 +71,8 @@ func main() {
 	log.Fatal(s.Serve(listener))
 }
 
-// answerBenchmark speaks the channel that Node.js opens to its children: one JSON text a line. It answers "memory" with
-// what is left after a collection of garbage, and ends the server with the benchmark.
+// answerBenchmark uses the channel that Node.js opens to its children, with one JSON text per line. It responds to
+// "memory" with the memory in use after a garbage collection, and exits when the benchmark does.
 func answerBenchmark() {
 	number, err := strconv.Atoi(os.Getenv("NODE_CHANNEL_FD"))
 	if err != nil {
@@ -88,7 +88,7 @@ func answerBenchmark() {
 		debug.FreeOSMemory()
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
-		// What goroutines have on their stacks, Node.js has in its heap.
+		// Count the stacks of goroutines too, because they hold the state that is on the heap in Node.js.
 		heap := memory.HeapAlloc + memory.StackInuse
 		if _, err := fmt.Fprintf(channel, "{\"rssBytes\":%d,\"heapBytes\":%d}\n", residentBytes(), heap); err != nil {
 			break

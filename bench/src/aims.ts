@@ -1,4 +1,7 @@
-/** How soon a fleet whose control plane was killed and started again is to be HEALTHY, by its size. */
+/**
+ * The maximum time until a fleet of this size is HEALTHY again after its control plane was
+ * killed and restarted.
+ */
 export function returnAimMs(agents: number): number {
   const of = agents <= SMALL.agents ? SMALL : LARGE;
   return Math.max(SMALL.withinMs, (of.withinMs * agents) / of.agents);

@@ -4,21 +4,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Figure } from "./report.ts";
 
-/** How much to measure. Small numbers are for trying a benchmark out, not for quoting. */
+/** How much to measure. Use small numbers only to try a benchmark out, because they give no valid results. */
 export interface BenchSize {
-  /** Agents whose streams are held. A process may open 20,000 files where this was tuned. */
+  /**
+   * The number of agents whose streams are held open. A process could open 20,000 files on the machine where the
+   * default was chosen.
+   */
   readonly agents: number;
-  /** Nodes in the record when listing is measured. */
+  /** The number of nodes in the store while listing nodes is measured. */
   readonly nodes: number;
-  /** Events in the log when watching is measured. */
+  /** The number of events in the log while watching the log is measured. */
   readonly events: number;
-  /** Between two Beats of an agent of a large fleet. */
+  /** The time between two Beats of an agent in a large fleet. */
   readonly intervalMs: number;
-  /** Simulated time. */
+  /** How many hours to simulate. */
   readonly hours: number;
-  /** Of everything that is drawn at random. */
+  /** The seed of all random numbers. */
   readonly seed: number;
-  /** How long a rate is measured. */
+  /** The time in milliseconds during which a rate is measured. */
   readonly durationMs: number;
 }
 
@@ -29,10 +32,10 @@ export interface Bench {
   run(context: BenchContext): Promise<readonly Figure[]>;
 }
 
-/** What a benchmark runs in: a folder of its own, and a place to say what must end with it. */
+/** The surroundings of one benchmark: its own folder, and the functions to call when it ends. */
 export class BenchContext {
   readonly size: BenchSize;
-  /** Removed at the end. */
+  /** The folder, which is removed when the benchmark ends. */
   readonly directory: string = mkdtempSync(join(tmpdir(), "rollcall-bench-"));
   readonly #endings: (() => Promise<void>)[] = [];
 
@@ -40,17 +43,20 @@ export class BenchContext {
     this.size = size;
   }
 
-  /** Has something ended when the benchmark is over or interrupted: the last thing begun is the first to end. */
+  /**
+   * Register a function to call when the benchmark ends or is interrupted. The functions are called in reverse
+   * order.
+   */
   atEnd(end: () => Promise<void>): void {
     this.#endings.push(end);
   }
 
-  /** Tells people what goes on. Figures are printed by the program that runs the benchmark. */
+  /** Print progress for people. The program that runs the benchmark prints the results. */
   progress(message: string): void {
     console.error(`  ${message}`);
   }
 
-  /** Ends everything that was begun. What cannot be ended is reported and left behind, so that the rest still ends. */
+  /** Call all registered functions. If one fails, report the failure and call the others. */
   async end(): Promise<void> {
     for (const end of this.#endings.splice(0).reverse()) {
       await end().catch((error: unknown) => this.progress(`could not end cleanly: ${error}`));

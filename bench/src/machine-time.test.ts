@@ -12,18 +12,18 @@ describe("parseMachineTime()", () => {
     });
   });
 
-  it("should know nothing of a text without the line", () => {
+  it("should return zeros for a text without the line", () => {
     expect(parseMachineTime("")).toEqual({ total: 0, idle: 0, stolen: 0 });
   });
 });
 
 describe("describeMachineTime()", () => {
-  it("should tell what the host took of the time in which there was work", () => {
+  it("should report the share of busy time that the host took", () => {
     const text = describeMachineTime({ total: 0, idle: 0, stolen: 0 }, { total: 1_000, idle: 500, stolen: 100 });
     expect(text).toMatch(/^\d+ processors, 50 % busy; the host ran others for 20 % of that time$/);
   });
 
-  it("should tell the processors alone where the kernel tells no times", () => {
+  it("should report only the processors where the kernel reports no times", () => {
     const none = parseMachineTime("");
     expect(describeMachineTime(none, none)).toMatch(/^\d+ processors$/);
   });

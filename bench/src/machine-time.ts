@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-/** How the time of all processors was spent since the machine started, in ticks of the kernel. */
+/** The time that all processors spent on each kind of work since the machine started, in kernel ticks. */
 export interface MachineTime {
   readonly total: number;
   readonly idle: number;
-  /** Time in which a processor had work, and the hypervisor ran another machine there. */
+  /** The time that the hypervisor gave to another machine while a processor had work. */
   readonly stolen: number;
 }
 
 const NO_TIME: MachineTime = { total: 0, idle: 0, stolen: 0 };
 
-/** The time so far; all 0 where the kernel does not tell it (proc_stat(5)). */
+/** Read the times so far. All of them are 0 if the kernel does not provide them (proc_stat(5)). */
 export function readMachineTime(): MachineTime {
   try {
     return parseMachineTime(readFileSync("/proc/stat", "utf8"));
@@ -20,7 +20,10 @@ export function readMachineTime(): MachineTime {
   }
 }
 
-/** Reads the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user. */
+/**
+ * Parses the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq and steal. The time of guests
+ * is already included in user.
+ */
 export function parseMachineTime(text: string): MachineTime {
   const ticks = /^cpu +([\d ]+)$/m.exec(text)?.[1]?.trim().split(/ +/).map(Number);
   if (ticks === undefined) return NO_TIME;
@@ -29,8 +32,8 @@ export function parseMachineTime(text: string): MachineTime {
 }
 
 /**
- * Says what a measurement had of the machine, so that figures of one that was lent out meanwhile are known as such.
- * For example "2 processors, 71 % busy; the host ran others for 38 % of that time".
+ * Describes the machine's load during a measurement, so that results from a shared machine can be recognized. For
+ * example "2 processors, 71 % busy; the host ran others for 38 % of that time".
  */
 export function describeMachineTime(before: MachineTime, after: MachineTime): string {
   const processors = `${availableParallelism()} processors`;

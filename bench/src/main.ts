@@ -11,6 +11,7 @@ import { heartbeats } from "./rows/heartbeats.ts";
 import { heartbeatsWithWork } from "./rows/heartbeats-with-work.ts";
 import { listNodes } from "./rows/list-nodes.ts";
 import { placement } from "./rows/placement.ts";
+import { takeIn } from "./rows/reconnects.ts";
 import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
 import { returning } from "./rows/return.ts";
@@ -20,7 +21,6 @@ import { simulation } from "./rows/simulated/simulation.ts";
 import { simulationWithWork } from "./rows/simulated/simulation-with-work.ts";
 import { sizing } from "./rows/sizing.ts";
 import { start } from "./rows/start.ts";
-import { takeIn } from "./rows/take-in.ts";
 import { work, workMillion } from "./rows/work.ts";
 
 const BENCHES: readonly Bench[] = [

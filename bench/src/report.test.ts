@@ -2,17 +2,17 @@ import { describe, expect, it } from "@jest/globals";
 import { formatTable, percentile, percentileOfCounts } from "./report.ts";
 
 describe("formatTable()", () => {
-  it("should show each figure beside its bound, with the ratio", () => {
+  it("should show each figure with its bound and the ratio", () => {
     const table = formatTable("title", [
       {
         figure: "rate",
         measured: 21_000,
         unit: "/s",
         against: "bare",
-        beside: 28_000,
+        compared: 28_000,
         target: "0.7",
       },
-      { figure: "memory", measured: 45.25, unit: "KiB", against: "bare", beside: 0, target: "" },
+      { figure: "memory", measured: 45.25, unit: "KiB", against: "bare", compared: 0, target: "" },
     ]);
     expect(table.split("\n")).toEqual([
       "title",
@@ -24,7 +24,7 @@ describe("formatTable()", () => {
 });
 
 describe("percentile()", () => {
-  it("should find the middle and the end, and 0 in nothing", () => {
+  it("should return the median and a high percentile, and 0 without samples", () => {
     const samples = Float64Array.from({ length: 100 }, (_, index) => 100 - index);
     expect(percentile(samples, 0.5)).toBe(51);
     expect(percentile(samples, 0.99)).toBe(100);
@@ -33,7 +33,7 @@ describe("percentile()", () => {
 });
 
 describe("percentileOfCounts()", () => {
-  it("should find the middle and the end, and 0 in nothing", () => {
+  it("should return the median and a high percentile, and 0 without samples", () => {
     expect(percentileOfCounts([0, 50, 0, 49, 1], 0.5)).toBe(3);
     expect(percentileOfCounts([0, 51, 0, 48, 1], 0.5)).toBe(1);
     expect(percentileOfCounts([0, 50, 0, 49, 1], 0.99)).toBe(4);

@@ -2,24 +2,24 @@
 export interface Figure {
   readonly figure: string;
   readonly measured: number;
-  /** What `measured` and `beside` are counted in. */
+  /** The unit of `measured` and `compared`. */
   readonly unit: string;
-  /** What it is measured against: a rival or bound of the same run, or the figure that is aimed at. */
+  /** The name of the value to compare with: a rival or a bound from the same run, or a target. */
   readonly against: string;
-  readonly beside: number;
-  /** What the ratio of the two should be, for people to judge: nothing fails by it. */
+  readonly compared: number;
+  /** The intended ratio of the two values, for people to evaluate. No test fails because of it. */
   readonly target: string;
 }
 
-/** Prints figures as one table: figure, rival or bound, ratio. */
+/** Prints figures as one table with the columns figure, rival or bound, and ratio. */
 export function formatTable(title: string, figures: readonly Figure[]): string {
   const header = ["figure", "measured", "against", "", "ratio", "target"];
   const rows = figures.map((one) => [
     one.figure,
     `${formatNumber(one.measured)} ${one.unit}`.trim(),
     one.against,
-    `${formatNumber(one.beside)} ${one.unit}`.trim(),
-    one.beside === 0 ? "-" : (one.measured / one.beside).toFixed(2),
+    `${formatNumber(one.compared)} ${one.unit}`.trim(),
+    one.compared === 0 ? "-" : (one.measured / one.compared).toFixed(2),
     one.target,
   ]);
   const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0)));
@@ -31,13 +31,18 @@ export function formatTable(title: string, figures: readonly Figure[]): string {
   return [title, line(header), ...rows.map(line)].join("\n");
 }
 
-/** The value below which this share of the samples lies; 0 without samples. Sorts the samples in place. */
+/**
+ * The value below which this share of the samples lies; 0 if there are no samples. Sorts the samples in place.
+ */
 export function percentile(samples: Float64Array, share: number): number {
   samples.sort();
   return samples[Math.min(samples.length - 1, Math.floor(samples.length * share))] ?? 0;
 }
 
-/** The same of samples that are counted: how many there are of 0, of 1, and so on; 0 without samples. */
+/**
+ * Like percentile(), for counts: `counts[n]` is the number of samples with the value n. Returns 0 if there are no
+ * samples.
+ */
 export function percentileOfCounts(counts: readonly number[], share: number): number {
   const all = counts.reduce((sum, count) => sum + count, 0);
   let left = Math.floor(all * share);

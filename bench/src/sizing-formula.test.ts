@@ -4,7 +4,7 @@ import { computeSizing, fitSizing, formatSizing, measuredSizing, type SizedFleet
 const GIB = 1_073_741_824;
 const MIB = 1_048_576;
 
-/** A fleet that costs exactly what the formula can say. */
+/** A fleet whose costs the formula can express exactly. */
 const fleet = (agents: number, replicas: number): SizedFleet => ({
   agents,
   replicas,
@@ -13,11 +13,11 @@ const fleet = (agents: number, replicas: number): SizedFleet => ({
   postgresCores: 0.01 + agents * 0.000_000_2,
   walBytesPerSecond: 100 + agents * 0.01,
   databaseBytes: 10 * MIB + agents * 4_096,
-  comingInMsEach: 2 + replicas * 0.2,
+  reconnectMsEach: 2 + replicas * 0.2,
 });
 
 describe("computeSizing()", () => {
-  it("should find what further sizes cost from two that were measured", () => {
+  it("should compute the costs of other sizes from two measured ones", () => {
     const formula = fitSizing([fleet(1_000, 1), fleet(20_000, 2)]);
     const row = computeSizing(formula, 150_000);
     expect(row).toMatchObject({ agents: 150_000, replicas: 10, isMeasured: false });
@@ -28,7 +28,7 @@ describe("computeSizing()", () => {
     expect(row.comeInMinutes).toBeCloseTo((150_000 * 4) / 2 / 60_000);
   });
 
-  it("should not make a large fleet cheaper than a small one where the noise says so", () => {
+  it("should not make a large fleet cheaper than a small one because of noise", () => {
     const formula = fitSizing([
       { ...fleet(1_000, 1), postgresCores: 0.05 },
       { ...fleet(10_000, 1), postgresCores: 0.04 },
@@ -36,7 +36,7 @@ describe("computeSizing()", () => {
     expect(formula.postgresCores).toEqual({ fixed: 0.045, each: 0 });
   });
 
-  it("should begin at nothing where a line would begin below it", () => {
+  it("should start at zero if the fitted line would start below zero", () => {
     const formula = fitSizing([
       { ...fleet(1_000, 1), postgresCores: 0 },
       { ...fleet(3_000, 1), postgresCores: 0.4 },
@@ -46,7 +46,7 @@ describe("computeSizing()", () => {
 });
 
 describe("formatSizing()", () => {
-  it("should mark what was computed", () => {
+  it("should mark computed rows", () => {
     const formula = fitSizing([fleet(1_000, 1), fleet(20_000, 2)]);
     const lines = formatSizing([measuredSizing(fleet(1_000, 1)), computeSizing(formula, 30_000)]).split("\n");
     expect(lines).toHaveLength(4);

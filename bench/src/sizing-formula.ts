@@ -1,21 +1,21 @@
-/** What one fleet took, at rest and while it came in. */
+/** The resources that one fleet used, at rest and while it connected. */
 export interface SizedFleet {
   readonly agents: number;
   readonly replicas: number;
-  /** At rest. */
+  /** The cores that all replicas together use at rest. */
   readonly replicaCores: number;
   readonly postgresCores: number;
-  /** Resident memory of all replicas. */
+  /** The resident memory of all replicas in bytes. */
   readonly replicaBytes: number;
-  /** Write-ahead log at rest. */
+  /** The rate at which the write-ahead log grows at rest. */
   readonly walBytesPerSecond: number;
-  /** CPU of all replicas and of Postgres together to take in one agent. */
-  readonly comingInMsEach: number;
-  /** The database, all nodes registered. */
+  /** The CPU that all replicas and Postgres use to welcome one agent, in milliseconds. */
+  readonly reconnectMsEach: number;
+  /** The size of the database in bytes, with all nodes registered. */
   readonly databaseBytes: number;
 }
 
-/** A line of the sizing table; `isMeasured` is false where the formula made it. */
+/** A row of the sizing table. `isMeasured` is false if the formula computed it. */
 export interface SizingRow {
   readonly agents: number;
   readonly isMeasured: boolean;
@@ -25,21 +25,21 @@ export interface SizingRow {
   readonly gibEach: number;
   readonly walMibADay: number;
   readonly databaseMib: number;
-  /** All agents at once, on two cores for replicas and Postgres together. */
+  /** The time for all agents to connect when they start together, with two cores for replicas and Postgres. */
   readonly comeInMinutes: number;
 }
 
-/**
- * What the table is made of: each figure is `fixed` for each replica (or once, of Postgres), and `each` for each agent.
- */
+/** The coefficients of the table. Each value is `fixed` per replica (for Postgres: once) plus `each` per agent. */
 export interface SizingFormula {
   readonly replicaCores: Line;
   readonly postgresCores: Line;
   readonly replicaBytes: Line;
   readonly walBytesPerSecond: Line;
   readonly databaseBytes: Line;
-  /** Milliseconds of an agent by the number of replicas, each of which reads of every node. */
-  readonly comingInMs: Line;
+  /**
+   * The milliseconds per agent as a function of the number of replicas, because each replica reads about every node.
+   */
+  readonly reconnectMs: Line;
 }
 
 interface Line {
@@ -47,7 +47,10 @@ interface Line {
   readonly each: number;
 }
 
-/** A process may open 20,000 files where this was tuned, and a replica that ends gives its agents to the others. */
+/**
+ * The number of agents per replica. A process could open 20,000 files on the machine where this was chosen, and a
+ * replica that ends hands its agents to the others.
+ */
 export const AGENTS_A_REPLICA = 15_000;
 const CORES = 2;
 const SECONDS_A_DAY = 86_400;
@@ -65,11 +68,11 @@ export function fitSizing(fleets: readonly SizedFleet[]): SizingFormula {
     postgresCores: ofAgents(({ postgresCores }) => postgresCores),
     walBytesPerSecond: ofAgents(({ walBytesPerSecond }) => walBytesPerSecond),
     databaseBytes: ofAgents(({ databaseBytes }) => databaseBytes),
-    comingInMs: lineThrough(fleets.map(({ replicas, comingInMsEach }) => [replicas, comingInMsEach])),
+    reconnectMs: lineThrough(fleets.map(({ replicas, reconnectMsEach }) => [replicas, reconnectMsEach])),
   };
 }
 
-/** The line of the table for a number of agents, as the formula has it. */
+/** Compute the row of the table for a number of agents. */
 export function computeSizing(formula: SizingFormula, agents: number): SizingRow {
   const replicas = Math.ceil(agents / AGENTS_A_REPLICA);
   const share = agents / replicas;
@@ -82,16 +85,16 @@ export function computeSizing(formula: SizingFormula, agents: number): SizingRow
     postgresCores: at(formula.postgresCores, agents),
     walBytesPerSecond: at(formula.walBytesPerSecond, agents),
     databaseBytes: at(formula.databaseBytes, agents),
-    comingInMsEach: at(formula.comingInMs, replicas),
+    reconnectMsEach: at(formula.reconnectMs, replicas),
   });
 }
 
-/** The line of the table for a fleet that was measured. */
+/** The row of the table for a measured fleet. */
 export function measuredSizing(fleet: SizedFleet): SizingRow {
   return { ...rowOf(fleet), isMeasured: true };
 }
 
-/** The table as Markdown. */
+/** Format the table as Markdown. */
 export function formatSizing(rows: readonly SizingRow[]): string {
   const lines = rows.map((row) => {
     const cells = [
@@ -107,7 +110,7 @@ export function formatSizing(rows: readonly SizingRow[]): string {
     return `| ${cells.join(" | ")} |`;
   });
   return [
-    "| agents | replicas | cores of replicas | GiB a replica | cores of Postgres | WAL, MiB a day | database, MiB " +
+    "| agents | replicas | cores of replicas | GiB per replica | cores of Postgres | WAL, MiB a day | database, MiB " +
       "| all at once, minutes |",
     "|---|---|---|---|---|---|---|---|",
     ...lines,
@@ -125,13 +128,13 @@ function rowOf(fleet: SizedFleet): SizingRow {
     gibEach: fleet.replicaBytes / replicas / (1_024 * MIB),
     walMibADay: (fleet.walBytesPerSecond * SECONDS_A_DAY) / MIB,
     databaseMib: fleet.databaseBytes / MIB,
-    comeInMinutes: (agents * fleet.comingInMsEach) / CORES / 60_000,
+    comeInMinutes: (agents * fleet.reconnectMsEach) / CORES / 60_000,
   };
 }
 
 /**
- * The line of least squares, never below 0 at its beginning nor falling: noise of small fleets must not make large ones
- * cheaper than they are.
+ * Fit a line by least squares, with neither a negative intercept nor a negative slope. Otherwise noise in small fleets
+ * could make large fleets look too cheap.
  */
 function lineThrough(points: readonly (readonly [x: number, y: number])[]): Line {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;

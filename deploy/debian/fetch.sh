@@ -1,19 +1,19 @@
 #!/bin/sh
-# Downloads packages of the Debian release that this machine runs, for any architecture, and installs none:
+# Downloads packages of the Debian release on this machine, for any architecture, without installing them:
 #   deploy/debian/fetch.sh ARCHITECTURE FOLDER PACKAGE...
-# Of GCC's libraries it also downloads the package that has their licence.
+# For GCC's libraries it also downloads the package with their licence.
 set -eu
 
 architecture=${1:?"which architecture?"}
-folder=${2:?"into which folder?"}
+folder=${2:?"name a folder"}
 shift 2
 state=$(mktemp -d)
 trap 'rm -rf "$state"' EXIT
 mkdir -p "$folder" "$state/lists/partial" "$state/cache/archives/partial"
 cd "$folder"
 
-# The machine's own package lists may be old, missing, or for another architecture. Nothing is installed, so apt need
-# not drop its privileges to download.
+# The machine's package lists may be old, missing, or for another architecture. Nothing is installed, so apt need not
+# drop its privileges to download.
 apt() {
   apt-get -qq -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" \
     -o "Dir::State::Lists=$state/lists" -o "Dir::State::Status=/dev/null" -o "Dir::Cache=$state/cache" \

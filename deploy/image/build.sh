@@ -1,11 +1,11 @@
 #!/bin/sh
 # Builds the container image from a tarball that `make dist` made:
 #   deploy/image/build.sh dist/rollcall-0.1.0-linux-x64.tar.gz [BASE]
-# Writes two files beside the tarball: NAME.oci.tar, an OCI layout (podman, skopeo, Kubernetes' registries), and
-# NAME.docker.tar, which `docker load` takes. BASE is an image to build on, such as that of a distribution with glibc;
-# without it the image has nothing but Debian's C and C++ libraries, and no shell. `rollcall up` with its own Postgres
-# needs a shell; `serve` and `agent` do not. It needs buildah, and for the libraries Debian's apt-get and dpkg-deb.
-# Which packages of Debian are in it is told in /usr/share/doc/rollcall/debian-packages.tsv, and in the file that
+# Writes two files next to the tarball: NAME.oci.tar, an OCI layout (podman, skopeo, Kubernetes' registries), and
+# NAME.docker.tar for `docker load`. BASE is an image to build on, such as that of a distribution with glibc. Without
+# it the image contains only Debian's C and C++ libraries and no shell. `rollcall up` with its own Postgres needs a
+# shell; `serve` and `agent` do not. The script needs buildah, and for the libraries Debian's apt-get and dpkg-deb.
+# The Debian packages in the image are listed in /usr/share/doc/rollcall/debian-packages.tsv, and in the file that
 # DEBIAN_PACKAGES names.
 set -eu
 
@@ -16,11 +16,11 @@ name=$(basename "$tarball" .tar.gz)
 case $name in
   *-linux-x64) architecture=amd64 ;;
   *-linux-arm64) architecture=arm64 ;;
-  *) echo "build.sh: $name is not the name of a tarball for a platform" >&2; exit 1 ;;
+  *) echo "build.sh: $name is not a tarball of a platform; make one with make dist" >&2; exit 1 ;;
 esac
 version=$(echo "$name" | sed 's/-linux-.*//; s/.*-//')
 out=$(cd "$(dirname "$tarball")" && pwd)
-# Without the driver's demands on the kernel, in containers too.
+# This storage driver has no requirements on the kernel, so it also works in containers.
 export STORAGE_DRIVER="${STORAGE_DRIVER:-vfs}" BUILDAH_ISOLATION="${BUILDAH_ISOLATION:-chroot}"
 
 work=$(mktemp -d)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what was unpacked beside this script, or removes it again.
+# Installs the files unpacked next to this script, or removes them again.
 set -eu
 
 usage() {
   echo "Usage: ./install.sh [--prefix DIR] [--uninstall]"
-  echo "Installs rollcall below DIR, /usr/local by default. What nodes and servers keep is never touched."
+  echo "Installs rollcall below DIR, /usr/local by default. It never touches the data of nodes and servers."
 }
 
 prefix=/usr/local
@@ -26,15 +26,15 @@ esac
 
 here=$(dirname "$(readlink -f "$0")")
 if [ "$here" = "$(readlink -f "$prefix" || true)" ]; then
-  echo "install.sh: $prefix is where this was unpacked" >&2
+  echo "install.sh: $prefix is the folder of this script; choose another prefix" >&2
   exit 1
 fi
 
-# Everything of an earlier version goes, so that no file of it is left beside the new ones.
+# Remove everything of an earlier version, so that none of its files remain among the new ones.
 rm -rf "$prefix/lib/rollcall" "$prefix/share/doc/rollcall"
 if [ -n "$remove" ]; then
   (cd "$here" && find bin share -type f) | while read -r file; do rm -f "$prefix/$file"; done
-  echo "rollcall is removed from $prefix"
+  echo "removed rollcall from $prefix"
   exit 0
 fi
 mkdir -p "$prefix"
@@ -42,5 +42,5 @@ mkdir -p "$prefix"
 echo "$("$prefix/bin/rollcall" --version) is installed in $prefix"
 case :$PATH: in
   *":$prefix/bin:"*) ;;
-  *) echo "Add $prefix/bin to your PATH to call it by name." ;;
+  *) echo "Add $prefix/bin to your PATH to run it as rollcall." ;;
 esac

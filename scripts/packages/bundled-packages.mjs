@@ -1,4 +1,4 @@
-// The packages of others whose code is in a bundle.
+// Finds the third-party packages whose code is in a bundle.
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { lockedIntegrity, WORKSPACE } from "./workspace.mjs";
@@ -6,7 +6,7 @@ import { lockedIntegrity, WORKSPACE } from "./workspace.mjs";
 const FOLDER = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
 const LICENSE_FILE = /^(licen[cs]e|notice|copying)/i;
 
-/** Find the packages among the files that went into a bundle, sorted by name. */
+/** Find the packages of the files in a bundle, sorted by name. */
 export async function bundledPackages(inputs) {
   const folders = new Set(inputs.flatMap((path) => FOLDER.exec(path) ?? []));
   const packages = new Map();
@@ -18,7 +18,7 @@ export async function bundledPackages(inputs) {
   return [...packages.entries()].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, found]) => found);
 }
 
-/** The licences of packages, each with its text as it came. */
+/** Return the licences of packages, each with its original text. */
 export async function noticesOf(packages) {
   const parts = [];
   for (const { name, version, license, folder } of packages) {
@@ -29,7 +29,10 @@ export async function noticesOf(packages) {
   return `Rollcall contains code of these packages.\n\n${[...parts, SCHEMAS].join(`\n\n${"-".repeat(78)}\n\n`)}\n`;
 }
 
-/** In third_party/: code is generated from them. Their licence is Rollcall's own, whose text is in LICENSE. */
+/**
+ * These files are in third_party/, and code is generated from them. They have the same licence as Rollcall, whose
+ * text is in LICENSE.
+ */
 const SCHEMAS = `Schemas of others: Apache-2.0
 
 buf.validate: Copyright 2023-2025 Buf Technologies, Inc.

@@ -1,4 +1,5 @@
-// Debian packages: an ar archive of two tarballs, written here so that any Linux makes the same bytes.
+// Makes Debian packages. A package is an ar archive with two tarballs, and is written here so that every Linux
+// makes the same bytes.
 
 import { createHash } from "node:crypto";
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -9,7 +10,10 @@ import { PLATFORMS, WORKSPACE } from "./workspace.mjs";
 
 const SCRIPTS = ["postinst", "prerm", "postrm"];
 
-/** What each kind puts beside its program: units, and configuration, whose files dpkg keeps when they were edited. */
+/**
+ * The files that each kind of package installs in addition to its program: units and configuration files, with the
+ * fields that depend on the kind. dpkg keeps configuration files that a user has edited.
+ */
 const PARTS = {
   rollcall: {
     units: ["rollcall.service", "rollcall@.service", "rollcall-agent.service", "rollcall-keeper.service"],
@@ -23,7 +27,7 @@ const PARTS = {
   },
 };
 
-/** Write the .deb file of a kind from its files below a prefix, in a scratch folder `work`. */
+/** Write the .deb file of a kind of package from its files below a prefix. `work` is a scratch folder. */
 export async function writeDeb(file, { kind, platform, prefix, version, timeS, work }) {
   await rm(work, { recursive: true, force: true });
   const [data, control] = [join(work, "data"), join(work, "control")];
@@ -53,7 +57,7 @@ export async function writeDeb(file, { kind, platform, prefix, version, timeS, w
   );
 }
 
-/** Where Debian's policy has another place than the prefix. */
+/** Move files to the locations that Debian's policy requires. */
 async function asDebianHasIt(data, kind) {
   const share = join(data, "usr/share");
   await mkdir(join(share, "zsh/vendor-completions"), { recursive: true });
@@ -69,7 +73,7 @@ async function copyInto(data, path, from) {
   await cp(join(WORKSPACE, from), join(data, path));
 }
 
-/** Files and links, from the root of what is installed, sorted. */
+/** List files and links, sorted, as paths from the root of the installation. */
 async function filesBelow(folder) {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
   return found
@@ -78,7 +82,10 @@ async function filesBelow(folder) {
     .sort((one, other) => (one.path < other.path ? -1 : 1));
 }
 
-/** Configuration may hold passwords and tokens; the maintainer script gives it to the user of the service. */
+/**
+ * Set the modes of files and folders. Configuration can contain passwords and tokens, and the maintainer script
+ * makes the service's user its owner.
+ */
 async function settleModes(data, files) {
   for (const { path, entry } of files) {
     if (entry.isSymbolicLink()) continue;
@@ -124,11 +131,13 @@ async function writeControl(folder, { kind, platform, version, fields, configura
   await chmod(folder, 0o755);
 }
 
-/** Who makes the package, as Debian's own tools are told; by default an address that cannot exist. */
+/**
+ * Return the maintainer, from the variables that Debian's tools use. The default is an address that cannot exist.
+ */
 function maintainer({ DEBFULLNAME = "The Rollcall authors", DEBEMAIL = "maintainers@rollcall.invalid" }) {
   return `${DEBFULLNAME} <${DEBEMAIL}>`;
 }
 
-const DESCRIPTION = `Machines join with a key of their own and describe their real hardware; operators
- approve or reject them; a failure detector says which of them are well; and
- every change is one event in one ordered log. Brings its own Node.js.`;
+const DESCRIPTION = `Machines join with their own key and describe their real hardware; operators
+ approve or reject them; a failure detector decides which of them are healthy; and
+ every change is one event in one ordered log. Node.js is bundled.`;

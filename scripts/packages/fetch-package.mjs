@@ -1,4 +1,4 @@
-// Packages of npm whose contents go into ours as they are.
+// Fetches npm packages whose contents are copied into Rollcall's packages.
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,8 +6,8 @@ import { integrityOf } from "./archive.mjs";
 import { run } from "./run.mjs";
 
 /**
- * Fetch a package from the registry that npm is configured for, unless the cache has it, and unpack it into a folder of
- * the cache. Its digest must be the one given. Answers the folder.
+ * Fetch a package from the registry that npm is configured with, and unpack it into a folder of the cache. Does
+ * nothing if the package is cached. The package must have the given digest. Returns the folder.
  */
 export async function fetchPackage({ name, version, integrity }, cache) {
   const folder = join(cache, `${name.replace("/", "-")}-${version}`);
@@ -20,10 +20,11 @@ export async function fetchPackage({ name, version, integrity }, cache) {
     const tarball = join(draft, filename.replace("@", "").replace("/", "-"));
     const found = await integrityOf(tarball);
     if (found !== integrity) {
-      throw new Error(`${name}@${version} is not what it should be: ${found} in place of ${integrity}`);
+      throw new Error(`${name}@${version} is corrupt: its digest is ${found} instead of ${integrity}`);
     }
     await run("tar", ["-xzf", tarball, "-C", draft]);
-    // Another build may have been faster: what it has is the same.
+    // Ignore an existing folder. Another build may have fetched the package first, and the contents are the
+    // same.
     await rename(join(draft, "package"), folder).catch((error) => {
       if (!existsSync(folder)) throw error;
     });

@@ -1,4 +1,4 @@
-// Container images of tarballs, which deploy/image/build.sh makes with buildah and Debian's libraries.
+// Makes container images from tarballs. deploy/image/build.sh makes them with buildah and libraries from Debian.
 import { spawnSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,14 +8,14 @@ import { VERSION, WORKSPACE } from "./workspace.mjs";
 
 const TOOLS = ["buildah", "apt-get", "dpkg-deb"];
 
-/** The tools of images that this machine lacks. */
+/** List the image tools that are missing on this machine. */
 export function missingTools() {
   return TOOLS.filter((tool) => spawnSync(tool, ["--version"]).status !== 0);
 }
 
 /**
- * Make the image of a tarball in `out`, as two archives, with the list of what is in it: the tarball's `components` and
- * Debian's packages. Answers the names of the archives.
+ * Make the image of a tarball in `out`, as two archives, and the list of its contents: the tarball's `components` and
+ * Debian's packages. Returns the names of the archives.
  */
 export async function makeImage({ out, platform, components, commit, timeS, work }) {
   const name = `rollcall-${VERSION}-${platform}`;
@@ -29,7 +29,7 @@ export async function makeImage({ out, platform, components, commit, timeS, work
   return [`${name}.oci.tar`, `${name}.docker.tar`];
 }
 
-/** A component from a line of the list: name, version, architecture, digest. */
+/** Parse a line of the list into a component: name, version, architecture, digest. */
 function toComponent(line) {
   const [name, version, architecture, sha512 = ""] = line.split("\t");
   return {

@@ -1,4 +1,5 @@
-// The library that Node's executable needs and that many machines lack, from Debian: no package of npm carries it.
+// Fetches libatomic from Debian. Node's executable needs this library, many machines lack it, and no npm package
+// contains it.
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,8 +12,8 @@ const LICENCE = "LICENSE.libatomic";
 const COMPONENT = "component.json";
 
 /**
- * Fetch the library for a platform and its licence with Debian's tools, unless the cache has them. Returns their paths,
- * and the component for the list of what is in a package.
+ * Download the library and its licence for a platform with Debian's tools, unless they are cached. Returns their paths,
+ * and the component for the list of the package's contents.
  */
 export async function fetchLibatomic(platform, cache) {
   const folder = join(cache, `libatomic-${platform}`);
@@ -31,7 +32,7 @@ async function fetchInto(folder, platform, cache) {
     const names = await readdir(debs);
     for (const name of names) await run("dpkg-deb", ["--extract", join(debs, name), join(draft, "files")]);
     const found = await readdir(join(draft, "files"), { recursive: true });
-    // The directory of its name differs from one architecture to the next.
+    // Search for the library, because the name of its directory depends on the architecture.
     const [library, licence] = [/\/libatomic\.so\.1$/, /\/gcc-\d+-base\/copyright$/].map((pattern) => {
       const path = found.find((one) => pattern.test(one));
       if (path === undefined) throw new Error(`${names.join(", ")} have no ${pattern.source}`);
@@ -54,7 +55,7 @@ async function fetchInto(folder, platform, cache) {
       purl: `pkg:deb/debian/libatomic1@${encodeURIComponent(version)}?arch=${architecture}`,
     };
     await writeFile(join(laidOut, COMPONENT), JSON.stringify(component));
-    // Another build may have been faster.
+    // Ignore an existing folder, because another build may have fetched the library first.
     await rename(laidOut, folder).catch((error) => {
       if (!existsSync(folder)) throw error;
     });

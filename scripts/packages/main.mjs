@@ -1,13 +1,14 @@
-// Makes every package from this checkout, into dist/ or the folder given:
+// Makes every package from this checkout, in dist/ or in the given folder:
 //   node scripts/packages/main.mjs [--out DIR] [--platform linux-x64,linux-arm64] [--images none]
-// Container images as well, where the machine has what they are made with; `--images` names the platforms of those.
-// Nothing in them depends on the machine, the time or the folder: made twice from one commit, they are the same bytes.
+// It makes container images as well if the machine has the tools; `--images` names their platforms. Nothing in the
+// packages depends on the machine, the time or the folder, so two builds of one commit have the same bytes.
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { commitInfo } from "../../services/rollcall/commit-info.mjs";
 import { writeTarGz } from "./archive.mjs";
+import { writeChart } from "./chart.mjs";
 import { writeDeb } from "./deb.mjs";
 import { makeImage, missingTools } from "./images.mjs";
 import { askProgram, manualOf } from "./manual.mjs";
@@ -21,7 +22,7 @@ import { lockedIntegrity, PLATFORMS, POSTGRES_PACKAGES, VERSION, WORKSPACE } fro
 
 const SHELLS = ["bash", "zsh", "fish"];
 const CACHE = join(WORKSPACE, "node_modules/.cache/rollcall-packages");
-/** Always the same place: see buildProgram(). */
+/** The folder in which packages are laid out. It is always the same; see buildProgram(). */
 const STAGE = join(WORKSPACE, "node_modules/.cache/rollcall-dist");
 
 const { values } = parseArgs({
@@ -44,7 +45,7 @@ await rm(out, { recursive: true, force: true });
 await rm(STAGE, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 
-/** What commands say of themselves. */
+/** The help texts, keyed by command. */
 const helps = new Map();
 
 const built = await mapBounded(Object.keys(KINDS), 1, async (kind) => {
@@ -59,10 +60,11 @@ await mapBounded(
   addImage,
 );
 await makeNpm(built.find(({ kind }) => kind === "rollcall").program);
+say((await writeChart(out, { version: VERSION, timeS, work: join(STAGE, "chart") })).join(" and "));
 const listed = await writeSums(out);
 say(`${relative(process.cwd(), out) || "."}/SHA256SUMS lists ${listed} files`);
 
-/** The platforms that images are made for: those that are named, or all that packages are made for. */
+/** Return the platforms of images. They are the platforms that the flag names, or all platforms of packages. */
 function imagePlatforms() {
   if (values.images !== undefined) return values.images === "none" ? [] : values.images.split(",");
   const missing = missingTools();
@@ -71,7 +73,7 @@ function imagePlatforms() {
   return [];
 }
 
-/** The man page and the completions, as this program itself tells them. */
+/** Make the man page and the completions from what the program prints. */
 async function wordsOf({ folder }) {
   const main = join(folder, "src/main.js");
   const manual = await manualOf({ ask: askProgram(process.execPath, main, helps), version: VERSION, timeS });

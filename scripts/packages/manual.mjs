@@ -1,10 +1,13 @@
-// The man page, made of what the program itself says when it is asked for help.
+// Makes the man page from the program's help texts.
+import { GROUPS } from "../../services/cli/src/all-nouns.ts";
 import { mapBounded, run } from "./run.mjs";
 
 const COLUMNS = "76";
 const AT_ONCE = 2;
+/** The headings of help below which commands are listed. The root's help groups its commands. */
+const HEADINGS = new Set(["Commands:", ...Object.values(GROUPS)]);
 
-/** The man page of a program, in roff. `ask` runs it with words and answers what it prints. */
+/** Make the man page of a program, in roff. `ask` runs the program with arguments and returns its output. */
 export async function manualOf({ ask, version, timeS }) {
   const commands = [{ words: [], help: await ask([]) }];
   for (let level = commands; level.length > 0; ) {
@@ -32,8 +35,8 @@ export async function manualOf({ ask, version, timeS }) {
 }
 
 /**
- * Ask a program for help, as wide as a manual is. What a command says is the same in each kind of package: `known`
- * keeps it, by the command, for the next kind. Only the list of commands differs.
+ * Create a function that asks a program for help, at the width of a manual. The help of a command is the same in
+ * each kind of package, so `known` caches it by command. Only the list of commands differs.
  */
 export function askProgram(node, main, known) {
   const env = { COLUMNS, NO_COLOR: "1" };
@@ -45,13 +48,15 @@ export function askProgram(node, main, known) {
   };
 }
 
-/** The names below "Commands:", aliases and the one that shows help aside. */
+/** List the names below the headings of commands, except aliases and the help command. */
 function subcommandsIn(help) {
-  const [, section = ""] = /^Commands:\n((?: .*\n)*)/m.exec(`${help}\n`) ?? [];
-  return [...section.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name).filter((name) => name !== "help");
+  return [...`${help}\n`.matchAll(/^([A-Z].*:)\n((?: .*\n)+)/gm)]
+    .filter(([, heading]) => HEADINGS.has(heading))
+    .flatMap(([, , lines]) => [...lines.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name))
+    .filter((name) => name !== "help");
 }
 
-/** They are those of `rollcall` itself, which the page begins with. */
+/** Remove the options of `rollcall` itself, which the page lists first. */
 function withoutGlobalOptions(help) {
   return help.replace(/^Global Options:\n(?: .*\n)*\n?/m, "");
 }

@@ -1,10 +1,11 @@
-// The package for npm: the bundled program, and Postgres for those platforms that have it, by its exact version.
+// Makes the npm package, which is the bundled program. It depends on the exact version of Postgres for the platforms
+// that have one.
 import { cp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { writeTarGz } from "./archive.mjs";
 import { ENGINES, POSTGRES_PACKAGES, WORKSPACE } from "./workspace.mjs";
 
-/** Write the .tgz file that `npm install --global` takes, in a scratch folder `work`. */
+/** Write the .tgz file that `npm install --global` accepts. `work` is a scratch folder. */
 export async function writeNpm(file, { program, version, info, timeS, work }) {
   await rm(work, { recursive: true, force: true });
   const folder = join(work, "package");
@@ -14,7 +15,8 @@ export async function writeNpm(file, { program, version, info, timeS, work }) {
     name: "rollcall",
     version,
     description:
-      "The control plane that answers, for any fleet of machines: who is here, who is well, who may take work.",
+      "Rollcall is a control plane for fleets of machines: it knows which are connected, which are healthy and " +
+      "which can take work.",
     license: "Apache-2.0",
     type: "module",
     bin: { rollcall: "bin/rollcall.cjs" },

@@ -1,4 +1,5 @@
-// The libraries that the package of Postgres has besides its own: they are named in our lists, and their licences shipped.
+// Finds the libraries that the Postgres package contains in addition to its own. The lists of contents name these
+// libraries, and their licences are included.
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { integrityOf } from "./archive.mjs";
@@ -7,8 +8,8 @@ import { WORKSPACE } from "./workspace.mjs";
 const POSTGRES_OWN = /^lib(pq|ecpg|ecpg_compat|pgtypes)\.so/;
 
 /**
- * Name the libraries in a package of Postgres that was laid out in a folder, as components of the list of what is in a
- * package. Throws for one that is not in deploy/package/postgres-libraries.json, whose licence would be missing.
+ * Name the libraries in an unpacked Postgres package, as components for the list of a package's contents. Throws if a
+ * library is missing in deploy/package/postgres-libraries.json, because its licence would then be missing.
  */
 export async function postgresLibraries(folder) {
   const known = JSON.parse(await readFile(join(WORKSPACE, "deploy/package/postgres-libraries.json"), "utf8"));
@@ -18,7 +19,7 @@ export async function postgresLibraries(folder) {
     const isLibrary = file.includes(".so") && (await lstat(path)).isFile();
     if (!isLibrary || POSTGRES_OWN.test(file)) continue;
     const library = known.find(({ files }) => files.includes(file));
-    if (library === undefined) throw new Error(`the licence of ${file}, which Postgres brings along, is not known`);
+    if (library === undefined) throw new Error(`the licence of ${file}, which is bundled with Postgres, is unknown`);
     const { files, ...described } = library;
     const purl = `pkg:generic/${library.name}@${library.version}#native/lib/${file}`;
     components.push({ ...described, purl, integrity: await integrityOf(path) });

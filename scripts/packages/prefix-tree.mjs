@@ -1,4 +1,5 @@
-// The files of a package below its prefix: bin, lib and share, as a tarball and a .deb have them alike.
+// Lays out the files of a package below its prefix: bin, lib and share. The layout is the same in a tarball and a
+// .deb.
 import { cp, lstat, mkdir, readFile, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { fetchPackage } from "./fetch-package.mjs";
@@ -8,14 +9,14 @@ import { KINDS } from "./program.mjs";
 import { run } from "./run.mjs";
 import { nodePackage, postgresPackage, WORKSPACE } from "./workspace.mjs";
 
-/** Of Postgres, what is needed to build against it, and not to run it. */
+/** Matches files of Postgres that are needed only to build programs against it. */
 const NOT_TO_RUN = /\/native\/(include|lib\/pkgconfig|lib\/postgresql\/pgxs)(\/|$)|\.a$|\.d\.ts$|\/scripts(\/|$)/;
 
 const POSTGRES_LICENCES = ["LICENSE.postgresql", "LICENSE.postgresql-libraries"];
 
 /**
- * Lay out a kind for a platform in a folder. `program` is what buildProgram() made, `words` are the man page and the
- * completions. Answers the packages that were added to the program's own.
+ * Lay out a kind of package for a platform in a folder. `program` is the result of buildProgram(); `words` are the
+ * man page and the completions. Returns the packages that were added to those of the program.
  */
 export async function layOutPrefix(folder, { kind, platform, program, words, version, info, cache }) {
   await rm(folder, { recursive: true, force: true });
@@ -59,7 +60,10 @@ async function writeWords(share, { manual, completions }) {
   }
 }
 
-/** The package as an install lays it out: its libraries' links are made by a script then, and here by us. */
+/**
+ * Lay out the Postgres package as npm installs it. This function creates the links to libraries that the package's
+ * install script would create.
+ */
 async function layOutPostgres(folder, fetched) {
   await cp(fetched, folder, { recursive: true, filter: (path) => !NOT_TO_RUN.test(path.slice(fetched.length)) });
   const list = join(folder, "native/pg-symlinks.json");

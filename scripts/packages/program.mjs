@@ -1,15 +1,16 @@
-// The bundled program of a package, without Node.js: what npm installs, and what the other packages are made of.
+// Bundles the program of a package, without Node.js. npm installs this bundle, and the other packages are made from
+// it.
 import { chmod, copyFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { bundle } from "../../services/rollcall/bundle.mjs";
 import { bundledPackages, noticesOf } from "./bundled-packages.mjs";
 import { WORKSPACE } from "./workspace.mjs";
 
-/** The kinds of packages: everything, and the agent with the command line. */
+/** The kinds of packages: one with everything, and one with only the agent and the command line. */
 export const KINDS = {
   rollcall: {
     program: "main",
-    summary: "Control plane for fleets of machines: who is here, who is well, and who may take work",
+    summary: "Control plane for fleets of machines: membership, health and work",
     hasPostgres: true,
   },
   "rollcall-agent": {
@@ -20,8 +21,8 @@ export const KINDS = {
 };
 
 /**
- * Bundle the program of a kind into a folder, which is always the same for a kind: the names of chunks and the paths in
- * source maps depend on it. Answers the folder and the packages that went into the bundle.
+ * Bundle the program of a kind into a folder. A kind always has the same folder, because the names of chunks and the
+ * paths in source maps depend on the folder. Returns the folder and the packages in the bundle.
  */
 export async function buildProgram(kind, { stage, info }) {
   const folder = join(stage, kind);

@@ -1,7 +1,7 @@
-// Runs the programs that packages are made with.
+// Runs the programs that make packages.
 import { spawn } from "node:child_process";
 
-/** Run a program to its end. Answers what it printed; rejects, with what it said, when it fails. */
+/** Run a program until it exits. Returns its output. If the program fails, rejects with its error output. */
 export function run(program, words, { cwd, env, input } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(program, words, { cwd, env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] });
@@ -17,7 +17,7 @@ export function run(program, words, { cwd, env, input } = {}) {
   });
 }
 
-/** Do work for each item, `atOnce` of them at a time. Answers the results in the order of the items. */
+/** Process each item, up to `atOnce` items at a time. Returns the results in the order of the items. */
 export async function mapBounded(items, atOnce, work) {
   const results = new Array(items.length);
   let next = 0;

@@ -1,9 +1,11 @@
-// The list of what a package is made of, as CycloneDX. Made from the bundle itself: it names what was shipped, not what
-// was installed to build it.
+// Makes the list of a package's contents, as CycloneDX. It is made from the bundle, so it names the packages that are
+// shipped and not all that are installed.
 import { createHash } from "node:crypto";
 
-/** The document for a package of a kind, as JSON. `components` are packages of npm, or have a
- * `purl` of their own, `timeS` the time of the commit. */
+/**
+ * Make the document for a package of a kind, as JSON. `components` are npm packages, or have a `purl` of their own.
+ * `timeS` is the time of the commit.
+ */
 export function sbomOf({ name, version, commit, timeS, components }) {
   const root = `pkg:generic/${name}@${version}`;
   const listed = components.map(toComponent);
@@ -48,7 +50,7 @@ function toComponent({ name, version, license, licenseName, integrity, type = "l
   };
 }
 
-/** One licence by its id, several as the expression that they are. */
+/** Name a single licence by its id, and several licences as an expression. */
 function licenseOf(license) {
   return /[ ()]/.test(license) ? { expression: license } : { license: { id: license } };
 }
@@ -57,7 +59,7 @@ function hexOf(integrity) {
   return Buffer.from(integrity.slice("sha512-".length), "base64").toString("hex");
 }
 
-/** A UUID that is the same for the same document: version 8, whose bits are free. */
+/** Make a UUID that depends only on the document. It has version 8, whose bits can be chosen freely. */
 function uuidOf(text) {
   const hex = createHash("sha256").update(text).digest("hex");
   return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `a${hex.slice(17, 20)}`, hex.slice(20, 32)].join(

@@ -1,11 +1,11 @@
-// The digests of packages.
+// Writes the digests of packages.
 import { readdir, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { digestOf } from "./archive.mjs";
 
 /**
- * Write SHA256SUMS, with every file below a folder but an earlier list and its signature. Returns their number. The
- * form is that of sha256sum, which checks it: `sha256sum --check SHA256SUMS`.
+ * Write SHA256SUMS with the digests of all files below a folder, except an earlier list and its signature. Returns
+ * the number of files. sha256sum can check the list: `sha256sum --check SHA256SUMS`.
  */
 export async function writeSums(folder) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });

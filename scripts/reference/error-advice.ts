@@ -1,4 +1,4 @@
-/** What a client does about a code, for reasons that a newer release adds and for clients that only read codes. */
+/** Advice for each canonical code, for reasons that only newer releases send, and for clients that read only codes. */
 export const ADVICE_BY_CODE: Readonly<Record<string, string>> = {
   INVALID_ARGUMENT: "Correct the request. The same request is refused again.",
   NOT_FOUND: "Check the name, and list the objects that exist.",
@@ -15,12 +15,12 @@ export const ADVICE_BY_CODE: Readonly<Record<string, string>> = {
   INTERNAL: "Find the request id in the server's log, and report the fault.",
 };
 
-const ALREADY_DONE = "Nothing: the object is in this state. The command line exits with 0 unless `--strict` is set.";
+const ALREADY_DONE = "Nothing: this is already the case. The command line exits with 0 unless `--strict` is set.";
 const NEW_ADMISSION = "Create another token with `rollcall token create`.";
 const WHOLE_TOKEN = "Check that the token was copied completely, and that it belongs to this cluster.";
 const RETRY_LATER = "Repeat the call after the delay in RetryInfo.";
 
-/** What a client or a person does about each reason. */
+/** Advice for clients and people, keyed by reason. */
 export const ADVICE: Readonly<Record<string, string>> = {
   INVALID_REQUEST: "Correct each field that BadRequest names.",
   INVALID_NODE_ID:
@@ -51,6 +51,9 @@ export const ADVICE: Readonly<Record<string, string>> = {
   EXECUTION_NOT_ORPHANED: ALREADY_DONE,
   BRAKE_ALREADY_FROZEN: ALREADY_DONE,
   BRAKE_NOT_FROZEN: ALREADY_DONE,
+  REQUEST_ID_REUSED:
+    "Send a new id with each new request. Repeat an id only to repeat a request whose response was lost, and then send " +
+    "exactly the same request.",
   ETAG_MISMATCH: "Read the node again, check that the change is still right, and repeat it with the new etag.",
   NODE_REJECTED: "Approve the node with `rollcall node approve`. Until then, its agent retries less and less often.",
   NODE_BANNED: "Lift the ban with `rollcall node unban`, then approve the node.",
@@ -130,6 +133,8 @@ export const ADVICE: Readonly<Record<string, string>> = {
   JOB_NOT_ENDED: "Delete the job when its executions have ended, or first delete the nodes that are gone for good.",
   JOB_VERSION_NOT_FOUND: "Choose a version that `rollcall job history JOB` lists.",
   JOB_VERSION_IS_NEWEST: "Nothing if you wanted this version. `rollcall job history JOB` lists the others.",
+  JOB_UPDATE_HALTED:
+    "Go back with `rollcall job revert JOB`, or submit a corrected job. To try the same version again, submit it again.",
   JOB_HAS_NO_COUNT: "Change the selector instead: the job runs on every node that matches.",
   JOB_COUNT_IS_ZERO: "Scale the job first with `rollcall job scale`.",
   JOB_FITS_NOWHERE: "`rollcall job run --dry-run` shows why; `queueTimeout` lets the job wait for a node.",
@@ -161,7 +166,7 @@ export const ADVICE: Readonly<Record<string, string>> = {
   SIGN_IN_CODE_INVALID: "Run `rollcall console` again.",
   SIGN_IN_CODE_USED: "Run `rollcall console` again.",
   TOO_MANY_SIGN_IN_CODES: RETRY_LATER,
-  SIGN_IN_FAILED: "Sign in again. The metadata says what the issuer answered.",
+  SIGN_IN_FAILED: "Sign in again. The error's metadata contains the issuer's answer.",
   SESSION_NOT_ALLOWED: "Use an access token for this call; only the console's own pages use sessions.",
   UPSTREAM_UNAVAILABLE: RETRY_LATER,
   AUDIT_ENTRY_DIFFERS: "Export again; `rollcall audit verify` checks whether the log is intact.",

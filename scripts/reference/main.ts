@@ -1,4 +1,4 @@
-// Writes the pages of docs/ that are generated from sources. A test compares them: tests/docs/reference.test.ts.
+// Writes the pages of docs/ that are generated from sources. tests/docs/reference.test.ts compares them.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { API_FOLDER, generatedPages } from "./generated-pages.ts";
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
 const pages = await generatedPages();
-// A package that is gone leaves no page behind.
+// Remove the pages of packages that no longer exist.
 rmSync(at(API_FOLDER), { recursive: true, force: true });
 for (const [path, text] of pages) {
   mkdirSync(dirname(at(path)), { recursive: true });

@@ -1,29 +1,29 @@
 const COLUMNS = 120;
-/** At the start of a line they would begin a list, a quotation or a heading. */
+/** Matches words that would begin a list, a quotation or a heading at the start of a line. */
 const NEVER_FIRST = /^(?:[-+*#>]+|\d+[.)])$/;
 
-/** A text as a paragraph: markup in it is escaped, code aside, and its lines end at 120 columns. */
+/** Format a text as a paragraph: escape markup except in code, and wrap lines at 120 columns. */
 export function prose(text: string): string {
   return wrapped(escaped(text.trim()));
 }
 
-/** A text as one cell of a table. */
+/** Format a text as one cell of a table. */
 export function cell(text: string): string {
   return escaped(text.trim()).replaceAll(/\s+/g, " ").replaceAll("|", "\\|");
 }
 
-/** A word of a program, as code; in a table too. */
+/** Format a word of a program as code, also in a table. */
 export function code(word: string): string {
   return `\`${word.replaceAll("|", "\\|")}\``;
 }
 
-/** Rows below their headings. */
+/** Format rows as a table with headings. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
   const line = (cells: readonly string[]) => `|${cells.map((text) => (text === "" ? " " : ` ${text} `)).join("|")}|`;
   return [line(headings), `|${"---|".repeat(headings.length)}`, ...rows.map(line), ""];
 }
 
-/** Paragraphs of a terminal's help: lines that begin with blanks are shown as they are. */
+/** Format help text for a terminal as paragraphs. Indented lines stay unchanged. */
 export function helpText(text: string): readonly string[] {
   const lines: string[] = [];
   let shown: string[] = [];
@@ -42,7 +42,7 @@ export function helpText(text: string): readonly string[] {
   return lines;
 }
 
-/** A page of lines: it ends with one line break, and has no two empty lines in a row. */
+/** Join lines into a page that ends with one line break and has no two consecutive empty lines. */
 export function page(...lines: readonly string[]): string {
   return `${lines
     .join("\n")
@@ -65,7 +65,7 @@ function wrapped(text: string): string {
   for (const word of text.split(/\s+/)) {
     const longer = line === "" ? word : `${line} ${word}`;
     if (line !== "" && longer.length > COLUMNS) {
-      // A word that may not begin a line takes the one before it along.
+      // Move such a word to the new line together with the word before it.
       const cut = NEVER_FIRST.test(word) ? line.lastIndexOf(" ") : line.length;
       lines.push(line.slice(0, cut));
       line = `${line.slice(cut + 1)} ${word}`.trimStart();

@@ -6,21 +6,23 @@ import { type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/pro
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const OURS = "rollcall.";
-/** What agent and keeper of one machine say to each other, which is no API. */
+/** The package of the protocol between agent and keeper on one machine, which is not a public API. */
 const LOCAL = "rollcall.keeper.v1";
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** A file of the schema, with the comment of each of its parts. */
+/** A schema file, with the comment of each of its parts. */
 export interface SchemaFile {
   readonly file: FileDescriptorProto;
-  /** The comment before a part, by its path as descriptor.proto counts it; empty where there is none. */
+  /**
+   * Return the comment before a part, given the part's path in descriptor.proto's terms; empty if there is none.
+   */
   comment(...path: readonly number[]): string;
 }
 
-/** Numbers of fields in descriptor.proto, of which the paths of comments consist. */
+/** Field numbers of descriptor.proto. They form the paths of comments. */
 export const PART = { message: 4, enum: 5, service: 6, method: 2, field: 2, nested: 3, nestedEnum: 4, value: 2 };
 
-/** Our own schema files, by name. Comments are not in the stubs, so that buf reads proto/ for them. */
+/** Read Rollcall's own schema files, sorted by name. The stubs have no comments, so buf reads them from proto/. */
 export async function readSchema(): Promise<readonly SchemaFile[]> {
   const { stdout } = await promisify(execFile)(`${ROOT}/node_modules/.bin/buf`, ["build", "--output", "-"], {
     cwd: ROOT,

@@ -1,10 +1,10 @@
-// The changelog of a release.
+// Writes the date of a release into the changelog.
 
 const UNRELEASED = / \(unreleased\)$/;
 
 /**
- * Date the unreleased version of a changelog. Returns the new text. `date` is YYYY-MM-DD.
- * Throws if the newest version is another one, was released already, or has no entry.
+ * Date the unreleased version of a changelog. Returns the new text. `date` is YYYY-MM-DD. Throws if the newest
+ * version is a different one, was already released, or has no entry.
  */
 export function cutChangelog(text: string, { version, date }: { version: string; date: string }): string {
   const lines = text.split("\n");

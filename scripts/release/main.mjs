@@ -1,6 +1,6 @@
-// Cuts a release, builds it, signs it, and publishes it; RELEASING.md is about it:
+// Cuts a release, builds it, signs it, and publishes it, as RELEASING.md describes:
 //   node scripts/release/main.mjs VERSION [--publish] [--key KEY] [--image REPOSITORY] [--only npm,pypi,maven,oci]
-// Without --publish nothing leaves the machine: each destination checks what it would publish.
+// Without --publish, nothing leaves the machine; each destination only checks the files to publish.
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { run } from "../packages/run.mjs";
 import { writeSums } from "../packages/sums.mjs";
 import { WORKSPACE } from "../packages/workspace.mjs";
+import { renderAll } from "../render-manifests.mjs";
 import { cutChangelog } from "./changelog.ts";
 import { DESTINATIONS } from "./publish.mjs";
 import { setVersion } from "./versions.ts";
@@ -42,12 +43,13 @@ if (dryRun) say(`nothing was published; \`make release NAME=${version} ARGS=--pu
 else say(`now push the commit and its tags: git push origin HEAD ${tags.join(" ")}`);
 
 function checkWords() {
-  if (version === undefined || positionals.length > 1) fail("name one version: make release NAME=0.1.0");
+  if (version === undefined || positionals.length > 1)
+    fail("name exactly one version, for example make release NAME=0.1.0");
   const unknown = only.filter((name) => !(name in DESTINATIONS));
   if (unknown.length > 0) fail(`no destination ${unknown.join(", ")}; use ${Object.keys(DESTINATIONS).join(", ")}`);
-  if (git("status", "--porcelain") !== "") fail("commit or stash your changes first: a release is built from a commit");
+  if (git("status", "--porcelain") !== "") fail("a release is built from a commit; commit or stash your changes first");
   if (dryRun) return;
-  if (key === undefined) fail("a release is signed: name a key of gpg with --key, or as user.signingKey of git");
+  if (key === undefined) fail("no signing key; name a gpg key with --key, or set git's user.signingKey");
   if (only.includes("oci") && values.image === undefined) fail("name the repository of the image with --image");
 }
 
@@ -55,16 +57,20 @@ function isTagged() {
   const found = git("tag", "--list", tags[0]);
   if (found === "") return false;
   if (git("rev-parse", `${tags[0]}^{commit}`) !== git("rev-parse", "HEAD"))
-    fail(`${tags[0]} exists and is another commit: check it out, or choose another version`);
+    fail(`${tags[0]} exists at another commit; check it out, or choose another version`);
   return true;
 }
 
-/** Commit the version and the changelog, and tag the commit. Go finds its module by a tag of its own. */
+/** Commit the version and the changelog, and tag the commit. A second tag lets Go find its module. */
 function cut() {
   const path = join(WORKSPACE, "CHANGELOG.md");
   const text = cutChangelog(readFileSync(path, "utf8"), { version, date: new Date().toISOString().slice(0, 10) });
   writeFileSync(path, text);
-  git("add", "CHANGELOG.md", ...setVersion(WORKSPACE, version));
+  const changed = setVersion(WORKSPACE, version);
+  // These files repeat the version, and digests of texts with the version.
+  const rendered = renderAll();
+  for (const [file, content] of rendered) writeFileSync(join(WORKSPACE, file), content);
+  git("add", "CHANGELOG.md", ...changed, ...rendered.keys());
   git("commit", "--quiet", "--message", `Release ${version}`);
   for (const tag of tags) git("tag", "--annotate", "--message", `Rollcall ${version}`, tag);
   say(`committed and tagged ${tags.join(" and ")}`);

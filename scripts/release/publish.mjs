@@ -1,4 +1,4 @@
-// The places that a release is published to. A dry run does all that needs neither a network nor a credential.
+// Publishes a release to its destinations. A dry run does everything that needs no network and no credential.
 import { access, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,8 +10,9 @@ const CACHE = join(WORKSPACE, "node_modules/.cache/rollcall-sdk");
 const TWINE = "twine==7.0.0";
 
 /**
- * Each destination by name: publishes what `dist` has of `version`, or only checks it (`dryRun`). Returns one line that
- * says what was done. `image` names a repository of images, for example registry.example.com/rollcall.
+ * The destinations, keyed by name. Each publishes the files of `version` in `dist`, or only checks them if `dryRun`
+ * is set. Returns the result as one line. `image` is a repository for images, for example
+ * registry.example.com/rollcall.
  */
 export const DESTINATIONS = { npm: publishNpm, pypi: publishPython, maven: publishJava, oci: publishImages };
 
@@ -47,7 +48,7 @@ async function publishJava({ dist, version, dryRun, key }) {
   return `dev.rollcall:rollcall-client:${version}`;
 }
 
-/** One image for all platforms, and the chart beside it. */
+/** Publish one image for all platforms, and the packed chart. */
 async function publishImages({ dist, version, dryRun, image }) {
   const list = `rollcall-release-${version}`;
   const folder = await mkdtemp(join(tmpdir(), "rollcall-images-"));
@@ -62,9 +63,9 @@ async function publishImages({ dist, version, dryRun, image }) {
       ]);
     const target = dryRun ? `oci:${join(folder, "image")}` : `docker://${image}:${version}`;
     await run("buildah", ["manifest", "push", "--all", list, target]);
-    await run(toolPath("helm"), ["package", join(WORKSPACE, "deploy/chart"), "--destination", folder]);
-    const chart = join(folder, `rollcall-${version}.tgz`);
-    if (!dryRun) await run(toolPath("helm"), ["push", chart, `oci://${image}-chart`]);
+    const chart = join(dist, `rollcall-chart-${version}.tgz`);
+    if (dryRun) await run(toolPath("helm"), ["show", "chart", chart]);
+    else await run(toolPath("helm"), ["push", chart, `oci://${image}-chart`]);
   } finally {
     await run("buildah", ["manifest", "rm", list]).catch(() => undefined);
     await rm(folder, { recursive: true, force: true });

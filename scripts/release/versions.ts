@@ -1,10 +1,11 @@
-// The version number: services/rollcall/package.json has it, and these places repeat it for other tools and readers.
+// Reads and writes the version number. services/rollcall/package.json defines the version, and these places repeat it
+// for other tools and readers.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const SEMVER = String.raw`\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?`;
 
-/** What precedes the version in each file. Every match counts. */
+/** The files that repeat the version, and a pattern for the text before the version in each. All matches are used. */
 const PLACES: readonly (readonly [file: string, before: RegExp])[] = [
   ["services/rollcall/package.json", /^ {2}"version": "/],
   ["services/cli/package.json", /^ {2}"version": "/],
@@ -12,9 +13,8 @@ const PLACES: readonly (readonly [file: string, before: RegExp])[] = [
   ["sdk/typescript/package-lock.json", /"name": "@rollcall\/client",\n +"version": "/],
   ["sdk/python/pyproject.toml", /^version = "/],
   ["sdk/java/pom.xml", /^ {2}<version>/],
+  ["sdk/java/README.md", /^ {2}<version>|rollcall-client:/],
   ["deploy/chart/Chart.yaml", /^(?:version|appVersion): /],
-  ["deploy/kubernetes/rollcall.yaml", /app\.kubernetes\.io\/version: "|image: rollcall:/],
-  ["deploy/kubernetes/rollcall-apart.yaml", /app\.kubernetes\.io\/version: "|image: rollcall:/],
   ["docs/install.md", /rollcall(?:-agent)?[-_]/],
   ["docs/first-day.md", /rollcall-/],
 ];
@@ -26,7 +26,7 @@ export interface VersionPlace {
   readonly version: string;
 }
 
-/** Every place of the version in the checkout `root`. */
+/** Find every place of the version in the checkout `root`. */
 export function versionPlaces(root: string): readonly VersionPlace[] {
   return PLACES.flatMap(([file, before]) => {
     const text = readFileSync(join(root, file), "utf8");
@@ -37,7 +37,10 @@ export function versionPlaces(root: string): readonly VersionPlace[] {
   });
 }
 
-/** Write `version` to every place in the checkout `root`. Returns the files. Throws if it is not a semantic version. */
+/**
+ * Write `version` to every place in the checkout `root`. Returns the changed files. Throws if `version` is not a
+ * semantic version.
+ */
 export function setVersion(root: string, version: string): readonly string[] {
   if (!new RegExp(`^${SEMVER}$`).test(version)) throw new Error(`"${version}" is not a version such as 0.2.0`);
   for (const [file, before] of PLACES) {

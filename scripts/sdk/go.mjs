@@ -1,4 +1,5 @@
-// The module for Go: its stubs and reasons are generated from the schema into sdk/go, where `go get` finds them.
+// Makes the module for Go. Its stubs and reasons are generated from the schema into sdk/go, where `go get` finds
+// them.
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fromBinary } from "@bufbuild/protobuf";
@@ -11,9 +12,9 @@ const MODULE = join(WORKSPACE, "sdk/go");
 const TOOLS = join(WORKSPACE, "node_modules/.cache/rollcall-sdk/go-tools");
 const GENERATORS = ["google.golang.org/protobuf/cmd/protoc-gen-go", "google.golang.org/grpc/cmd/protoc-gen-go-grpc"];
 
-/** Generate what the module needs. Answers its folder. */
+/** Generate the files of the module. Returns its folder. */
 export async function makeGo({ schema, check }) {
-  // At the versions of go.mod, which has them as tools.
+  // Install the generators at the versions in go.mod, which lists them as tools.
   await run("go", ["install", ...GENERATORS], { cwd: MODULE, env: { GOBIN: TOOLS } });
   const { file: files } = fromBinary(FileDescriptorSetSchema, await readFile(schema));
   const ours = files.filter(({ name }) => name.startsWith("rollcall/"));
@@ -38,7 +39,7 @@ export async function makeGo({ schema, check }) {
   return MODULE;
 }
 
-/** Clients are written by hand: a service that they lack ends here. */
+/** Fail if the hand-written clients lack a service. */
 async function checkClient(services) {
   const client = await readFile(join(MODULE, "client.go"), "utf8");
   const missing = services.filter(({ service, at }) => !client.includes(`New${service.name}Client(of["${at}"])`));
@@ -58,7 +59,7 @@ function reasonsFile(files) {
 
 package rollcall
 
-// Reasons of errors: what Error.Reason may be. A server of a later release may have further ones.
+// Reasons of errors: the values of Error.Reason. A server of a later release may send others.
 const (
 ${lines.join("\n")}
 )

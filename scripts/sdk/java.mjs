@@ -1,4 +1,5 @@
-// The library for Java: sdk/java with what is generated from the schema, built by Maven; its libraries go beside it.
+// Makes the library for Java from sdk/java and from files generated from the schema. Maven builds it, and its
+// dependencies are placed next to it.
 import { chmod, cp, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
@@ -15,7 +16,7 @@ const COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy";
 const PACKAGE = "dev";
 const NO_SIDE_EFFECTS = 1;
 
-/** Make the library, and test it where `check` says so. Answers the path of its jar. */
+/** Make the library, and test it if `check` is set. Returns the path of its jar. */
 export async function makeJava({ schema, out, check }) {
   await rm(STAGE, { recursive: true, force: true });
   await cp(SOURCE, STAGE, { recursive: true });
@@ -32,7 +33,7 @@ export async function makeJava({ schema, out, check }) {
   return join(out, jar);
 }
 
-/** protoc and its plugin, at the versions that the pom names. Answers their paths. */
+/** Install protoc and its plugin at the versions in the pom. Returns their paths. */
 async function installTools(pom) {
   const versionOf = (name) => new RegExp(`<${name}\\.version>(.+?)</${name}\\.version>`).exec(pom)[1];
   const system = { linux: "linux", darwin: "osx" }[process.platform];
@@ -124,7 +125,7 @@ function methodLines({ file, service, method, messages, comment }) {
       `    return ${name}(request, null);`,
       "  }",
       "",
-      `  /** As {@link #${name}(${request})}; it ends with UNAVAILABLE when nothing comes for {@code silence}. */`,
+      `  /** Like {@link #${name}(${request})}, but ends with UNAVAILABLE after {@code silence} without a message. */`,
       `  public MessageStream<${answer}> ${name}(${request} request, Duration silence) {`,
       `    return calls.stream(${descriptor}, request, silence);`,
       "  }",
@@ -136,7 +137,7 @@ function methodLines({ file, service, method, messages, comment }) {
     `    return ${name}(request, null);`,
     "  }",
     "",
-    `  /** As {@link #${name}(${request})}, within {@code timeout}; null for the client's. */`,
+    `  /** Like {@link #${name}(${request})}, with a time limit; null for the client's limit. */`,
     `  public ${answer} ${name}(${request} request, Duration timeout) {`,
     `    return calls.unary(${descriptor}, request, timeout);`,
     "  }",
@@ -160,11 +161,11 @@ function methodLines({ file, service, method, messages, comment }) {
   ];
 }
 
-/** The field that holds the items of a page; null for an answer that is no page. */
+/** Find the field with the items of a page; null if the response is not a page. */
 function pageItems({ name, field }) {
   if (!field.some((it) => it.name === "next_page_token")) return null;
   const [items, ...others] = field.filter((it) => it.label === 3 && it.typeName !== "");
-  if (items === undefined || others.length > 0) throw new Error(`${name} is a page without one list of items`);
+  if (items === undefined || others.length > 0) throw new Error(`${name} is a page without exactly one list of items`);
   return items;
 }
 
@@ -186,7 +187,7 @@ import java.util.Map;
 public abstract class Services {
 ${fields.join("\n")}
 
-  /** The calls by the name of the address that they go to. */
+  /** Creates the services. The map contains the calls to each address, keyed by the name of the address. */
   protected Services(Map<String, Calls> calls) {
 ${inits.join("\n")}
   }
@@ -202,7 +203,7 @@ function reasonClass(files) {
   return `// Generated from the schema.
 package dev.rollcall.client;
 
-/** What {@link RollcallException#reason()} may be. A server of a later release may have further ones. */
+/** The values of {@link RollcallException#reason()}. A server of a later release may send others. */
 public final class Reason {
 ${lines.join("\n")}
 

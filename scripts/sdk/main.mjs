@@ -22,7 +22,7 @@ if (unknown.length > 0)
 const cache = join(WORKSPACE, "node_modules/.cache/rollcall-sdk");
 const schema = join(cache, "schema.binpb");
 await mkdir(cache, { recursive: true });
-// They work in the same folders, and the kits need what SDKs of another run may be making.
+// Run one at a time, because all runs write to the same folders.
 await oneAtATime(join(cache, "lock"), async () => {
   await writeSchema(schema);
   for (const name of positionals.length > 0 ? positionals : Object.keys(MAKERS)) {

@@ -1,14 +1,14 @@
-// Keeps programs that make the same files apart.
+// Keeps programs that write the same files from running at the same time.
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-const LOOK_EVERY_MS = 200;
+const SCAN_EVERY_MS = 200;
 const LONGEST_WAIT_MS = 1_200_000;
 
 /**
- * Do work that one process at a time may do: the one that could make the folder `lock`. What a process left that was
- * killed is taken away.
+ * Do work that only one process can do at a time: the process that created the folder `lock`. Removes a lock that
+ * a killed process left behind.
  */
 export async function oneAtATime(lock, work) {
   const untilMs = performance.now() + LONGEST_WAIT_MS;
@@ -17,7 +17,7 @@ export async function oneAtATime(lock, work) {
     if (performance.now() > untilMs) throw new Error(`another process has held ${lock} for 20 minutes; remove it`);
     const holder = Number(await readFile(holderFile, "utf8").catch(() => "0"));
     if (holder > 0 && !isAlive(holder)) await takeAway(lock);
-    else await delay(LOOK_EVERY_MS);
+    else await delay(SCAN_EVERY_MS);
   }
   await writeFile(holderFile, String(process.pid));
   try {
@@ -37,7 +37,7 @@ async function makes(folder) {
   }
 }
 
-/** One of those that find it dead can rename it. */
+/** Rename a stale lock before removing it. If several processes find it, only one of them can rename it. */
 async function takeAway(lock) {
   const aside = `${lock}.${process.pid}`;
   await rename(lock, aside).then(

@@ -1,4 +1,4 @@
-// The wheel for Python: sdk/python with what is generated from the schema.
+// Makes the wheel for Python from sdk/python and from files generated from the schema.
 import { cp, mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { run } from "../packages/run.mjs";
@@ -10,7 +10,7 @@ const CACHE = join(WORKSPACE, "node_modules/.cache/rollcall-sdk");
 const TOOLS = join(CACHE, "python-tools");
 const STAGE = join(CACHE, "python");
 
-/** Make the wheel. Answers its path. */
+/** Make the wheel. Returns its path. */
 export async function makePython({ schema, out, check }) {
   const python = await installTools();
   await rm(STAGE, { recursive: true, force: true });
@@ -27,7 +27,7 @@ export async function makePython({ schema, out, check }) {
   return join(out, wheel);
 }
 
-/** The generator and the checkers, at the versions that sdk/python names. Answers the Python that has them. */
+/** Install the generator and the checkers at the versions that sdk/python names. Returns the path of their Python. */
 async function installTools() {
   const python = join(TOOLS, "bin/python");
   await run("python3", ["-m", "venv", TOOLS]);

@@ -1,5 +1,6 @@
-// The schema as other languages need it: one set of descriptors, with comments and without the rules for values, which
-// the server checks. An SDK that carried them would need the library of their annotations.
+// Writes the schema for other languages: one set of descriptors with comments. It has no validation rules,
+// because the server checks them, and because an SDK would need the library that defines the annotations of the
+// rules.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
@@ -8,7 +9,10 @@ import { run } from "../packages/run.mjs";
 import { WORKSPACE } from "../packages/workspace.mjs";
 
 const RULES = "buf/validate/validate.proto";
-/** Between parts of the control plane, and between agent and keeper. */
+/**
+ * Matches the packages and files of internal services: between parts of the control plane, and between agent and
+ * keeper.
+ */
 const PRIVATE = /^rollcall\/(keeper\/|health\/v1\/health_internal\.proto$)/;
 
 /** Write the public schema as a FileDescriptorSet. */
@@ -22,7 +26,7 @@ export async function writeSchema(path) {
     `${all}#format=binpb`,
   ]);
   const set = fromBinary(FileDescriptorSetSchema, await readFile(all));
-  // Details of errors belong to the API, though no method names them.
+  // Include error details, because they belong to the API although no method names them.
   const known = new Set(set.file.filter(isPublic).flatMap((file) => [file.name, ...file.dependency]));
   set.file = set.file.filter((file) => file.name !== RULES && (isPublic(file) || known.has(file.name)));
   set.file.forEach(withoutRules);
@@ -47,7 +51,7 @@ function clearMessage(message) {
   message.nestedType.forEach(clearMessage);
 }
 
-/** Options that the descriptors themselves do not declare are those of extensions. */
+/** Remove extension options, which are unknown fields of the descriptors. */
 function clearOptions({ options }) {
   if (options !== undefined) options.$unknown = undefined;
 }

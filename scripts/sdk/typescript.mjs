@@ -1,4 +1,5 @@
-// The package for TypeScript and JavaScript: sdk/typescript with what is generated from the schema, built and packed.
+// Makes the package for TypeScript and JavaScript from sdk/typescript and from files generated from the schema. The
+// package is built and packed.
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fromBinary } from "@bufbuild/protobuf";
@@ -11,19 +12,19 @@ const SOURCE = join(WORKSPACE, "sdk/typescript");
 const STAGE = join(WORKSPACE, "node_modules/.cache/rollcall-sdk/typescript");
 const BIN = join(WORKSPACE, "node_modules/.bin");
 
-/** Make the package. Answers the path of its tarball. */
+/** Make the package. Returns the path of its tarball. */
 export async function makeTypescript({ schema, out, check }) {
   await mkdir(STAGE, { recursive: true });
   for (const folder of ["src", "dist", "tests", "examples"])
     await rm(join(STAGE, folder), { recursive: true, force: true });
-  // What was installed is kept: npm looks only whether it is what the lock file says.
+  // Keep installed dependencies, so that npm only checks that they match the lock file.
   await cp(SOURCE, STAGE, { recursive: true });
   const { scripts: _, ...manifest } = JSON.parse(await readFile(join(SOURCE, "package.json"), "utf8"));
   await writeFile(join(STAGE, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   await generate(schema);
   await run("npm", ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"], { cwd: STAGE });
   await run(join(BIN, "tsc"), ["-p", "."], { cwd: STAGE });
-  // Tests and examples name the package as its users do.
+  // Check the types of tests and examples after the build, because they import the package by name as its users do.
   if (check) await run(join(BIN, "tsc"), ["-p", "tsconfig.users.json"], { cwd: STAGE });
   await mkdir(out, { recursive: true });
   const packed = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", out], { cwd: STAGE });
@@ -82,7 +83,7 @@ function reasonsFile(files) {
   ]);
   return `// Generated from the schema.
 
-/** What \`RollcallError.reason\` may be. A server of a later release may have further ones. */
+/** The values of \`RollcallError.reason\`. A server of a later release may send others. */
 export const Reason = {
 ${lines.join("\n")}
 } as const;

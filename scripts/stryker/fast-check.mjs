@@ -1,4 +1,4 @@
-// fast-check as mutants are tried with it: always the same cases and few of them, and nothing is shrunk.
+// fast-check for mutation tests. It always runs the same few cases and does not shrink.
 import fastCheck from "fast-check";
 
 const MOST_RUNS = 30;

@@ -1,4 +1,5 @@
-// Hooks of Node's module loader, by which the domain's tests get this folder's runner and properties.
+// Hooks for Node's module loader. They replace the test runner and fast-check in the domain's
+// tests by those of this folder.
 const REPLACED = new Map([
   ["@jest/globals", new URL("./test-globals.mjs", import.meta.url).href],
   ["fast-check", new URL("./fast-check.mjs", import.meta.url).href],

@@ -1,2 +1,2 @@
-// What the domain's tests import from @jest/globals.
+// Replaces @jest/globals in the domain's tests.
 export const { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } = globalThis.testGlobals;

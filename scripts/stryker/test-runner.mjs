@@ -1,6 +1,6 @@
-// A test runner for Stryker that loads the domain's tests once a process, in Node itself, and runs those that a mutant
-// needs. Tests do not share state, so nothing is loaded again between two mutants; Stryker starts a new process for
-// mutants in what runs at import.
+// A test runner for Stryker. It loads the domain's tests once per process, in Node itself, and runs only those that a
+// mutant needs. Tests share no state, so nothing is reloaded between two mutants. For mutants in code that runs on
+// import, Stryker starts a new process.
 import { readdirSync } from "node:fs";
 import { createRequire, registerHooks } from "node:module";
 import { basename, dirname, join } from "node:path";
@@ -10,7 +10,7 @@ import { resolve } from "./hooks.mjs";
 const COMPLETE = "complete";
 const SUCCESS = 0;
 const FAILED = 1;
-/** What the instrumented code reads. */
+/** The instrumented code reads this variable. */
 globalThis.__stryker__ ??= {};
 const context = globalThis.__stryker__;
 
@@ -20,7 +20,7 @@ const { jestExpect: expect } = requireThrough("@jest/globals")("@jest/expect");
 globalThis.testGlobals = { ...circus, expect };
 
 class DomainTestRunner {
-  /** By id. */
+  /** The tests, keyed by id. */
   #tests = new Map();
 
   capabilities() {
@@ -93,7 +93,8 @@ class DomainTestRunner {
       const within = `${name} > ${child.name}`;
       if (child.type === "describeBlock") this.#collect(child, { fileName, name: within, hooks: all });
       else {
-        // A number, since rows of a table may have one name, and names may tell a seed.
+        // The id is a number, because several rows of a table can have the same name and because names can contain a
+        // seed.
         const id = `${basename(fileName)} ${this.#tests.size}`;
         this.#tests.set(id, { id, name: within, fileName, hooks: all, carryOut: child.fn });
       }
@@ -101,7 +102,10 @@ class DomainTestRunner {
   }
 }
 
-/** The tests of the mutated file, then those of its folder: they find most, and take least. */
+/**
+ * Sort tests: first those of the mutated file, then those of its folder. They detect the most mutants and take the
+ * least time.
+ */
 function nearestFirst(tests, file) {
   const name = basename(file, ".ts");
   const distance = ({ fileName }) => {
@@ -111,7 +115,7 @@ function nearestFirst(tests, file) {
   return tests.toSorted((one, other) => distance(one) - distance(other));
 }
 
-/** Null when it passes. */
+/** Run a test. Returns its error, or null if it passes. */
 async function run({ hooks, carryOut }) {
   try {
     for (const { type, fn } of hooks) if (type === "beforeEach") await fn();
@@ -122,7 +126,7 @@ async function run({ hooks, carryOut }) {
   }
 }
 
-/** `require` as the last of packages has it, each of which depends on the next. */
+/** Create `require` as the last of these packages would use it. Each package depends on the next. */
 function requireThrough(...packages) {
   let result = createRequire(import.meta.url);
   for (const name of packages) result = createRequire(result.resolve(`${name}/package.json`));

@@ -9,9 +9,9 @@ import (
 	eventsv1 "rollcall.dev/go/gen/rollcall/events/v1"
 )
 
-// A bookmark is a place in the log: after what a resume token stands for, and after the event of a revision. A message of the log has
-// several events and one token for all of them; within it the place is the token of the message before, and the revision of the last
-// event that was handed out.
+// A bookmark is a position in the event log: after the position of a resume token, and after the event with a revision.
+// A message of the log contains several events but only one token. So the position after an event within a message
+// consists of the previous message's token and the event's revision.
 type bookmark struct {
 	token    string
 	revision uint64
@@ -19,7 +19,7 @@ type bookmark struct {
 
 func (b bookmark) String() string { return b.token + "@" + strconv.FormatUint(b.revision, 10) }
 
-// parseBookmark reads what String wrote, or a bare resume token.
+// parseBookmark parses the result of String, or a bare resume token.
 func parseBookmark(text string) (bookmark, error) {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 {
@@ -32,13 +32,13 @@ func parseBookmark(text string) (bookmark, error) {
 	return bookmark{text[:at], revision}, nil
 }
 
-// eventPosition is what a watch of events has handed out. Pure: it is told each message and each event.
+// eventPosition tracks which events a watch has returned. It does no I/O, but receives each message and each event.
 type eventPosition struct {
 	request *eventsv1.WatchEventsRequest
 	at      *bookmark
 }
 
-// nextRequest goes on from here.
+// nextRequest returns the request that resumes the watch at this position.
 func (p *eventPosition) nextRequest() *eventsv1.WatchEventsRequest {
 	request := proto.Clone(p.request).(*eventsv1.WatchEventsRequest)
 	switch {
@@ -51,12 +51,12 @@ func (p *eventPosition) nextRequest() *eventsv1.WatchEventsRequest {
 	return request
 }
 
-// isSeen says whether an event was handed out before.
+// isSeen reports whether an event was already returned.
 func (p *eventPosition) isSeen(event *eventsv1.Event) bool {
 	return p.at != nil && event.GetRevision() <= p.at.revision
 }
 
-// passed says that the event is about to be handed out.
+// passed records that the event is about to be returned.
 func (p *eventPosition) passed(event *eventsv1.Event) {
 	next := bookmark{revision: event.GetRevision()}
 	if p.at != nil {
@@ -65,10 +65,10 @@ func (p *eventPosition) passed(event *eventsv1.Event) {
 	p.at = &next
 }
 
-// completed says that every event of the message was handed out.
+// completed records that every event of the message was returned.
 func (p *eventPosition) completed(message *eventsv1.WatchEventsResponse) {
 	next := bookmark{message.GetResumeToken(), message.GetRevision()}
-	// The first message of a watch stands for where it begins, which may be before what was handed out.
+	// The first message of a watch gives its starting point, which may be earlier than the last returned event.
 	if p.at != nil {
 		next.revision = max(next.revision, p.at.revision)
 	}

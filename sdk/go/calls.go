@@ -18,26 +18,26 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// Options say how calls are made.
+// Options configure calls.
 type Options struct {
-	// Timeout bounds a call whose context has no deadline, its retries included. 0 means 10 s.
+	// Timeout limits a call without a deadline in its context, including retries. 0 means 10 s.
 	Timeout time.Duration
-	// Retry is DefaultRetry where it has no attempts.
+	// Retry is the retry policy. DefaultRetry is used if it has no attempts.
 	Retry RetryPolicy
 }
 
 const defaultTimeout = 10 * time.Second
 
-// caller makes the calls to one address: deadline, credentials, request ids, retries and errors.
+// caller makes calls to one address. It adds deadlines, credentials and request ids, retries, and converts errors.
 type caller struct {
 	*connection
 	options Options
 	token   credential
-	// One for all addresses of a control plane.
+	// seen is shared by all addresses of a control plane.
 	seen *seenRevision
 }
 
-// Invoke makes a call with one answer.
+// Invoke makes a unary call.
 func (c *caller) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var end context.CancelFunc
@@ -53,13 +53,13 @@ func (c *caller) Invoke(ctx context.Context, method string, request, answer any,
 		if err == nil {
 			return nil
 		}
-		// A file that cannot be read is told at once; an issuer that is away is asked again.
+		// Do not retry after a local error, such as an unreadable token file.
 		failure, ok := err.(*Error)
 		if !ok {
 			return err
 		}
 		if limit > 0 && failure.Code == codes.DeadlineExceeded {
-			// Only this attempt has timed out.
+			// Treat the timeout as a retryable failure, because only this attempt has timed out and not the call.
 			failure = &Error{Code: codes.Unavailable}
 		}
 		wait, again := c.options.Retry.waitBeforeRetry(failure, attempt, isRepeatable, rand.Float64())
@@ -74,7 +74,7 @@ func (c *caller) Invoke(ctx context.Context, method string, request, answer any,
 	}
 }
 
-// attempt makes a call once, and takes no longer than the limit; 0 leaves the context's.
+// attempt makes one attempt within the limit. If the limit is 0, the context's deadline applies.
 func (c *caller) attempt(ctx context.Context, limit time.Duration, method string, request, answer any, options []grpc.CallOption) error {
 	authorized, err := c.authorize(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *caller) attempt(ctx context.Context, limit time.Duration, method string
 	err = callError(ctx, path.Invoke(authorized, method, request, answer, append(slices.Clip(options), grpc.Header(&header))...))
 	c.seen.answered(header)
 	c.seen.failed(err)
-	// A timeout shorter than this says nothing about the path.
+	// Only a timeout of at least this length shows that the connection is dead.
 	if failure, ok := err.(*Error); ok && failure.Code == codes.DeadlineExceeded && time.Since(begun) >= shortestAttempt {
 		c.replace(path)
 	}
@@ -124,7 +124,7 @@ func (c *caller) authorize(ctx context.Context) (context.Context, error) {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token), nil
 }
 
-// typedStream tells its failures as *Error, and notes the revisions of its messages.
+// typedStream converts failures to *Error, and records the revisions of its messages.
 type typedStream struct {
 	grpc.ClientStream
 	caller *caller
@@ -144,7 +144,8 @@ func (s *typedStream) RecvMsg(message any) error {
 	return err
 }
 
-// prepared answers the message to send, and whether sending it twice has one effect. A missing request id is made here.
+// prepared returns the message to send, and whether sending it twice has the same effect as sending it once. It adds a
+// missing request id.
 func prepared(method string, request any) (any, bool) {
 	message, ok := request.(proto.Message)
 	if !ok {
@@ -164,7 +165,7 @@ func prepared(method string, request any) (any, bool) {
 	return message, true
 }
 
-// isRead says whether the schema marks the method as one without side effects.
+// isRead reports whether the schema marks the method as free of side effects.
 func isRead(method string) bool {
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(method, "/"), "/", "."))
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
@@ -175,7 +176,7 @@ func isRead(method string) bool {
 	return ok && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 }
 
-// pause waits; it fails where the context ends first.
+// pause waits for the given time. It fails if the context is done first.
 func pause(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -1,4 +1,4 @@
-// Package rollcall is the client of Rollcall, the control plane that knows which machines are here, well, and may take work.
+// Package rollcall is the client of Rollcall, the control plane that knows which machines are present, healthy and eligible for work.
 //
 //	client, err := rollcall.New(rollcall.Config{}) // finds the control plane as the command line does
 //	if err != nil { ... }
@@ -17,6 +17,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -30,9 +31,11 @@ import (
 	healthv1 "rollcall.dev/go/gen/rollcall/health/v1"
 	registryv1 "rollcall.dev/go/gen/rollcall/registry/v1"
 	schedulerv1 "rollcall.dev/go/gen/rollcall/scheduler/v1"
+	"rollcall.dev/go/internal/authority"
 )
 
-// Client is the API of one control plane. It is safe for concurrent use; close it when it is no longer needed. Failures are *Error.
+// Client is the API of one control plane. It is safe for concurrent use. Close it when it is no longer needed. Its
+// methods return failures as *Error.
 type Client struct {
 	Registry       registryv1.RegistryServiceClient
 	Events         eventsv1.EventServiceClient
@@ -51,7 +54,8 @@ type Client struct {
 	connections []*caller
 }
 
-// New finds the control plane; the first call connects. With CAFingerprint, the authority is fetched at once.
+// New finds the control plane. It does not connect until the first call, unless CAFingerprint is set. In that case, New
+// fetches the authority immediately.
 func New(config Config) (*Client, error) {
 	home, _ := os.UserHomeDir()
 	cwd, _ := os.Getwd()
@@ -108,25 +112,41 @@ func (t *target) connect(service string, options Options, seen *seenRevision) (*
 	if err != nil {
 		return nil, err
 	}
+	files := t.files(at)
 	connection, err := newConnection(func() (*grpc.ClientConn, error) {
+		if len(files) > 0 {
+			if transport, err = t.transport(at); err != nil {
+				return nil, err
+			}
+		}
 		return grpc.NewClient("dns:///"+at.authority,
 			grpc.WithTransportCredentials(transport),
-			// Retries are this package's own: they know request ids and the server's reasons.
+			// The client retries calls itself, because it knows request ids and the server's reasons.
 			grpc.WithDisableRetry(),
-			// A path that drops packets is noticed while a stream waits.
+			// Detect a connection that drops packets while a stream waits.
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
 				MinConnectTimeout: 5 * time.Second,
 			}),
-			// Pages are bounded at about 1 MiB; a page of one large item may exceed that.
+			// The maximum size of a message. Pages are limited to about 1 MiB, but a page of one large item can exceed that.
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)),
 		)
-	})
+	}, files...)
 	if err != nil {
 		return nil, err
 	}
 	return &caller{connection, options, t.credentials[service], seen}, nil
+}
+
+// files returns the TLS files to check for changes. An authority that was fetched by its fingerprint does not change.
+func (t *target) files(at address) []string {
+	if !at.isTLS || t.caFingerprint != "" {
+		return nil
+	}
+	caFile, _ := t.trustFor(at)
+	named := []string{caFile, t.certificate, t.keyPEM}
+	return slices.DeleteFunc(named, func(file string) bool { return file == "" })
 }
 
 func (t *target) transport(at address) (credentials.TransportCredentials, error) {
@@ -142,15 +162,19 @@ func (t *target) transport(at address) (credentials.TransportCredentials, error)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificate", caFile)
+			return nil, fmt.Errorf("%s contains no certificate", caFile)
 		}
 	}
 	if t.caFingerprint != "" {
-		pool, err := fetchAuthority(at.authority, serverName, t.caFingerprint)
-		if err != nil {
+		found, err := authority.Fetch(context.Background(), at.authority, serverName, t.caFingerprint)
+		var away *authority.Unreachable
+		if errors.As(err, &away) {
+			return nil, unreachable("%s", away.Error())
+		} else if err != nil {
 			return nil, err
 		}
-		config.RootCAs = pool
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AddCert(found)
 	}
 	if t.certificate != "" {
 		pair, err := tls.LoadX509KeyPair(t.certificate, t.keyPEM)
@@ -162,7 +186,7 @@ func (t *target) transport(at address) (credentials.TransportCredentials, error)
 	return credentials.NewTLS(config), nil
 }
 
-// A PageRequest asks for a page.
+// A PageRequest requests a page.
 type PageRequest interface {
 	proto.Message
 	GetPageToken() string
@@ -174,7 +198,7 @@ type Page interface {
 	GetNextPageToken() string
 }
 
-// Each iterates over the items of all pages of a list. It ends after the first failure.
+// Each iterates over the items of all pages of a list. It stops after the first failure.
 func Each[Q PageRequest, P Page, Item any](ctx context.Context, list func(context.Context, Q, ...grpc.CallOption) (P, error), request Q, items func(P) []Item) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		next := proto.Clone(request)
@@ -199,7 +223,7 @@ func Each[Q PageRequest, P Page, Item any](ctx context.Context, list func(contex
 	}
 }
 
-// streamError types a failure of a stream; its end stays io.EOF.
+// streamError converts the failure of a stream, except io.EOF.
 func streamError(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

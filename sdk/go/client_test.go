@@ -21,7 +21,7 @@ import (
 
 const labelsChanged = "node.labels.changed"
 
-// A controlPlane is one `rollcall up`, at ports that stay the same over its restarts.
+// A controlPlane is a running `rollcall up`. It keeps its ports when it restarts.
 type controlPlane struct {
 	t         *testing.T
 	directory string
@@ -54,7 +54,7 @@ func startControlPlane(t *testing.T) *controlPlane {
 	}
 	t.Cleanup(func() {
 		plane.end(syscall.SIGTERM)
-		// Its agent and keeper end a little later, and write until then.
+		// The agent and the keeper end a little later, and write files until they do.
 		plane.eventually("the files are removed", func() bool { return os.RemoveAll(root) == nil })
 	})
 	return plane
@@ -109,7 +109,7 @@ func (p *controlPlane) eventually(what string, isSo func() bool) {
 	for end := time.Now().Add(3 * time.Minute); !isSo(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			log, _ := os.ReadFile(filepath.Join(filepath.Dir(p.directory), "up.log"))
-			p.t.Fatalf("it did not come true: %s\n%s", what, log)
+			p.t.Fatalf("timed out waiting until %s\n%s", what, log)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestClient(t *testing.T) {
 		return answer
 	}
 
-	t.Run("tells the reason of a refusal", func(t *testing.T) {
+	t.Run("reports the reason of a refusal", func(t *testing.T) {
 		_, err := client.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "nowhere"})
 		if ReasonOf(err) != ReasonNodeNotFound {
 			t.Error(err)
@@ -154,12 +154,12 @@ func TestClient(t *testing.T) {
 		if !errors.As(err, &failure) || len(failure.Violations) != 1 || failure.Violations[0].Field != "page_size" {
 			t.Error(err)
 		}
-		stranger, err := New(Config{Server: plane.server, Token: "wrong"})
+		unknown, err := New(Config{Server: plane.server, Token: "wrong"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer stranger.Close()
-		_, err = stranger.Registry.ListNodes(t.Context(), &registryv1.ListNodesRequest{})
+		defer unknown.Close()
+		_, err = unknown.Registry.ListNodes(t.Context(), &registryv1.ListNodesRequest{})
 		if ReasonOf(err) != ReasonTokenInvalid {
 			t.Error(err)
 		}
@@ -172,7 +172,7 @@ func TestClient(t *testing.T) {
 		}
 	})
 
-	t.Run("loses and doubles no event over crashes", func(t *testing.T) {
+	t.Run("neither loses nor repeats events across crashes", func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		watch, err := client.WatchEvents(&eventsv1.WatchEventsRequest{Types: []string{labelsChanged}}, "")
@@ -209,7 +209,7 @@ func TestClient(t *testing.T) {
 		}
 	})
 
-	t.Run("keeps every node over a crash", func(t *testing.T) {
+	t.Run("keeps every node across a crash", func(t *testing.T) {
 		cache := client.NewNodeCache(t.Context(), nil, nil)
 		defer cache.Close()
 		if err := cache.WaitUntilSynced(t.Context()); err != nil {
@@ -217,7 +217,7 @@ func TestClient(t *testing.T) {
 		}
 		plane.crash()
 		setLabel("after-the-crash", "")
-		plane.eventually("the label is there", func() bool {
+		plane.eventually("the label has arrived", func() bool {
 			return slices.ContainsFunc(cache.Get(node).GetLabels(), func(label *nodev1.Label) bool { return label.GetValue() == "after-the-crash" })
 		})
 		if len(cache.List()) != len(ids()) {

@@ -13,18 +13,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A credential is what proves to one service who calls: it answers the token to send now, and "" for none.
+// A credential authenticates calls to one service. It returns the token to send now, or "" if there is none.
 type credential func(context.Context) (string, error)
 
-// A token that expires sooner is renewed, or it would expire during the call.
+// How long before its expiry a token is renewed, so that it does not expire during a call.
 const renewalMargin = 30 * time.Second
 
-// A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the next one: the file is
-// read again so often. After that it counts as refused for so long without a word to the issuer.
+// If the issuer refuses a refresh token, another program may have just used it and be about to save its successor. A
+// call therefore reads the file again, up to renewalChecks times. After that, the token counts as refused for
+// refusalLasts, and no request is sent to the issuer.
 const (
-	renewalLooks     = 20
-	renewalLookEvery = 100 * time.Millisecond
-	refusalLasts     = 30 * time.Second
+	renewalChecks     = 20
+	renewalCheckEvery = 100 * time.Millisecond
+	refusalLasts      = 30 * time.Second
 )
 
 func tokenOrFile(token, file string) credential {
@@ -37,7 +38,7 @@ func tokenOrFile(token, file string) credential {
 	return nil
 }
 
-// fileCredential reads the file each time: it may be replaced while the program runs.
+// fileCredential reads the file for each call, because it may be replaced while the program runs.
 func fileCredential(path string, isRequired bool) credential {
 	return func(context.Context) (string, error) {
 		text, err := os.ReadFile(path)
@@ -55,7 +56,7 @@ func fileCredential(path string, isRequired bool) credential {
 	}
 }
 
-// credential is nil for a context without one.
+// credential returns the context's credential; nil if it has none.
 func (e contextEntry) credential() credential {
 	if e.Login != nil {
 		return newRenewedToken(e.path, e.name, time.Now).get
@@ -63,28 +64,32 @@ func (e contextEntry) credential() credential {
 	return tokenOrFile(e.Token, e.TokenFile)
 }
 
-// A renewedToken is that of a context that logged in by an issuer: renewed and saved before it expires, once for all calls.
+// A renewedToken is the token of a context that logged in through an issuer. Before the token expires, it is renewed
+// once on behalf of all calls, and saved.
 type renewedToken struct {
 	path, name string
 	now        func() time.Time
-	// Holds one value while a call has what follows: to wait for it may end, other than for a mutex.
+	// lock holds one value while a call uses the fields below. Unlike waiting for a mutex, waiting for this channel can be
+	// canceled.
 	lock    chan struct{}
 	token   string
 	expires time.Time
-	// By the refresh token that the file has: the one that took its place, and could not be saved.
+	// unsaved holds new refresh tokens that could not be saved, keyed by the refresh token that is still in the file.
 	unsaved map[string]string
 	refused refusal
 }
 
-// A refusal is a refresh token that the issuer has refused. It is final once the file has kept it for all looks of a call.
+// A refusal is a refresh token that the issuer has refused. The refusal becomes final if the file still contains that
+// token when a call reads it for the last time.
 type refusal struct {
 	token   string
 	at      time.Time
 	isFinal bool
 }
 
-// A renewalLook is what one look at the file has brought: a token, an error, or neither where the refused refresh token is still there.
-type renewalLook struct {
+// A renewalCheck is the result of reading the file once. It is a token or an error, or neither if the file still
+// contains the refused refresh token.
+type renewalCheck struct {
 	token string
 	err   error
 }
@@ -93,10 +98,10 @@ func newRenewedToken(path, name string, now func() time.Time) *renewedToken {
 	return &renewedToken{path: path, name: name, now: now, lock: make(chan struct{}, 1)}
 }
 
-// get answers the token, or an *Error where the context ends before.
+// get returns the token, or an *Error if the context is done first.
 func (r *renewedToken) get(ctx context.Context) (string, error) {
-	for looks := range renewalLooks {
-		if looks > 0 && pause(ctx, renewalLookEvery) != nil {
+	for looks := range renewalChecks {
+		if looks > 0 && pause(ctx, renewalCheckEvery) != nil {
 			return "", errorOf(ctx.Err())
 		}
 		select {
@@ -109,12 +114,12 @@ func (r *renewedToken) get(ctx context.Context) (string, error) {
 			<-r.lock
 			return token, nil
 		}
-		// A renewal that has begun goes on when the call ends: its refresh token may work only once.
-		found := make(chan renewalLook, 1)
+		// A renewal continues even if its call ends, because its refresh token may work only once.
+		found := make(chan renewalCheck, 1)
 		go func() {
-			token, err := r.look(looks == renewalLooks-1)
+			token, err := r.look(looks == renewalChecks-1)
 			<-r.lock
-			found <- renewalLook{token, err}
+			found <- renewalCheck{token, err}
 		}()
 		select {
 		case look := <-found:
@@ -128,17 +133,17 @@ func (r *renewedToken) get(ctx context.Context) (string, error) {
 	return "", r.over()
 }
 
-// look reads the file and renews the token where it is due. It answers neither a token nor an error where another look may find what
-// another program saves.
+// look reads the file, and renews the token if necessary. It returns neither a token nor an error if another program
+// may still save a new token.
 func (r *renewedToken) look(isLast bool) (string, error) {
-	// The command line or another program may have renewed it meanwhile.
+	// The command line or another program may have renewed the token in the meantime.
 	entry, err := contextIn(r.path, r.name)
 	if err != nil {
 		return "", err
 	}
 	login := entry.Login
 	if login == nil {
-		return "", fmt.Errorf("context %s has no login any more", r.name)
+		return "", fmt.Errorf("context %s no longer has a login", r.name)
 	}
 	r.token, r.expires = entry.Token, login.ExpiresAt.Time
 	if r.isGood() {
@@ -172,8 +177,7 @@ func (r *renewedToken) look(isLast bool) (string, error) {
 func (r *renewedToken) keep(renewed *renewal, saved string) {
 	r.token, r.expires, r.refused = renewed.token, renewed.expires, refusal{}
 	if saveLogin(r.path, r.name, renewed) != nil {
-		// A file that cannot be written, of a secret for example, keeps no program from what it has: this one goes on with the next
-		// refresh token.
+		// The file may be read-only, such as a mounted secret. Continue with the new refresh token in memory.
 		r.unsaved = map[string]string{saved: renewed.refreshToken}
 	}
 }
@@ -188,12 +192,12 @@ func (r *renewedToken) isRefused(token string) bool {
 }
 
 func (r *renewedToken) over() error {
-	return fmt.Errorf("the login of context %s is over: log in again with `rollcall login --oidc --context %s`", r.name, r.name)
+	return fmt.Errorf("the login of context %s has expired: log in again with `rollcall login --oidc --context %s`", r.name, r.name)
 }
 
 const contextPreface = "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it private.\n"
 
-// saveLogin keeps a renewed token in its context, unless the context is gone.
+// saveLogin saves a renewed token in its context, unless the context is gone.
 func saveLogin(path, name string, renewed *renewal) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -219,7 +223,8 @@ func saveLogin(path, name string, renewed *renewal) error {
 	return replaceFile(path, append([]byte(contextPreface), changed...))
 }
 
-// replaceFile lets a concurrent reader see the old file or the new one, never half of it. Its user alone can read it.
+// replaceFile replaces a file atomically, so that a concurrent reader sees the old or the new content. Only the file's
+// owner can read it.
 func replaceFile(path string, content []byte) error {
 	draft, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".")
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A refusingIssuer takes the refresh token "good" alone.
+// A refusingIssuer accepts only the refresh token "good".
 type refusingIssuer struct {
 	*httptest.Server
 	asked atomic.Int32
-	// Called before a refusal, when it is there.
+	// onRefusal is called before each refusal, if set.
 	onRefusal func()
 }
 
@@ -63,10 +63,10 @@ func TestRefusedLogin(t *testing.T) {
 	issuer.writeContext(t, path, "bad")
 	var ahead atomic.Int64
 	token := newRenewedToken(path, "lab", func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
-	// A call that waits for each of 50 refusals would meet the end of its test.
+	// If each call waited for each of the 50 refusals, the test would time out.
 	for range 50 {
-		if _, err := token.get(t.Context()); err == nil || !strings.Contains(err.Error(), "is over") {
-			t.Fatalf("the end of the login is not told: %v", err)
+		if _, err := token.get(t.Context()); err == nil || !strings.Contains(err.Error(), "has expired") {
+			t.Fatalf("the end of the login is not reported: %v", err)
 		}
 	}
 	if asked := issuer.asked.Load(); asked != 1 {
@@ -74,14 +74,14 @@ func TestRefusedLogin(t *testing.T) {
 	}
 	ahead.Store(int64(refusalLasts))
 	if _, err := token.get(t.Context()); err == nil {
-		t.Error("the login is not over")
+		t.Error("the login has not expired")
 	}
 	if asked := issuer.asked.Load(); asked != 2 {
-		t.Errorf("the issuer is not asked again after a while: %d times", asked)
+		t.Errorf("the issuer was asked %d times, should be asked again once the refusal has expired", asked)
 	}
 	issuer.writeContext(t, path, "good")
 	if text, err := token.get(t.Context()); err != nil || !strings.HasPrefix(text, "e30.") {
-		t.Errorf("a new login is not taken: %q %v", text, err)
+		t.Errorf("a new login is not used: %q %v", text, err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestLoginSavedByAnother(t *testing.T) {
 	issuer.writeContext(t, path, "bad")
 	issuer.onRefusal = func() { issuer.writeContext(t, path, "good") }
 	if text, err := newRenewedToken(path, "lab", time.Now).get(t.Context()); err != nil || !strings.HasPrefix(text, "e30.") {
-		t.Errorf("what another program saves is not taken: %q %v", text, err)
+		t.Errorf("what another program saves is not used: %q %v", text, err)
 	}
 }
 
@@ -119,10 +119,10 @@ func TestLoginEndsWithItsContext(t *testing.T) {
 	}
 	<-begun
 	cancel()
-	// One of them has asked the issuer, and the other waits for it.
+	// One of the calls has asked the issuer, and the other waits for the response.
 	for range 2 {
 		if err := <-ends; !isCanceled(err) {
-			t.Errorf("the end of the context is not told: %v", err)
+			t.Errorf("the end of the context is not reported: %v", err)
 		}
 	}
 	close(goOn)
@@ -133,6 +133,6 @@ func TestLoginEndsWithItsContext(t *testing.T) {
 	}()
 	cancelWaiting()
 	if err := <-ends; !isCanceled(err) {
-		t.Errorf("the end of the context is not told between two looks: %v", err)
+		t.Errorf("the end of the context is not reported between two reads: %v", err)
 	}
 }

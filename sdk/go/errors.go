@@ -10,36 +10,36 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Error is a call that failed, with the server's reason. Every method of a Client returns its failures as *Error.
+// Error is the failure of a call, with the server's reason. Every method of a Client returns failures as *Error.
 type Error struct {
-	// Code is the status of gRPC.
+	// Code is the gRPC status code.
 	Code codes.Code
-	// Message is the cause for people.
+	// Message explains the failure to people.
 	Message string
-	// Reason is the cause for programs, for example "NODE_NOT_FOUND": see the constants Reason*. Empty where the failure was not the
-	// server's word.
+	// Reason identifies the failure for programs, for example "NODE_NOT_FOUND". The constants Reason* list the values. It
+	// is empty if the failure did not come from the server.
 	Reason string
-	// Metadata has facts that belong to the reason.
+	// Metadata holds details of the reason.
 	Metadata map[string]string
-	// RetryAfter is when the server wants to be asked again; 0 where it says nothing.
+	// RetryAfter is how long the server asks to wait before a retry; 0 if it gave no delay.
 	RetryAfter time.Duration
-	// Violations are the fields of the request that were refused.
+	// Violations lists the invalid fields of the request.
 	Violations []FieldViolation
 
 	status *status.Status
-	// cause is the error of the context that ended the call; nil where the server ended it.
+	// cause is the error of the caller's context if the context ended the call; otherwise nil.
 	cause error
 }
 
-// FieldViolation is one field of a request that the server refused.
+// FieldViolation describes one invalid field of a request.
 type FieldViolation struct {
-	// Field is its path, for example "spec.resources.memory_bytes".
+	// Field is the path of the field, for example "spec.resources.memory_bytes".
 	Field string
-	// Description says what is wrong with it.
+	// Description says why the field is invalid.
 	Description string
 }
 
-// Error says the reason, or the code where there is none, and the message.
+// Error returns the reason, or the code if there is no reason, and the message.
 func (e *Error) Error() string {
 	cause := e.Reason
 	if cause == "" {
@@ -48,13 +48,14 @@ func (e *Error) Error() string {
 	return cause + ": " + e.Message
 }
 
-// GRPCStatus is the status that came, so that status.FromError finds it.
+// GRPCStatus returns the received status, for status.FromError.
 func (e *Error) GRPCStatus() *status.Status { return e.status }
 
-// Unwrap is the error of the context that ended the call, so that errors.Is finds context.Canceled and context.DeadlineExceeded.
+// Unwrap returns the error of the context that ended the call, so that errors.Is finds context.Canceled and
+// context.DeadlineExceeded.
 func (e *Error) Unwrap() error { return e.cause }
 
-// ReasonOf is the server's reason for a failure; empty for nil and for failures of other kinds.
+// ReasonOf returns the server's reason for a failure; empty for nil and for other errors.
 func ReasonOf(err error) string {
 	var failure *Error
 	if errors.As(err, &failure) {
@@ -63,7 +64,7 @@ func ReasonOf(err error) string {
 	return ""
 }
 
-// errorOf reads the details of a status; nil for nil.
+// errorOf converts an error to an *Error with the details of its status. It returns nil for nil.
 func errorOf(err error) error {
 	if err == nil {
 		return nil
@@ -72,7 +73,7 @@ func errorOf(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	// Contexts that end are told as their status, too.
+	// Convert the errors of a context as well.
 	from := status.FromContextError(err)
 	if found, ok := status.FromError(err); ok {
 		from = found
@@ -98,7 +99,7 @@ func errorOf(err error) error {
 	return failure
 }
 
-// callError is errorOf for a call of this context: it also says whether the context ended the call.
+// callError converts the error of a call with this context, and records whether the context ended the call.
 func callError(ctx context.Context, err error) error {
 	err = errorOf(err)
 	failure, ok := err.(*Error)
@@ -107,7 +108,7 @@ func callError(ctx context.Context, err error) error {
 	}
 	switch failure.Code {
 	case codes.Canceled:
-		// A server that stops cancels calls, too: only the caller's own cancellation counts.
+		// A server that shuts down cancels calls, too. Count only the caller's own cancellation.
 		if ctx.Err() != nil {
 			failure.cause = context.Canceled
 		}

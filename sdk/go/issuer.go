@@ -23,7 +23,7 @@ const (
 	mostIssuerAnswerBytes = 1 << 20
 )
 
-// A login is one by an OpenID Connect issuer: how to renew its token.
+// A login through an OpenID Connect issuer, with the data to renew its token.
 type login struct {
 	Issuer       string `yaml:"issuer"`
 	ClientID     string `yaml:"client_id"`
@@ -32,7 +32,8 @@ type login struct {
 	ExpiresAt    expiry `yaml:"expires_at"`
 }
 
-// An expiry that cannot be read counts as past: the token is renewed.
+// An expiry is the time at which the token expires. An unreadable time counts as past, so that the token is
+// renewed.
 type expiry struct{ time.Time }
 
 func (e *expiry) UnmarshalYAML(node *yaml.Node) error {
@@ -40,13 +41,13 @@ func (e *expiry) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// A renewal is a new token.
+// A renewal holds the new tokens of a renewed login.
 type renewal struct {
 	token, refreshToken string
 	expires             time.Time
 }
 
-// renew answers nil where the issuer no longer renews the login.
+// renew gets new tokens from the issuer. It returns nil if the issuer no longer renews the login.
 func (l *login) renew(now time.Time) (*renewal, error) {
 	if l.RefreshToken == "" {
 		return nil, nil
@@ -58,7 +59,7 @@ func (l *login) renew(now time.Time) (*renewal, error) {
 	}
 	endpoint, _ := found["token_endpoint"].(string)
 	if code != http.StatusOK || found["issuer"] != l.Issuer || endpoint == "" {
-		return nil, fmt.Errorf("what answers at %s is not the issuer %s", place, l.Issuer)
+		return nil, fmt.Errorf("the server at %s is not the issuer %s", place, l.Issuer)
 	}
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {l.RefreshToken}, "client_id": {l.ClientID}}
 	code, fields, err := askIssuer(endpoint, form)
@@ -88,13 +89,13 @@ func (l *login) tokenIn(fields map[string]any, now time.Time) (*renewal, error) 
 		if exp, ok := claims["exp"].(float64); ok {
 			renewed.expires = time.Unix(int64(exp), 0)
 		}
-		// An issuer that does not rotate refresh tokens sends none.
+		// Keep the previous refresh token, because an issuer that does not rotate refresh tokens sends no new one.
 		if next, _ := fields["refresh_token"].(string); next != "" {
 			renewed.refreshToken = next
 		}
 		return renewed, nil
 	}
-	return nil, fmt.Errorf("the issuer %s gave no token for the audience %s", l.Issuer, l.Audience)
+	return nil, fmt.Errorf("the issuer %s issued no token for the audience %s", l.Issuer, l.Audience)
 }
 
 func isFor(aud any, audience string) bool {
@@ -104,7 +105,8 @@ func isFor(aud any, audience string) bool {
 	return aud == audience
 }
 
-// claimsOf reads the claims of a token, unchecked: the server checks them. There are none where it is not a JWT.
+// claimsOf reads the claims of a token without verifying them, because that is the server's task. It returns no
+// claims if the token is not a JWT.
 func claimsOf(token string) map[string]any {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -124,14 +126,14 @@ func askIssuer(place string, form url.Values) (int, map[string]any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	// A refresh token goes there.
+	// Require https, because a refresh token is sent to this address.
 	ip := net.ParseIP(at.Hostname())
 	if at.Scheme != "https" && at.Hostname() != "localhost" && !(ip != nil && ip.IsLoopback()) {
 		return 0, nil, fmt.Errorf("%s is not an https:// address", place)
 	}
 	client := &http.Client{
 		Timeout:       issuerTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("it leads elsewhere") },
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not allowed") },
 	}
 	var answer *http.Response
 	if form == nil {
@@ -145,7 +147,7 @@ func askIssuer(place string, form url.Values) (int, map[string]any, error) {
 	defer answer.Body.Close()
 	var fields map[string]any
 	if err := json.NewDecoder(io.LimitReader(answer.Body, mostIssuerAnswerBytes)).Decode(&fields); err != nil {
-		return 0, nil, unreachable("the issuer at %s answers no JSON: %v", at.Host, err)
+		return 0, nil, unreachable("the issuer at %s returned invalid JSON: %v", at.Host, err)
 	}
 	return answer.StatusCode, fields, nil
 }

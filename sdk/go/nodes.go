@@ -11,19 +11,19 @@ import (
 	registryv1 "rollcall.dev/go/gen/rollcall/registry/v1"
 )
 
-// NodeChange is one node as it was and as it is; nil where it was not there, or is no longer.
+// NodeChange is one node before and after a change. Before is nil for an added node, After for a removed one.
 type NodeChange struct {
 	Before, After *nodev1.Node
 }
 
-// nodeView is the nodes that a watch has told of. Pure: it is told every message and every failure.
+// nodeView holds the nodes known from a watch. It does no I/O, but receives every message and every failure.
 type nodeView struct {
 	request *registryv1.WatchNodesRequest
 	token   string
 	nodes   map[string]*nodev1.Node
-	// Ids that a snapshot has told so far; nil outside of one.
-	told     map[string]bool
-	isSynced bool
+	// snapshotIds holds the ids received so far in a snapshot; nil outside a snapshot.
+	snapshotIds map[string]bool
+	isSynced    bool
 }
 
 func newNodeView(request *registryv1.WatchNodesRequest) *nodeView {
@@ -32,21 +32,21 @@ func newNodeView(request *registryv1.WatchNodesRequest) *nodeView {
 		filters = proto.Clone(request).(*registryv1.WatchNodesRequest)
 	}
 	filters.Start = nil
-	return &nodeView{request: filters, nodes: map[string]*nodev1.Node{}, told: map[string]bool{}}
+	return &nodeView{request: filters, nodes: map[string]*nodev1.Node{}, snapshotIds: map[string]bool{}}
 }
 
-// nextRequest goes on from here, or begins with a snapshot.
+// nextRequest returns a request that resumes the watch, or starts with a snapshot.
 func (v *nodeView) nextRequest() *registryv1.WatchNodesRequest {
 	request := proto.Clone(v.request).(*registryv1.WatchNodesRequest)
 	if v.token == "" {
-		v.told = map[string]bool{}
+		v.snapshotIds = map[string]bool{}
 		return request
 	}
 	request.Start = &registryv1.WatchNodesRequest_ResumeToken{ResumeToken: v.token}
 	return request
 }
 
-// apply takes a message in; it answers what changed.
+// apply applies a message and returns what changed.
 func (v *nodeView) apply(message *registryv1.WatchNodesResponse) []NodeChange {
 	var changes []NodeChange
 	for _, change := range message.GetChanges() {
@@ -55,8 +55,8 @@ func (v *nodeView) apply(message *registryv1.WatchNodesResponse) []NodeChange {
 			continue
 		}
 		node := change.GetUpserted()
-		if v.told != nil {
-			v.told[node.GetId()] = true
+		if v.snapshotIds != nil {
+			v.snapshotIds[node.GetId()] = true
 		}
 		before := v.nodes[node.GetId()]
 		v.nodes[node.GetId()] = node
@@ -66,14 +66,15 @@ func (v *nodeView) apply(message *registryv1.WatchNodesResponse) []NodeChange {
 	}
 	if message.GetSnapshotComplete() {
 		for id := range v.nodes {
-			if v.told != nil && !v.told[id] {
+			if v.snapshotIds != nil && !v.snapshotIds[id] {
 				changes = v.remove(changes, id)
 			}
 		}
-		v.told, v.isSynced = nil, true
+		v.snapshotIds, v.isSynced = nil, true
 	}
-	// A token from within a snapshot begins with a snapshot again: what was told until then is told once more.
-	if v.told == nil {
+	// Ignore a token from within a snapshot, because resuming there would start the snapshot again and repeat the nodes
+	// already sent.
+	if v.snapshotIds == nil {
 		v.token = message.GetResumeToken()
 	}
 	return changes
@@ -88,7 +89,7 @@ func (v *nodeView) remove(changes []NodeChange, id string) []NodeChange {
 	return append(changes, NodeChange{before, nil})
 }
 
-// failed says whether a snapshot mends a failure of the watch.
+// failed handles a failure of the watch, and reports whether a new snapshot repairs it.
 func (v *nodeView) failed(failure *Error) bool {
 	isMended := failure.Reason == ReasonRevisionCompacted || failure.Reason == ReasonInvalidResumeToken
 	if v.token == "" || !isMended {
@@ -98,7 +99,8 @@ func (v *nodeView) failed(failure *Error) bool {
 	return true
 }
 
-// NodeCache keeps the nodes that match a request in memory and up to date: list, then watch. It survives restarts of the control plane.
+// NodeCache keeps the nodes that match a request in memory and up to date. It lists them, then watches for changes. It
+// survives restarts of the control plane.
 type NodeCache struct {
 	client   *Client
 	onChange func(NodeChange)
@@ -109,11 +111,13 @@ type NodeCache struct {
 	lock    sync.RWMutex
 	view    *nodeView
 	failure error
-	// onChange is not called after Close.
+	// isClosed reports whether Close was called; after that, onChange is not called. isCalling reports whether onChange is
+	// running.
 	isClosed, isCalling bool
 }
 
-// NewNodeCache begins to follow. onChange, which may be nil, is called for every change, one at a time. Close ends it, as does the context.
+// NewNodeCache creates a cache and starts to follow the nodes. onChange, which can be nil, is called for every change,
+// one at a time. The cache ends when it is closed or the context is done.
 func (c *Client) NewNodeCache(ctx context.Context, request *registryv1.WatchNodesRequest, onChange func(NodeChange)) *NodeCache {
 	following, end := context.WithCancel(ctx)
 	cache := &NodeCache{
@@ -128,7 +132,8 @@ func (c *Client) NewNodeCache(ctx context.Context, request *registryv1.WatchNode
 	return cache
 }
 
-// WaitUntilSynced waits until every node is there. It fails with the context, or with a failure that no repetition mends.
+// WaitUntilSynced waits until every node is known. It fails if the context is done first, or after a failure that a
+// retry cannot fix.
 func (n *NodeCache) WaitUntilSynced(ctx context.Context) error {
 	select {
 	case <-n.synced:
@@ -140,14 +145,14 @@ func (n *NodeCache) WaitUntilSynced(ctx context.Context) error {
 	}
 }
 
-// Get answers the node of this id; nil where there is none.
+// Get returns the node with this id, or nil.
 func (n *NodeCache) Get(id string) *nodev1.Node {
 	n.lock.RLock()
 	defer n.lock.RUnlock()
 	return n.view.nodes[id]
 }
 
-// List answers all nodes, in no order.
+// List returns all nodes, in no particular order.
 func (n *NodeCache) List() []*nodev1.Node {
 	n.lock.RLock()
 	defer n.lock.RUnlock()
@@ -158,15 +163,15 @@ func (n *NodeCache) List() []*nodev1.Node {
 	return nodes
 }
 
-// Err is the failure that ended the cache; nil while it follows.
+// Err returns the failure that ended the cache; nil while it follows the nodes.
 func (n *NodeCache) Err() error {
 	n.lock.RLock()
 	defer n.lock.RUnlock()
 	return n.failure
 }
 
-// Close stops following: no call of onChange begins later. It waits until everything has ended, unless onChange is being called now: that
-// call may itself be the one that closes, and otherwise ends on its own.
+// Close stops following. onChange is not called again. Close waits until everything has ended, except for a running
+// call of onChange, because onChange may be what calls Close.
 func (n *NodeCache) Close() {
 	n.end()
 	n.lock.Lock()
@@ -237,7 +242,7 @@ func (n *NodeCache) take(message *registryv1.WatchNodesResponse) {
 	}
 }
 
-// notify calls onChange, unless the cache is closed.
+// notify calls onChange, unless the cache is closed. It reports whether it called onChange.
 func (n *NodeCache) notify(change NodeChange) bool {
 	n.lock.Lock()
 	isClosed := n.isClosed

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// belongsTo says whether path is a directory of this user.
+// belongsTo reports whether path is a directory of this user.
 func belongsTo(path string, uid int) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

@@ -16,7 +16,7 @@ import (
 	registryv1 "rollcall.dev/go/gen/rollcall/registry/v1"
 )
 
-// A fakeRegistry answers each call by a function.
+// A fakeRegistry handles each call with a function.
 type fakeRegistry struct {
 	registryv1.UnimplementedRegistryServiceServer
 	get   func(context.Context) error
@@ -31,7 +31,7 @@ func (f *fakeRegistry) WatchNodes(_ *registryv1.WatchNodesRequest, stream grpc.S
 	return f.watch(stream)
 }
 
-// serve answers the address of the registry.
+// serve starts the registry and returns its address.
 func (f *fakeRegistry) serve(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -53,13 +53,13 @@ func clientOf(t *testing.T, server string, options Options) *Client {
 	return client
 }
 
-// within fails the test where something takes longer than a generous bound.
+// within fails the test if done is not closed within a generous limit.
 func within(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		t.Fatalf("it did not come true: %s", what)
+		t.Fatalf("timed out waiting until %s", what)
 	}
 }
 
@@ -142,7 +142,8 @@ func TestCloseNodeCacheWithinItsCallback(t *testing.T) {
 	}
 }
 
-// A silentProxy forwards until it falls silent: then what it has accepted stays open, and carries nothing.
+// A silentProxy forwards connections until fallSilent is called. After that, open connections stay open but carry no
+// data.
 type silentProxy struct {
 	address  string
 	accepted atomic.Int32
@@ -194,7 +195,7 @@ func (p *silentProxy) carry(to, from net.Conn, number int32) {
 	}
 }
 
-// fallSilent ends what the connections carry that it has accepted so far.
+// fallSilent stops forwarding on the connections accepted so far.
 func (p *silentProxy) fallSilent() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -202,7 +203,8 @@ func (p *silentProxy) fallSilent() {
 }
 
 func TestServerThatIsSlow(t *testing.T) {
-	// It needs more than a third of a call's 9 s, and less than what is left after that.
+	// The server responds only to calls with more than 4 s left. The first attempt gets a third of the 9 s, which is too
+	// little; the second attempt gets the rest.
 	registry := &fakeRegistry{get: func(ctx context.Context) error {
 		if deadline, _ := ctx.Deadline(); time.Until(deadline) > 4*time.Second {
 			return nil
@@ -212,7 +214,7 @@ func TestServerThatIsSlow(t *testing.T) {
 	}}
 	client := clientOf(t, registry.serve(t), Options{Timeout: 9 * time.Second})
 	if _, err := client.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"}); err != nil {
-		t.Errorf("no attempt had the time that was left: %v", err)
+		t.Errorf("no attempt had the remaining time: %v", err)
 	}
 }
 
@@ -240,14 +242,14 @@ func TestPathThatDiesSilently(t *testing.T) {
 	}
 	calls.Wait()
 	if accepted := proxy.accepted.Load(); accepted != 2 {
-		t.Errorf("%d connections, not the dead one and one that replaced it", accepted)
+		t.Errorf("%d connections, want the dead one and its replacement", accepted)
 	}
 	for _, used := range client.connections {
 		if len(used.open) != 1 {
 			t.Errorf("%d paths stay open", len(used.open))
 		}
 	}
-	// A call that cannot be repeated fails, and the next one finds another path.
+	// A call that cannot be repeated fails, and the next call uses another path.
 	proxy.fallSilent()
 	once := clientOf(t, proxy.address, Options{Timeout: 2 * time.Second, Retry: RetryPolicy{Attempts: 1}})
 	getOnce := func() error {

@@ -46,7 +46,7 @@ func TestWaitBeforeRetry(t *testing.T) {
 	}
 	failure.RetryAfter = time.Minute
 	if wait, _ := policy.waitBeforeRetry(failure, 1, true, 0); wait != time.Minute {
-		t.Errorf("the server's word is not kept: %v", wait)
+		t.Errorf("the server's delay is not respected: %v", wait)
 	}
 }
 
@@ -56,10 +56,10 @@ func TestWaitBeforeResume(t *testing.T) {
 	}
 	expired := &Error{Code: codes.Unauthenticated, Reason: ReasonTokenExpired}
 	if _, again := waitBeforeResume(expired, 1, 0.5); !again {
-		t.Error("a renewed token is not tried")
+		t.Error("a renewed token is not used")
 	}
 	if _, again := waitBeforeResume(expired, 2, 0.5); again {
-		t.Error("a token that has ended is tried for ever")
+		t.Error("an expired token is retried forever")
 	}
 	if wait, again := waitBeforeResume(&Error{Code: codes.Unavailable}, 1_000, 1); !again || wait != 5*time.Second {
 		t.Errorf("%v, %v", wait, again)
@@ -69,14 +69,14 @@ func TestWaitBeforeResume(t *testing.T) {
 func TestBookmark(t *testing.T) {
 	for _, one := range []bookmark{{"t", 7}, {"", 7}, {"a@b", 0}} {
 		if read, err := parseBookmark(one.String()); err != nil || read != one {
-			t.Errorf("%v is read as %v, %v", one, read, err)
+			t.Errorf("%v is parsed as %v, %v", one, read, err)
 		}
 	}
 	if _, err := parseBookmark("token@-1"); err == nil {
-		t.Error("a broken bookmark is read")
+		t.Error("a broken bookmark is accepted")
 	}
 	if read, _ := parseBookmark("token"); read != (bookmark{token: "token"}) {
-		t.Error("a resume token is no bookmark")
+		t.Error("a resume token is not accepted as a bookmark")
 	}
 }
 
@@ -86,19 +86,19 @@ func TestEventPosition(t *testing.T) {
 	position.passed(&eventsv1.Event{Revision: 5})
 	request := position.nextRequest()
 	if request.GetResumeToken() != "t0" || request.GetSubject() != "n" {
-		t.Errorf("it goes on from %v", request)
+		t.Errorf("it resumes from %v", request)
 	}
 	if !position.isSeen(&eventsv1.Event{Revision: 5}) || position.isSeen(&eventsv1.Event{Revision: 6}) {
-		t.Error("what was handed out comes again, or what was not does not")
+		t.Error("a returned event is repeated, or another is missing")
 	}
 	position.completed(&eventsv1.WatchEventsResponse{ResumeToken: "t0", Revision: 4})
 	if position.at.revision != 5 {
-		t.Error("a message that stands for where a watch begins makes it forget what was handed out")
+		t.Error("the first message of a watch makes it forget the returned events")
 	}
 	fresh := eventPosition{request: &eventsv1.WatchEventsRequest{}}
 	fresh.passed(&eventsv1.Event{Revision: 3})
 	if fresh.nextRequest().GetAfterRevision() != 3 {
-		t.Error("before the first token it goes on by revision")
+		t.Error("it does not resume by revision before the first token")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestNodeView(t *testing.T) {
 	view := newNodeView(nil)
 	view.apply(&registryv1.WatchNodesResponse{Changes: []*registryv1.NodeChange{upserted("a")}, ResumeToken: "within"})
 	if view.nextRequest().GetResumeToken() != "" {
-		t.Error("a broken snapshot does not begin again")
+		t.Error("a broken snapshot does not start again")
 	}
 	both := []*registryv1.NodeChange{upserted("b"), upserted("c")}
 	changes := view.apply(&registryv1.WatchNodesResponse{Changes: both, SnapshotComplete: true, ResumeToken: "t"})
@@ -118,14 +118,14 @@ func TestNodeView(t *testing.T) {
 		t.Errorf("%d changes, %d nodes", len(changes), len(view.nodes))
 	}
 	if view.nextRequest().GetResumeToken() != "t" {
-		t.Error("it does not go on from the token")
+		t.Error("it does not resume from the token")
 	}
 	if !view.failed(&Error{Reason: ReasonRevisionCompacted}) || view.failed(&Error{Reason: ReasonRevisionCompacted}) {
-		t.Error("a snapshot mends a compacted log, once")
+		t.Error("a snapshot must repair a compacted log, once")
 	}
 }
 
-// What decides alike in every language.
+// readVectors reads test vectors that all languages share.
 func readVectors(t *testing.T, name string, into any) {
 	text, err := os.ReadFile(filepath.Join("..", "vectors", name))
 	if err == nil {

@@ -13,8 +13,8 @@ const (
 	revisionHeader    = "rollcall-revision"
 )
 
-// seenRevision is the highest revision of the log that a client has seen: no service answers it from an earlier state. It is safe for
-// concurrent use.
+// seenRevision is the highest log revision that a client has seen. No service may serve the client from an earlier
+// state. It is safe for concurrent use.
 type seenRevision struct{ revision atomic.Uint64 }
 
 // attach adds the header to a call, unless the caller has set one.
@@ -27,17 +27,17 @@ func (s *seenRevision) attach(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, minRevisionHeader, strconv.FormatUint(revision, 10))
 }
 
-// answered notes the header of an answer.
+// answered records the revision in the header of a response.
 func (s *seenRevision) answered(header metadata.MD) {
 	for _, text := range header.Get(revisionHeader) {
-		// Revisions are signed: a larger number is none.
+		// Revisions are signed 64-bit numbers, so larger numbers are invalid.
 		if revision, err := strconv.ParseUint(text, 10, 63); err == nil {
 			s.heard(revision)
 		}
 	}
 }
 
-// heard notes the revision of a stream's message; 0 is none.
+// heard records the revision in a stream's message; 0 means none.
 func (s *seenRevision) heard(revision uint64) {
 	for {
 		before := s.revision.Load()
@@ -47,7 +47,7 @@ func (s *seenRevision) heard(revision uint64) {
 	}
 }
 
-// failed forgets the revision when the log does not go that far, as after a restore.
+// failed forgets the revision if it is ahead of the log, for example after a restore.
 func (s *seenRevision) failed(err error) {
 	if ReasonOf(err) == ReasonMinRevisionAhead {
 		s.revision.Store(0)

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+	"rollcall.dev/go/internal/authority"
 )
 
 const (
@@ -22,28 +23,30 @@ const (
 	systemDirectory = "/var/lib/rollcall"
 )
 
-// Config says which control plane to talk to. What is empty is found as the command line finds it: what is named here wins, then the
-// context that is named, the environment, the context in use, what the running `rollcall up` of this user wrote, and 127.0.0.1:7700.
+// Config says which control plane to use. The client looks up each setting as the command line does, in this order: the
+// fields here, the named context, the environment, the current context, the file of this user's running `rollcall up`,
+// and 127.0.0.1:7700.
 type Config struct {
-	// Server is HOST:PORT or a URL of all services.
+	// Server is HOST:PORT or a URL that serves all services.
 	Server string
-	// Registry, Health, Admin and Scheduler are addresses of services that are apart.
+	// Registry, Health, Admin and Scheduler are addresses of services that run separately.
 	Registry, Health, Admin, Scheduler string
 	// Token is an access token.
 	Token string
-	// TokenFile is a file that holds one; it is read again for each call, so that it may be replaced.
+	// TokenFile is a file with an access token. It is read for each call, so that you can replace it.
 	TokenFile string
-	// CAFile is the PEM file of the authority of the server's certificate.
+	// CAFile is a PEM file with the authority of the server's certificate.
 	CAFile string
-	// CAFingerprint is "sha256:" and 64 hexadecimal digits: New fetches the authority from the server, compares it, and it alone is trusted.
+	// CAFingerprint is "sha256:" and 64 hexadecimal digits. New fetches the authority from the server, compares its
+	// fingerprint, and trusts only this authority.
 	CAFingerprint string
-	// ServerName is the name that the server's certificate is for, where that is not the address's.
+	// ServerName is the name in the server's certificate, if it differs from the address.
 	ServerName string
-	// ClientCertificate and ClientKey are PEM files.
+	// ClientCertificate and ClientKey are PEM files with the client's certificate and its key.
 	ClientCertificate, ClientKey string
-	// Context names a context of the command line.
+	// Context is the name of a context of the command line.
 	Context string
-	// Options are how calls are made.
+	// Options configure calls.
 	Options
 }
 
@@ -60,17 +63,18 @@ func (a address) isLoopback() bool {
 
 type target struct {
 	addresses map[string]address
-	// What proves to each service who calls.
+	// The credential for each service, keyed by service name.
 	credentials           map[string]credential
 	caFile, caFingerprint string
 	serverName            string
 	certificate, keyPEM   string
-	// The server that the running `rollcall up` of this user wrote, and what it alone is trusted by.
+	// own is the server of this user's running `rollcall up`. Its trust settings apply to no other server.
 	own                      address
 	ownCAFile, ownServerName string
 }
 
-// trustFor answers the authority's file and the name of the certificate for an address: those of the run file are for its own server.
+// trustFor returns the authority file and the certificate name for an address. Those in the run file apply only to the
+// server that wrote it.
 func (t *target) trustFor(at address) (caFile, serverName string) {
 	caFile, serverName = t.caFile, t.serverName
 	if at != t.own {
@@ -117,10 +121,10 @@ type runFile struct {
 	} `json:"tls"`
 }
 
-// isOwn says whether an address is, as it is written, that of the running `rollcall up`, which speaks TLS.
+// isOwn reports whether the text is exactly the address of the running `rollcall up` and that server uses TLS.
 func (r runFile) isOwn(text string) bool { return r.TLS != nil && text == r.Server }
 
-// resolve finds the control plane; it connects to nothing.
+// resolve finds the control plane without connecting.
 func resolve(config Config, at surroundings) (*target, error) {
 	data := dataDirectory(at)
 	run := readRunFile(data)
@@ -142,7 +146,7 @@ func resolve(config Config, at surroundings) (*target, error) {
 		return nil, err
 	}
 	if (found.certificate == "") != (found.keyPEM == "") {
-		return nil, errors.New("a client certificate and its key go together")
+		return nil, errors.New("a client certificate and its key must be set together")
 	}
 	if found.caFile == "" && found.caFingerprint == "" && entry.CAFile != "" && !isElsewhere(config, named, isNamed, at) {
 		found.caFile = entry.CAFile
@@ -166,16 +170,16 @@ func resolve(config Config, at surroundings) (*target, error) {
 	return found, found.findCredentials(config, entry, at, data, run, wantsTLS)
 }
 
-// trust takes the authority that is named, by its file or by its fingerprint.
+// trust reads the configured authority file or fingerprint.
 func (t *target) trust(config Config, at surroundings) (err error) {
 	if config.CAFingerprint == "" {
 		t.caFile = first(config.CAFile, at.env("ROLLCALL_CA_FILE"))
 		return nil
 	}
 	if config.CAFile != "" {
-		return errors.New("CAFile and CAFingerprint exclude each other")
+		return errors.New("CAFile and CAFingerprint cannot be combined")
 	}
-	t.caFingerprint, err = parseFingerprint(config.CAFingerprint)
+	t.caFingerprint, err = authority.ParseFingerprint(config.CAFingerprint)
 	return err
 }
 
@@ -194,15 +198,17 @@ func isElsewhere(config Config, named map[string]string, isNamed bool, at surrou
 	return false
 }
 
-// findCredentials takes the token for each address. A context's is for the addresses that the context names alone, the data directory's
-// for this machine and for the server that wrote it: any other server could misuse them.
+// findCredentials finds the token for each address. A context's token is sent only to the addresses in the context. The
+// data directory's token is sent only to this machine and to the server that wrote it. Any other server could misuse
+// the token.
 func (t *target) findCredentials(config Config, entry contextEntry, at surroundings, data string, run runFile, wantsTLS bool) error {
 	ofContext := map[address]bool{}
 	for _, text := range []string{entry.Server, entry.Registry, entry.Health, entry.Admin, entry.Scheduler} {
 		if text == "" {
 			continue
 		}
-		// What the context meant by TLS stays so, whatever is named besides: its token never goes in clear text instead.
+		// A context that uses TLS always uses it, regardless of other settings, so that its token is never sent in clear
+		// text.
 		own, err := parseAddress(text, entry.CAFile != "" || wantsTLS || run.isOwn(text))
 		if err != nil {
 			return err
@@ -244,7 +250,7 @@ func parsedRunAddress(run runFile) address {
 	return own
 }
 
-// parseAddress reads HOST:PORT or a URL.
+// parseAddress parses HOST:PORT or a URL.
 func parseAddress(text string, isTLS bool) (address, error) {
 	read, problem := readAddress(strings.TrimSpace(text), isTLS)
 	if problem != "" {
@@ -263,7 +269,8 @@ var (
 	beyondASCII      = regexp.MustCompile(`[^ -~]`)
 )
 
-// readAddress answers what is wrong as text. It repeats nothing of the address, which may hold a password.
+// readAddress parses an address, and returns any problem as text. The text does not repeat the address, which may
+// contain a password.
 func readAddress(text string, isTLS bool) (address, string) {
 	scheme, rest := "", text
 	if found := schemePattern.FindStringSubmatch(text); found != nil {
@@ -291,7 +298,7 @@ func readAddress(text string, isTLS bool) (address, string) {
 	if problem := hostProblem(host); problem != "" {
 		return address{}, problem
 	}
-	// Without a port, HOST would silently mean port 80, where nothing of ours listens.
+	// Refuse HOST without a port. It would silently mean port 80, where no Rollcall service listens.
 	if scheme == "" && !hasPort {
 		return address{}, "it has no port"
 	}
@@ -301,7 +308,7 @@ func readAddress(text string, isTLS bool) (address, string) {
 		number, _ = strconv.Atoi(port)
 	}
 	if number < 1 || number > 65_535 || (hasPort && !portPattern.MatchString(port)) {
-		return address{}, "its port is not 1 to 65535"
+		return address{}, "its port must be from 1 to 65535"
 	}
 	return address{net.JoinHostPort(host, strconv.Itoa(number)), isSecure}, ""
 }
@@ -325,14 +332,15 @@ func nameProblem(host string) string {
 	case !hostPattern.MatchString(host) || len(host) > 253:
 		return "its host is invalid"
 	}
-	// Some programs read a name whose last part is a number as an address, each in its own way.
+	// Refuse a name whose last part is a number, unless it is a valid IP address. Programs differ in how they parse such a
+	// name as an address.
 	if _, err := netip.ParseAddr(host); numericPattern.MatchString(host) && err != nil {
 		return "its IPv4 address is invalid"
 	}
 	return ""
 }
 
-// shownAddress leaves out what may be a password or a token.
+// shownAddress returns the address without any part that may be a password or a token.
 func shownAddress(text string) string {
 	shown := strings.TrimSpace(text)
 	if at := strings.LastIndex(shown, "@"); at >= 0 {
@@ -352,7 +360,7 @@ func readContext(config Config, at surroundings) (contextEntry, error) {
 	return contextIn(filepath.Join(base, "rollcall", "config.yaml"), first(config.Context, at.env("ROLLCALL_CONTEXT")))
 }
 
-// contextIn reads the context of a name, or the current one.
+// contextIn reads the named context, or the current one.
 func contextIn(path, name string) (contextEntry, error) {
 	var file struct {
 		Current  string                  `yaml:"current_context"`
@@ -380,7 +388,7 @@ func dataDirectory(at surroundings) string {
 	if named := at.env("ROLLCALL_DATA_DIR"); named != "" {
 		return named
 	}
-	// Another user's directory could send calls, and the token with them, to a server of theirs.
+	// Ignore another user's directory. It could redirect calls and their token to that user's server.
 	if here := filepath.Join(at.cwd, ".rollcall"); belongsTo(here, at.uid) {
 		return here
 	}

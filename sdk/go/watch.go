@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// The server sends a message every 10 s: a stream that is silent for so long is broken.
+	// silence is how long a stream may be silent before it counts as broken. The server sends a message every 10 s.
 	silence = 30 * time.Second
-	// DefaultGiveUpAfter is how long a watch hears nothing before it fails.
+	// DefaultGiveUpAfter is how long a watch may receive nothing before it fails, unless GiveUpAfter is set.
 	DefaultGiveUpAfter = 5 * time.Minute
 )
 
-// EventWatch follows the log over restarts of the control plane: no event is missing, none comes twice.
+// EventWatch follows the event log across restarts of the control plane. It returns every event exactly once.
 type EventWatch struct {
-	// GiveUpAfter is how long nothing is heard before the watch fails; below 0 it waits without end.
+	// GiveUpAfter is how long the watch may receive nothing before it fails. A negative value means forever.
 	GiveUpAfter time.Duration
 
 	client   *Client
@@ -32,8 +32,9 @@ type EventWatch struct {
 	position eventPosition
 }
 
-// WatchEvents follows events that match the request, from the bookmark on, or from where the request says. It fails for a bookmark that
-// cannot be read; what the server refuses, such as a bookmark that is too old (REVISION_COMPACTED), All tells.
+// WatchEvents follows events that match the request. It starts at the bookmark or, if the bookmark is empty, where the
+// request says. It fails for an invalid bookmark. All returns errors from the server, such as for a bookmark that is
+// too old (REVISION_COMPACTED).
 func (c *Client) WatchEvents(request *eventsv1.WatchEventsRequest, from string) (*EventWatch, error) {
 	if request == nil {
 		request = &eventsv1.WatchEventsRequest{}
@@ -49,8 +50,8 @@ func (c *Client) WatchEvents(request *eventsv1.WatchEventsRequest, from string) 
 	return watch, nil
 }
 
-// Bookmark is the place after the event that was handed out last; empty before anything was heard. Keep it with what was done for the
-// event, and begin there next time.
+// Bookmark returns the position after the last returned event; empty if nothing was received yet. Save it together with
+// the result of handling the event, and pass it to WatchEvents next time.
 func (w *EventWatch) Bookmark() string {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -60,7 +61,7 @@ func (w *EventWatch) Bookmark() string {
 	return w.position.at.String()
 }
 
-// All iterates over the events until the context ends, or a failure that no repetition mends.
+// All iterates over the events until the context is done or until a failure that a retry cannot fix.
 func (w *EventWatch) All(ctx context.Context) iter.Seq2[*eventsv1.Event, error] {
 	return func(yield func(*eventsv1.Event, error) bool) {
 		heard, breaks := time.Now(), 0
@@ -126,7 +127,8 @@ func (w *EventWatch) completed(message *eventsv1.WatchEventsResponse) {
 	w.position.completed(message)
 }
 
-// follow reads one stream until take returns false, it breaks, or it falls silent. nil means that it ended in order.
+// follow reads one stream until take returns false, the stream breaks, or it falls silent. It returns nil after a
+// normal end.
 func (c *Client) follow(ctx context.Context, request *eventsv1.WatchEventsRequest, take func(*eventsv1.WatchEventsResponse) bool) *Error {
 	streaming, end := context.WithCancel(ctx)
 	defer end()
@@ -137,7 +139,8 @@ func (c *Client) follow(ctx context.Context, request *eventsv1.WatchEventsReques
 	return readStream(end, stream.Recv, take)
 }
 
-// readStream reads messages until take returns false; end cancels the stream when it falls silent.
+// readStream reads messages until take returns false. If the stream falls silent, it calls end, which cancels the
+// stream.
 func readStream[Message any](end context.CancelFunc, receive func() (Message, error), take func(Message) bool) *Error {
 	for {
 		watchdog := time.AfterFunc(silence, end)
@@ -151,7 +154,7 @@ func readStream[Message any](end context.CancelFunc, receive func() (Message, er
 		case errors.Is(err, io.EOF):
 			return nil
 		case isSilent:
-			return asError(status.Error(codes.Unavailable, "the stream fell silent"))
+			return asError(status.Error(codes.Unavailable, "the stream received nothing for too long"))
 		default:
 			return asError(err)
 		}

@@ -1,7 +1,7 @@
-"""Write what the package generates from the schema: messages, services and reasons.
+"""Generate the package's code from the schema: messages, services and reasons.
 
-Usage: python generate.py SCHEMA SERVICES OUT. SCHEMA is a FileDescriptorSet with comments, SERVICES the list of what
-clients have, OUT the folder of sources.
+Usage: python generate.py SCHEMA SERVICES OUT. SCHEMA is a FileDescriptorSet with comments, SERVICES is the list of
+services that clients have, and OUT is the source folder.
 """
 
 import json
@@ -14,12 +14,12 @@ from grpc_tools import protoc
 
 NO_SIDE_EFFECTS = descriptor_pb2.MethodOptions.NO_SIDE_EFFECTS
 REASONS = "rollcall/node/v1/error_reason.proto"
-# The attribute of a client for each service, and the address that it is called at: for every language in one list.
+# The client attribute of each service, and the name of its address. All languages share this list.
 SERVICES: dict[str, tuple[str, str]] = {}
 
 
 def main(schema: str, services: str, out: str) -> None:
-    """Generate everything, or end with a message."""
+    """Generate everything, or exit with a message."""
     listed = json.loads(Path(services).read_text(encoding="utf-8"))
     SERVICES.update({name: (entry["name"], entry["at"]) for name, entry in listed.items()})
     files = descriptor_pb2.FileDescriptorSet.FromString(Path(schema).read_bytes())
@@ -36,13 +36,13 @@ def main(schema: str, services: str, out: str) -> None:
 
 
 def services_module(files: list) -> str:
-    """The classes of all services, with threads and with asyncio."""
+    """The classes of all services, for threads and for asyncio."""
     found = [(file, index, service) for file in files for index, service in enumerate(file.service)]
     listed = [it for it in found if f"{it[0].package}.{it[2].name}" in SERVICES]
     unknown = {f"{file.package}.{service.name}" for file, _, service in found} - set(SERVICES)
-    # The agents' own service is for those that write an agent, and the console's for its pages in a browser.
+    # Clients call neither the service for agents nor the service for the console's pages.
     if unknown != {"rollcall.health.v1.HealthService", "rollcall.console.v1.ConsoleService"}:
-        sys.exit(f"services that no client has: {sorted(unknown)}")
+        sys.exit(f"services missing from clients: {sorted(unknown)}")
     messages = {
         f".{file.package}.{message.name}": (module_of(file), message) for file in files for message in file.message_type
     }
@@ -93,7 +93,7 @@ IMPORTS = [
 
 
 def method_lines(prefix: str, file: object, service: object, method: object, messages: dict) -> list[str]:
-    """The attribute of a method."""
+    """Return the declaration of a method as an attribute."""
     types = [f"{messages[name][0]}.{name.rsplit('.', 1)[1]}" for name in (method.input_type, method.output_type)]
     is_read = method.options.idempotency_level == NO_SIDE_EFFECTS
     items = page_items(messages[method.output_type][1]) if is_read else None
@@ -115,20 +115,20 @@ def method_lines(prefix: str, file: object, service: object, method: object, mes
 
 
 def page_items(answer: object) -> object | None:
-    """The field that holds the items of a page; None for an answer that is no page."""
+    """Return the field with the items of a page, or None if the response is not a page."""
     if all(field.name != "next_page_token" for field in answer.field):
         return None
     repeated = [field for field in answer.field if field.label == field.LABEL_REPEATED and field.type_name]
     if len(repeated) != 1:
-        sys.exit(f"{answer.name} is a page without one list of items")
+        sys.exit(f"{answer.name} is a page without exactly one list of items")
     return repeated[0]
 
 
 def reasons_module(files: list) -> str:
-    """The reasons of errors, as constants."""
+    """Return the reasons of errors, as constants."""
     file = next(file for file in files if file.name == REASONS)
     lines = ['"""Reasons of errors. Generated from the schema."""', "", "", "class Reason:"]
-    lines.append('    """What ``RollcallError.reason`` may be. A server of a later release may have further ones."""')
+    lines.append('    """The values of ``RollcallError.reason``. A server of a later release can send others."""')
     for index, value in enumerate(file.enum_type[0].value[1:], start=1):
         name = value.name.removeprefix("ERROR_REASON_")
         lines += ["", f'    {name} = "{name}"', *docstring(comment_at(file, [5, 0, 2, index]), 4)]
@@ -136,7 +136,7 @@ def reasons_module(files: list) -> str:
 
 
 def docstring(text: str, indent: int) -> list[str]:
-    """A comment of the schema as a docstring, wrapped."""
+    """Format a comment of the schema as a wrapped docstring."""
     words, lines = text.replace("\\", "\\\\").replace('"""', "'''").split(), [""]
     for word in words:
         if len(lines[-1]) + len(word) + indent > 112:
@@ -149,7 +149,7 @@ def docstring(text: str, indent: int) -> list[str]:
 
 
 def comment_at(file: object, path: list[int]) -> str:
-    """The comment above a declaration."""
+    """Return the comment above a declaration."""
     for location in file.source_code_info.location:
         if list(location.path) == path:
             return location.leading_comments.strip()
@@ -157,12 +157,12 @@ def comment_at(file: object, path: list[int]) -> str:
 
 
 def package_of(file: object) -> str:
-    """The package that holds a file's module, as services.py imports it."""
+    """Return the package of a file's module, as services.py imports it."""
     return "." + ".".join(Path(file.name).parts[1:-1])
 
 
 def module_of(file: object) -> str:
-    """The module of a file."""
+    """Return the name of a file's Python module."""
     return f"{Path(file.name).stem}_pb2"
 
 

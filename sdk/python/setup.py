@@ -1,4 +1,4 @@
-"""Refuses to build a package that could not be imported; everything else is in pyproject.toml."""
+"""Refuses to build a package that could not be imported. All other settings are in pyproject.toml."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from setuptools import setup
 
 if not Path(__file__).with_name("src").joinpath("rollcall/services.py").exists():
     sys.exit(
-        "A checkout has no modules that are generated from the schema, so rollcall could not be imported.\n"
+        "A checkout contains no generated modules, so rollcall cannot be imported.\n"
         "Run `make sdk NAME=python` at the top of the checkout, then install dist/sdk/rollcall_client-*.whl."
     )
 

@@ -1,5 +1,5 @@
-// Builds the console's pages in web/ into web/dist, when their sources have changed since: `vite build`, and beside each
-// file that is worth it the same file compressed, since the server compresses nothing for each browser again.
+// Build the console's pages in web/ into web/dist if their sources have changed. Runs `vite build`, and stores a
+// compressed copy next to each file that compresses well, so that the server never compresses anything.
 
 import { execFile } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
@@ -15,23 +15,23 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const WORKSPACE = join(HERE, "../..");
 const WEB = join(HERE, "web");
 const DIST = join(WEB, "dist");
-/** Which sources web/dist was built from. */
+/** The file that records which sources web/dist was built from. */
 const KNOWN_FILE = join(HERE, "node_modules/.cache/web-build.json");
-/** What the pages are made of besides web/: whatever they import of the workspace. */
+/** Paths outside web/ from which the build of the pages reads. */
 const ALSO = ["libs/api/src", "libs/domain/src", "pnpm-lock.yaml"];
 const NO_SOURCE = new Set(["dist", "node_modules"]);
 const COMPRESSED = new Set([".js", ".css", ".svg", ".json", ".webmanifest", ".txt"]);
-/** Below, the headers weigh more than what is saved. */
+/** Minimum size of a file to compress. For smaller files, headers cost more than compression saves. */
 const LEAST_BYTES = 512;
-/** What index.html loads before anything is shown, compressed. */
+/** Limit for the compressed size of everything that index.html loads before the first paint. */
 const MOST_FIRST_BYTES = 200 * 1024;
 const LONGEST_BUILD_MS = 300_000;
-/** The pages are those of production, whatever the environment of the caller says. */
+/** The mode of the build: always production, regardless of the caller's environment. */
 const MODE = "production";
 
 /**
- * Build the pages if they are not those of the sources, and copy them into a folder. Returns the files that went into
- * them, from the root of the workspace; null in a tree that has no pages.
+ * Build the pages if their sources have changed, and copy them into a folder. Returns the input files, relative to the
+ * root of the workspace; null in a source tree without pages.
  */
 export async function copyWeb(target) {
   const names = existsSync(WEB) ? await readdir(WEB) : [];
@@ -42,11 +42,11 @@ export async function copyWeb(target) {
     await cp(DIST, target, { recursive: true });
     return known.inputs;
   }
-  // Two programs that build at the same time do not see each other's halves.
+  // Build in a separate draft folder, so that two concurrent builds do not see each other's partial output.
   const draft = join(WEB, `.dist-${randomUUID()}`);
   let inputs = [];
   try {
-    // In a process of its own: vite changes the environment of the one that it runs in.
+    // Run the build in a separate process, because vite changes the environment of its process.
     const words = [fileURLToPath(import.meta.url), draft];
     const { stdout } = await promisify(execFile)(process.execPath, words, {
       timeout: LONGEST_BUILD_MS,
@@ -56,7 +56,7 @@ export async function copyWeb(target) {
     await compressFiles(draft);
     await checkFiles(draft);
     await cp(draft, target, { recursive: true });
-    // Keep a build that another program has finished in the meantime: a third program may be copying it.
+    // Keep a build that another process finished in the meantime, because a third process may be copying it.
     if (isBuilt(await readKnown(), key)) return inputs;
     await replaceDist(draft);
   } finally {
@@ -67,7 +67,7 @@ export async function copyWeb(target) {
   return inputs;
 }
 
-/** Put a build in the place of web/dist. Another program may put the same there in the meantime. */
+/** Replace web/dist with a build. Another process may do this at the same time. */
 async function replaceDist(draft) {
   const old = join(WEB, `.dist-${randomUUID()}`);
   const except = (code) => (error) => {
@@ -87,12 +87,12 @@ async function readKnown() {
   try {
     return JSON.parse(await readFile(KNOWN_FILE, "utf8"));
   } catch {
-    // Never built here, or by a build that was interrupted: it is built.
+    // Build again, because there is no earlier build, or a build was interrupted.
     return null;
   }
 }
 
-/** Run vite, and answer the files that it made the pages of. */
+/** Run vite, and return the files that it read. */
 async function runVite(outDir) {
   const { resolve } = createRequire(join(WEB, "package.json"));
   const { build } = await import(pathToFileURL(resolve("vite")).href);
@@ -118,7 +118,7 @@ async function compressFiles(folder) {
   }
 }
 
-/** Refuse pages that load slowly at first, or that are those of development. */
+/** Reject builds whose first load is too large, and development builds. */
 async function checkFiles(folder) {
   const page = await readFile(join(folder, "index.html"), "utf8");
   const loaded = [...page.matchAll(/(?:src|href)="\/([^"]+\.(?:js|css))"/g)].map(([, path]) => join(folder, path));
@@ -130,7 +130,7 @@ async function checkFiles(folder) {
     if ((await readFile(file, "utf8")).includes("jsxDEV")) throw new Error(`${file} is made for development`);
 }
 
-/** A digest of what the sources are: their names, sizes and times. */
+/** A digest of the names, sizes and modification times of the sources. */
 async function sourcesKey() {
   const digest = createHash("sha256").update(`${MODE}\n`);
   for (const place of [WEB, ...ALSO.map((path) => join(WORKSPACE, path))]) {

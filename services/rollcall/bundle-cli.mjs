@@ -1,21 +1,21 @@
-// Bundles the command line into one script, cli.cjs, and start.cjs, which starts it or the servers' program; see
-// docs/decisions/0065-one-script.md.
+// Bundles two scripts: cli.cjs, the command line, and start.cjs, which starts the command line or the servers'
+// program. See docs/decisions/0065-one-script.md.
 import { build } from "esbuild";
 import { whenUsed } from "./when-used.mjs";
 
-/** Parts of Node.js that take milliseconds to load, and that most verbs never use. */
+/** Node.js modules that take milliseconds to load and that most verbs never use. */
 const HEAVY = ["child_process", "crypto", "dns", "http", "http2", "https", "net", "readline", "tls", "zlib"];
 const BUILTINS_WHEN_USED = whenUsed("builtins-when-used", new RegExp(`^(node:)?(${HEAVY.join("|")})(/|$)`));
 
 /**
- * The rules of fields are the servers' to check. Their descriptor, a file by itself that every schema imports, takes as
- * long to read as a service's.
+ * Leave out the descriptor of validation rules, because only servers check them. Every schema imports this separate
+ * file, and reading it takes as long as reading a whole service.
  */
 const WITHOUT_RULES = {
   name: "without-rules",
   setup: ({ onLoad }) => {
     const name = "buf/validate/validate.proto";
-    // An empty file of this name, as protobuf writes it.
+    // An empty file descriptor with this name, as protobuf encodes it.
     const descriptor = Buffer.concat([Buffer.from([10, name.length]), Buffer.from(name)]).toString("base64");
     onLoad({ filter: /\/buf\/validate\/validate_pb\.ts$/ }, () => ({
       contents: `import { fileDesc } from "@bufbuild/protobuf/codegenv2";
@@ -25,7 +25,10 @@ const WITHOUT_RULES = {
   },
 };
 
-/** What start.ts leaves to the servers' program. */
+/**
+ * Leave out the modules that only the servers' program needs. For verbs that need these modules, start.ts starts the
+ * servers' program instead.
+ */
 const WITHOUT_SERVERS = {
   name: "without-servers",
   setup: ({ onResolve, onLoad }) => {
@@ -34,12 +37,12 @@ const WITHOUT_SERVERS = {
       kind === "dynamic-import" && importers.test(importer) ? { path, namespace: "without-servers" } : undefined,
     );
     onLoad({ filter: /.*/, namespace: "without-servers" }, ({ path }) => ({
-      contents: `throw new Error("the command line by itself is without ${path}");`,
+      contents: `throw new Error("the bundle of the command line does not contain ${path}");`,
     }));
   },
 };
 
-/** Write both into a folder that has the servers' program. Answers the files that went into them. */
+/** Write both scripts into the folder of the servers' program. Returns the input files. */
 export async function bundleCli(folder, { entry, start, workspace, plugins }) {
   const options = {
     outdir: folder,
@@ -50,8 +53,9 @@ export async function bundleCli(folder, { entry, start, workspace, plugins }) {
     format: "cjs",
     target: "node22",
     conditions: ["source"],
-    // V8 keeps text of one byte per character in half the memory. NOTICES.txt has the licences.
+    // Escape non-ASCII characters, because V8 needs half the memory for text with one byte per character.
     charset: "ascii",
+    // The licenses are in NOTICES.txt.
     legalComments: "none",
     sourcemap: "linked",
     sourcesContent: false,

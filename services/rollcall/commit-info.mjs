@@ -1,9 +1,9 @@
-// Which commit a build is of.
+// Functions that find the commit of a build.
 import { spawnSync } from "node:child_process";
 
 /**
- * The commit of a checkout and when it was made, for `rollcall version`. A commit whose files have changed since is
- * marked "+changes". Empty where there is no git, or no checkout.
+ * The commit of a checkout and its time, for `rollcall version`. If files have changed, "+changes" is appended to
+ * the commit. Empty without git or a checkout.
  */
 export function commitInfo(folder) {
   const [commit, committedS] = git(folder, ["log", "-1", "--format=%H %ct"]).split(" ");

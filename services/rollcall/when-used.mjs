@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 
 /**
- * An esbuild plugin that loads matching modules lazily. An import gets an object with the same names, whose getters load
- * the module on first use. For CommonJS packages and modules of Node.js.
+ * An esbuild plugin that loads matching modules lazily. An import gets an object with the same names, whose getters
+ * load the module on first use. The plugin works for CommonJS packages and Node.js modules.
  */
 export function whenUsed(name, filter) {
   return {

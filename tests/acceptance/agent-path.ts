@@ -1,7 +1,10 @@
 import { FaultProxy } from "../../libs/testkit/src/wire/fault-proxy.ts";
 import type { WorkFixture } from "../../services/rollcall/src/testing/work-fixture.ts";
 
-/** An agent's own path to the control plane: an address of the loopback interface, with the same ports. */
+/**
+ * A separate path from an agent to the control plane, through another address of the loopback interface with
+ * the same ports.
+ */
 export class AgentPath {
   readonly server: string;
   readonly #proxies: readonly FaultProxy[];

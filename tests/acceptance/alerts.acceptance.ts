@@ -3,8 +3,9 @@ import { once } from "node:events";
 import { copyFileSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, expect, it, jest } from "@jest/globals";
 import { TestAuthority, validNow } from "../../libs/testkit/src/certificates.ts";
+import { needs } from "../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../libs/testkit/src/until.ts";
 import { freePorts } from "../../services/rollcall/src/testing/free-ports.ts";
 import { createUpFixture, type UpFixture } from "../../services/rollcall/src/testing/up-fixture.ts";
@@ -16,7 +17,7 @@ const WAIT_MS = 60_000;
 const MONTH_MS = 30 * 86_400_000;
 const ALERT = "RollcallCertificateExpiresSoon";
 
-/** What can be installed on CI's machines may not be skipped there. */
+/** Whether Prometheus is installed. On CI the test runs in any case, because CI can install it. */
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
 
 interface Alert {
@@ -25,8 +26,8 @@ interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-// Debian's Prometheus, with the configuration and the rules that are shipped, before an `up` as it is first set up.
-(hasPrometheus || process.env.CI ? describe : describe.skip)("deploy/monitoring/prometheus.yaml", () => {
+// Runs Debian's Prometheus with the shipped configuration and rules, for an `up` in its initial setup.
+needs("prometheus", hasPrometheus).describe("deploy/monitoring/prometheus.yaml", () => {
   const authority = new TestAuthority();
   const folder = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-alerts-"));
   let fixture: UpFixture;
@@ -36,7 +37,7 @@ interface Alert {
 
   beforeAll(async () => {
     fixture = await createUpFixture();
-    // Until tomorrow: less than a day when it is looked at.
+    // The certificate is valid until tomorrow. When Prometheus checks it, less than a day is left.
     const { certFile, keyFile } = authority.write("server");
     await fixture.up("--no-agent", "--tls-cert", certFile, "--tls-key", keyFile, "--tls-ca", authority.caFile);
     const [port = 0] = await freePorts(1);
@@ -70,7 +71,7 @@ interface Alert {
     return answer?.ok === true ? ((await answer.json()) as { readonly data: T }).data : null;
   }
 
-  /** The alerts that fire; null when Prometheus does not answer. */
+  /** Return the firing alerts; null if Prometheus does not respond. */
   async function firing(): Promise<readonly Alert[] | null> {
     const found = await ask<{ readonly alerts: readonly Alert[] }>("alerts");
     return found?.alerts.filter(({ state }) => state === "firing") ?? null;
@@ -95,7 +96,7 @@ interface Alert {
     expect(names?.sort()).toEqual([...written].map(([, name]) => name).sort());
   });
 
-  it("should fire for a certificate that is to expire, and lead to what the runbook says", async () => {
+  it("should fire for a certificate that expires soon, and link to its section of the runbook", async () => {
     const alerts = await waitFor("the alert", async () => {
       const found = await firing();
       return found !== null && found.length > 0 ? found : null;
@@ -108,7 +109,7 @@ interface Alert {
     expect(titles.map(([, title = ""]) => title.toLowerCase())).toContain(section);
   });
 
-  it("should go silent once the certificate is renewed, without a restart", async () => {
+  it("should stop firing once the certificate is renewed, without a restart", async () => {
     authority.write("server", { ...validNow(), notAfterMs: Date.now() + MONTH_MS });
     await waitFor("the end of the alert", async () => (await firing())?.length === 0);
   });

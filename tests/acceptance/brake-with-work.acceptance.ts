@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextLoopTick } from "node:timers/promises";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { ExecutionState } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
@@ -20,14 +20,17 @@ import { FakeWorkers } from "../../services/scheduler/src/testing/fake-workers.t
 import { serviceOf } from "../../services/scheduler/src/testing/job-specs.ts";
 import { type Rig, startRig } from "../../services/scheduler/src/testing/rig.ts";
 
-// Nodes fall silent in manual time; the brake decides, and the scheduler follows it, in real time.
+// Nodes fall silent in simulated time. The brake decides, and the scheduler follows the brake in real time.
 const HALF_MS = 1_600;
 const UNHEALTHY_AFTER_MS = 3_000;
 const BRAKE_TIMES = { clock: systemClock, everyMs: 50, renewEveryMs: 100, expiryMs: 60_000 };
 const WORK = { executors: ["process"], millicores: 4_000, memoryBytes: "1000000", diskBytes: "1000000" };
-/** One in ten nodes a minute, less what two looks at the record may be apart. */
+/**
+ * The shortest time in milliseconds between two releases by the brake, which releases one in ten nodes a minute. It is
+ * a minute minus the time that can pass between two polls of the store.
+ */
 const LEAST_BETWEEN_RELEASES_MS = 50_000;
-/** Two releases of one node a minute, on a slow machine. */
+/** The time limit for two releases of one node a minute, on a slow machine. */
 const RELEASES_LIMIT_MS = 400_000;
 const { LOST, READY } = ExecutionState;
 
@@ -58,7 +61,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Nodes of zones, each with one execution of a service. */
+/** Create nodes in zones, each with one execution of a service. */
 async function begin(sizes: Readonly<Record<string, number>>): Promise<void> {
   const { store } = database;
   const ids = Object.entries(sizes).flatMap(([zone, size]) => namesOf(zone, size));
@@ -90,17 +93,17 @@ async function executions(...states: ExecutionState[]) {
   return (await scheduler.jobs.listExecutions({ job: "web", states, pageSize: 1_000 })).executions;
 }
 
-/** Let time pass for the replica, while these beat. */
+/** Let time pass for the replica while only these nodes beat. */
 async function pass(ms: number, beating: readonly string[]): Promise<void> {
   for (let passedMs = 0; passedMs < ms; passedMs += 100) {
     clock.advance(100);
-    await nextTurn();
+    await nextLoopTick();
     if (passedMs % 500 === 0) for (const id of beating) await streams.get(id)?.beatAcknowledged();
-    replica.app.replica.judge();
+    replica.app.replica.evaluate();
   }
 }
 
-/** Lose nodes all at once; resolves when they are shown so, and nothing was done about that before. */
+/** Lose all these nodes at the same moment. Resolves when the brake has engaged and the nodes are UNHEALTHY. */
 async function lose(ids: readonly string[], brake: string): Promise<void> {
   const others = [...streams.keys()].filter((id) => !ids.includes(id));
   await pass(HALF_MS, others);
@@ -116,7 +119,7 @@ async function brakes(): Promise<string> {
   return ["none", ...rows.map(({ group, mode }) => `${group} ${mode}`)].join(", ");
 }
 
-/** Have the machines look once at what they should run. */
+/** Let each machine read its desired executions once. */
 async function work(): Promise<void> {
   await replica.renew();
   await workers.work([...streams.keys()]);
@@ -138,7 +141,7 @@ async function allowed() {
   return (await readEvents(database.store.db, { after: 0n, limit: 10_000, types: ["node.reactions.allowed"] })).events;
 }
 
-/** What ran on nodes is ready elsewhere, and what they had is replaced. */
+/** Expect that the executions of these nodes are replaced, and that their replacements are ready. */
 async function expectMoved(ids: readonly string[]): Promise<void> {
   const all = await executions();
   const there = all.filter(({ nodeId }) => ids.includes(nodeId));
@@ -147,7 +150,7 @@ async function expectMoved(ids: readonly string[]): Promise<void> {
 }
 
 describe("work on nodes that are lost at once", () => {
-  it("should all move at once where 40 % of the cluster are lost", async () => {
+  it("should all move at once if 40 % of the cluster are lost", async () => {
     await begin({ a: 3, b: 3, c: 4 });
     const lost = ["a1", "b1", "c1", "c2"];
     await lose(lost, "none");
@@ -155,7 +158,7 @@ describe("work on nodes that are lost at once", () => {
     expect((await allowed()).map(({ subject }) => subject).sort()).toEqual(lost);
   });
 
-  it("should move a tenth of a group a minute where 70 % of it are lost", async () => {
+  it("should move a tenth of a group a minute if 70 % of it are lost", async () => {
     await begin({ a: 10, b: 10 });
     const lost = namesOf("a", 7);
     await lose(lost, "zone=a PARTIAL");
@@ -164,7 +167,7 @@ describe("work on nodes that are lost at once", () => {
       "two releases",
       async () => {
         await work();
-        // Whatever is not released yet is shown as lost, and left alone.
+        // Ignore executions that are not released yet. They stay LOST and are not replaced.
         const moved = (await executions(LOST)).filter(({ replacedById }) => replacedById !== "");
         const released = new Set((await allowed()).map(({ subject }) => subject));
         for (const { nodeId } of moved) if (!released.has(nodeId)) early.add(nodeId);
@@ -182,12 +185,12 @@ describe("work on nodes that are lost at once", () => {
     });
   });
 
-  it("should stay where all of a group are lost until an operator releases it", async () => {
+  it("should stay if all of a group are lost, until an operator releases it", async () => {
     await begin({ a: 6, b: 14 });
     const lost = namesOf("a", 6);
     await lose(lost, "zone=a FULL");
     await working(async () => expect(await executions(LOST)).toHaveLength(6));
-    // The leader looks at this after all that was written before.
+    // Submit a job that the leader handles only after everything that was written before.
     await scheduler.jobs.submitJob({ spec: serviceOf("probe", 1) });
     await working(async () => {
       expect((await scheduler.jobs.getJob({ name: "probe" })).job?.executions?.ready).toBe(1);

@@ -8,7 +8,7 @@ import { workspaceRoot } from "../support/workspace.ts";
 
 const run = promisify(execFile);
 const LIMIT_MS = 180_000;
-/** Grafana's own types of what it stores, made of its schema. */
+/** The package with Grafana's types for dashboards. The types are generated from Grafana's schema. */
 const SCHEMA = "@grafana/schema@12.0.0";
 const TYPES = "./node_modules/@grafana/schema/dist/esm/raw";
 
@@ -21,7 +21,8 @@ interface Panel {
 
 const text = readFileSync(join(workspaceRoot, "deploy/monitoring/dashboard.json"), "utf8");
 
-// Unknown and missing fields and words fail: of the dashboard, of its panels, and of what each kind of panel has alone.
+// Treats unknown and missing fields and values as errors, in the dashboard, its panels, and the options of each kind
+// of panel.
 describe("deploy/monitoring/dashboard.json", () => {
   let folder: string;
   beforeAll(async () => {
@@ -32,7 +33,7 @@ describe("deploy/monitoring/dashboard.json", () => {
   }, LIMIT_MS);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** What the compiler finds in a dashboard. */
+  /** Return the compiler's errors for a dashboard. */
   async function problemsOf(dashboard: string): Promise<string> {
     writeFileSync(join(folder, "dashboard.ts"), program(dashboard));
     const options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "esnext", "--moduleResolution", "bundler"];
@@ -43,7 +44,7 @@ describe("deploy/monitoring/dashboard.json", () => {
     );
   }
 
-  it("should be what Grafana's schema has", async () => {
+  it("should match Grafana's schema", async () => {
     expect(await problemsOf(text)).toBe("");
   });
 
@@ -58,7 +59,10 @@ describe("deploy/monitoring/dashboard.json", () => {
   });
 });
 
-/** A program whose constants are the dashboard, and the parts of which its type says nothing. */
+/**
+ * Create a program that declares constants for the dashboard. It also declares constants for the parts that the
+ * dashboard's type does not check.
+ */
 function program(dashboard: string): string {
   const { panels }: { readonly panels: readonly Panel[] } = JSON.parse(dashboard);
   const parts = panels.flatMap(({ id, type, options, fieldConfig }) => {
@@ -82,7 +86,7 @@ function program(dashboard: string): string {
 }
 
 // biome-ignore-start lint/suspicious/noTemplateCurlyInString: it is the compiler that fills them in.
-/** Enums as JSON has them: their words. */
+/** A type whose enums are strings, as in JSON. */
 const WORDS = [
   "type Words<T> = T extends string ? `${T}` : T extends readonly (infer E)[] ? Words<E>[]",
   "  : T extends object ? { [K in keyof T]: Words<T[K]> } : T;",

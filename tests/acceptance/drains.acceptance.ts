@@ -1,15 +1,16 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, expect, it } from "@jest/globals";
 import { SchedulingState } from "../../libs/api/src/gen/rollcall/node/v1/node_pb.ts";
 import { ExecutionState } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
 import { JobType } from "../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
+import { needsRoot } from "../../libs/testkit/src/jest/needs.ts";
 import { type CountedJob, WorkFixture } from "../../services/rollcall/src/testing/work-fixture.ts";
 
 const LIMIT_MS = 300_000;
 const NODES = ["one", "two"];
 
-// Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
+// Only root can run executions as another user, so skip these tests otherwise.
+const { describe: asRoot } = needsRoot();
 
 asRoot("a drain of a real machine", () => {
   let fixture: WorkFixture;
@@ -30,21 +31,24 @@ asRoot("a drain of a real machine", () => {
 
   afterAll(() => fixture.dispose(), LIMIT_MS);
 
-  /** Have a job run. Answers its executions. */
+  /** Run a job. Returns its executions. */
   async function run(job: CountedJob, count = 1) {
     jobs.push(job);
     await job.submit();
     return fixture.ready(job, count);
   }
 
-  /** Drain a node, and wait until the command line says that it is done. */
+  /** Drain a node, and wait until the command line reports that the drain is done. */
   async function drain(node: string, ...flags: readonly string[]): Promise<void> {
     const drained = fixture.rollcall("node", "drain", node, ...flags);
     expect([await drained.exit(), drained.err]).toEqual([0, expect.any(String)]);
     expect((await fixture.client.node(node))?.scheduling?.state).toBe(SchedulingState.DRAINED);
   }
 
-  /** How a drain that is done went, and what became of an execution that it ended: all by the record's clock. */
+  /**
+   * Return the times of a finished drain, and an execution that the drain ended. All times are from the store's
+   * clock.
+   */
   async function recordOf(job: CountedJob, id: string) {
     const ended = (await fixture.executions(job)).find((execution) => execution.id === id);
     const { drain: done } = await fixture.client.admin.getDrain({ node: ended?.nodeId ?? "" });
@@ -59,7 +63,7 @@ asRoot("a drain of a real machine", () => {
   it(
     "should leave daemons where it is to ignore them, and move the others",
     async () => {
-      const daemon = fixture.service({ type: JobType.DAEMON, count: 0 });
+      const daemon = fixture.service({ type: JobType.DAEMON });
       await run(daemon, NODES.length);
       const pids = await fixture.running(daemon);
       const service = fixture.service();
@@ -74,7 +78,7 @@ asRoot("a drain of a real machine", () => {
   it(
     "should stop daemons, too, where it is not to ignore them",
     async () => {
-      const daemon = fixture.service({ type: JobType.DAEMON, count: 0 });
+      const daemon = fixture.service({ type: JobType.DAEMON });
       await run(daemon, NODES.length);
       await drain("one");
       expect(await fixture.running(daemon)).toHaveLength(NODES.length - 1);

@@ -6,7 +6,7 @@ import { workspaceRoot } from "../support/workspace.ts";
 const DRILLS = join(workspaceRoot, "bench/dist/drills/main.js");
 
 /**
- * Run a drill as it is built, in a process of its own, as `make drill` does. Answers what it prints; rejects when it
+ * Run a built drill in a separate process, as `make drill` does. Returns its output. Rejects if the drill
  * fails.
  */
 export async function runDrill(

@@ -1,13 +1,14 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "@jest/globals";
 import { ExecutionState, ExecutionStateSchema } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
 import { JobType } from "../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
 import { eventually } from "../../libs/testkit/src/eventually.ts";
+import { needsRoot } from "../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../libs/testkit/src/time.ts";
 import { type CountedJob, WorkFixture } from "../../services/rollcall/src/testing/work-fixture.ts";
 import { AgentPath } from "./agent-path.ts";
 
 const LIMIT_MS = 300_000;
-/** Of these, the last is there so that the loss of one is no storm. */
+/** The nodes. There is a third node so that the loss of one node does not engage the brake. */
 const NODES = ["one", "two", "spare"];
 const TYPES = { batch: JobType.BATCH, daemon: JobType.DAEMON, ops: JobType.OPS, service: JobType.SERVICE } as const;
 type Type = keyof typeof TYPES;
@@ -16,13 +17,13 @@ const MOVING = ALL.filter((type) => type !== "ops");
 const { FAILED, LOST, READY, REPLACED, STOPPED } = ExecutionState;
 const wordFor = (state: ExecutionState) => ExecutionStateSchema.value[state]?.localName ?? "";
 
-// Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
+// Only root can run executions as another user, so skip these tests otherwise.
+const { describe: asRoot } = needsRoot();
 
 asRoot("the table of jobs, with real machines", () => {
   let fixture: WorkFixture;
   let path: AgentPath;
-  /** By their types, those of one test. */
+  /** The jobs of one test, keyed by type. */
   const jobs = new Map<string, CountedJob>();
 
   beforeAll(async () => {
@@ -49,19 +50,19 @@ asRoot("the table of jobs, with real machines", () => {
 
   const label = (node: string, zone: string) => fixture.client.admin.setNodeLabels({ node, set: { zone } });
 
-  /** Have a job of each type run on node one; batch and service want `count`, on different nodes. */
+  /** Run a job of each type on node one. Batch and service jobs have `count` executions on different nodes. */
   async function begin(count = 1): Promise<void> {
     for (const type of ALL) {
-      const wanted = type === "batch" || type === "service" ? count : 0;
+      const wanted = type === "batch" || type === "service" ? { count } : {};
       const placement = { maxPerNode: 1 };
-      const job = fixture.service({ type: TYPES[type], count: wanted, selector: "zone!=elsewhere", placement });
+      const job = fixture.service({ type: TYPES[type], ...wanted, selector: "zone!=elsewhere", placement });
       jobs.set(type, job);
       await job.submit();
     }
     await on("one", READY, ALL);
   }
 
-  /** What a node has of the jobs: types with states and reasons. */
+  /** Return the executions of a node as types with states and reasons. */
   async function executionsOn(node: string) {
     const { executions } = await fixture.client.jobs.listExecutions({ nodeId: node, pageSize: 1_000 });
     const types = new Map([...jobs].map(([type, { name }]) => [name, type]));
@@ -71,7 +72,7 @@ asRoot("the table of jobs, with real machines", () => {
     });
   }
 
-  /** Wait until a node has executions of these types in this state, and of no others. */
+  /** Wait until exactly the jobs of these types have executions in this state on a node. */
   async function on(node: string, state: ExecutionState, wanted: readonly Type[]): Promise<void> {
     let seen: readonly string[] = [];
     await until(`${wanted.join(", ")} in state ${wordFor(state)} on ${node}`, async () => {
@@ -84,13 +85,13 @@ asRoot("the table of jobs, with real machines", () => {
     });
   }
 
-  /** Why what has ended, or is lost, on a node is so. */
+  /** Return the reasons of ended or lost executions on a node. */
   async function reasonsOn(node: string): Promise<Readonly<Record<string, string>>> {
     const found = (await executionsOn(node)).filter(({ state }) => state !== READY);
     return Object.fromEntries(found.map(({ type, state, reason }) => [type, `${wordFor(state)} ${reason}`]));
   }
 
-  /** Wait until so many processes of each job run. */
+  /** Wait until each job has this number of running processes. */
   async function running(counts: Readonly<Record<Type, number>>): Promise<void> {
     for (const [type, count] of Object.entries(counts)) {
       const job = jobs.get(type);
@@ -105,8 +106,8 @@ asRoot("the table of jobs, with real machines", () => {
     }
   }
 
-  /** What was decided before has been seen to: another job is placed after it. */
-  async function leaderLooked(node: string): Promise<void> {
+  /** Wait until the leader has handled everything so far, by submitting a job that it places only afterwards. */
+  async function leaderScanned(node: string): Promise<void> {
     const probe = fixture.service({ constraints: { node } });
     await probe.submit();
     await fixture.ready(probe);
@@ -139,7 +140,7 @@ asRoot("the table of jobs, with real machines", () => {
       await eventually(async () => {
         expect(await reasonsOn("one")).toMatchObject({ ops: "FAILED NODE_LOST", daemon: "LOST NODE_LOST" });
       });
-      // The machine that is away goes on with what it has.
+      // Executions on the disconnected machine keep running.
       await running({ batch: 2, service: 2, ops: 1, daemon: 2 });
       await bringBack();
       await on("one", READY, ["daemon"]);
@@ -160,12 +161,12 @@ asRoot("the table of jobs, with real machines", () => {
       await on("late", READY, MOVING);
       await fixture.client.admin.cordonNode({ node: "two" });
       await label("two", "here");
-      await leaderLooked("late");
+      await leaderScanned("late");
       expect(await executionsOn("two")).toEqual([]);
       await fixture.client.admin.uncordonNode({ node: "two" });
       await on("two", READY, MOVING);
       await fixture.client.admin.cordonNode({ node: "one" });
-      await leaderLooked("late");
+      await leaderScanned("late");
       await on("one", READY, ALL);
       await label("two", "elsewhere");
       await on("two", READY, ["batch", "service"]);

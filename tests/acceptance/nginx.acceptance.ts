@@ -7,9 +7,10 @@ import { request as requestHttps } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, expect, it, jest } from "@jest/globals";
 import { fingerprintOf } from "../../libs/identity/src/index.ts";
 import { TestAuthority } from "../../libs/testkit/src/certificates.ts";
+import { needs } from "../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../libs/testkit/src/until.ts";
 import { freePorts } from "../../services/rollcall/src/testing/free-ports.ts";
 import type { RollcallProcess } from "../../services/rollcall/src/testing/rollcall-process.ts";
@@ -19,9 +20,9 @@ import { workspaceRoot } from "../support/workspace.ts";
 
 jest.setTimeout(600_000);
 
-const describeEquipped = spawnSync("nginx", ["-v"]).status === 0 ? describe : describe.skip;
+const { describe: describeEquipped } = needs("nginx", spawnSync("nginx", ["-v"]).status === 0);
 
-/** Where nginx listens here, and what it passes calls to. */
+/** Where nginx listens in the test, and where it forwards calls. */
 interface Places {
   readonly port: number;
   readonly agentPort: number;
@@ -32,7 +33,7 @@ interface Places {
   readonly caFile: string;
 }
 
-/** deploy/nginx/rollcall.conf with its marked lines changed, and no line else. */
+/** Change only the marked lines of deploy/nginx/rollcall.conf. */
 function changed(text: string, { port, agentPort, server, agents, ...files }: Places): string {
   return text
     .replaceAll(/127\.0\.0\.1:771[0-3]/g, server)
@@ -46,7 +47,7 @@ function changed(text: string, { port, agentPort, server, agents, ...files }: Pl
     .replaceAll("/etc/nginx/tls/authority.pem", files.caFile);
 }
 
-// nginx as Debian has it, with the configuration that docs/nginx.md gives.
+// Runs Debian's nginx with the configuration that docs/nginx.md describes.
 describeEquipped("deploy/nginx/rollcall.conf", () => {
   const authority = new TestAuthority();
   const folder = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-nginx-"));
@@ -90,7 +91,7 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     rmSync(authority.dir, { recursive: true, force: true });
   });
 
-  /** A call as JSON over HTTP/1.1, from an address of this machine. */
+  /** Make a call as JSON over HTTP/1.1 from an address of this machine. */
   function post(path: string, body: object, headers: Readonly<Record<string, string>> = {}, from = "127.0.0.1") {
     return new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
       const all = { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers };
@@ -117,7 +118,7 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     await fixture.client.becomes("n1", "APPROVED CONNECTED HEALTHY");
   });
 
-  it("should hand out the authority of its certificate to an agent that knows the fingerprint", async () => {
+  it("should serve the authority of its certificate to an agent with the fingerprint", async () => {
     const made = await post("/rollcall.admin.v1.JoinTokenService/CreateJoinToken", { preauthorized: true });
     const { text } = JSON.parse(made.text) as { readonly text: string };
     const fingerprint = fingerprintOf(new X509Certificate(readFileSync(authority.caFile)));
@@ -154,7 +155,7 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     expect([answer.statusCode, await readText(answer)]).toEqual([status, expect.stringContaining(content)]);
   });
 
-  it("should pass errors on whole", async () => {
+  it("should forward errors completely", async () => {
     const failed = clients.registry.getNode({ node: "absent" });
     await expect(failed).rejects.toThrow(/not found/);
     expect(await post("/rollcall.registry.v1.RegistryService/GetNode", { node: "absent" })).toMatchObject({
@@ -163,7 +164,7 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     });
   });
 
-  it("should pass events on as they come", async () => {
+  it("should forward events immediately", async () => {
     const ending = new AbortController();
     const types: string[] = [];
     const start = { start: { case: "fromBeginning", value: true } } as const;
@@ -179,7 +180,7 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     await watching;
   });
 
-  it("should tell the caller's address, whatever the caller claims", async () => {
+  it("should forward the caller's address, whatever the caller claims", async () => {
     const forged = { "x-forwarded-for": "6.6.6.6", forwarded: "for=6.6.6.6" };
     const uncordon = "/rollcall.admin.v1.AdminService/UncordonNode";
     expect((await post(uncordon, { node: "n1" }, forged, "127.0.0.77")).status).toBe(200);
@@ -195,7 +196,7 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     },
   );
 
-  it("should let the agent leave in order", async () => {
+  it("should let the agent disconnect cleanly", async () => {
     expect(await agent.killed("SIGTERM")).toBe(0);
     await fixture.client.becomes("n1", "APPROVED DISCONNECTED UNHEALTHY");
   });

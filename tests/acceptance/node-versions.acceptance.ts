@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, expect, it, jest } from "@jest/globals";
+import { needs } from "../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../libs/testkit/src/time.ts";
 import { freePorts } from "../../services/rollcall/src/testing/free-ports.ts";
 import { workspaceRoot } from "../support/workspace.ts";
@@ -15,9 +16,9 @@ jest.setTimeout(LIMIT_MS);
 
 const execute = promisify(execFile);
 
-/** The oldest that the npm package supports. */
+/** The oldest version that the npm package supports. */
 const OLDEST = "22.15";
-/** What the npm package supports. The last is the bundled one; .ci/run installs the others. */
+/** The versions that the npm package supports. The last one is bundled, and .ci/run installs the others. */
 const VERSIONS = [
   [OLDEST, join(workspaceRoot, ".tools/node/node_modules/node-22.15/bin/node")],
   ["22", join(workspaceRoot, ".tools/node/node_modules/node-22/bin/node")],
@@ -26,11 +27,11 @@ const VERSIONS = [
 ] as const;
 const PROGRAM = join(workspaceRoot, "services/rollcall/bundle/src/start.cjs");
 const DRILLS = join(workspaceRoot, "bench/dist/drills/main.js");
-/** Floods that end a session while the server reads it, which is where versions of Node.js differ. */
+/** Floods that end a session while the server reads it. Versions of Node.js handle these floods in different ways. */
 const RESETS = ["rapid-reset", "made-reset", "reset-burst"].flatMap((name) => [`${name}-api`, `${name}-agents`]);
 
 for (const [version, node] of VERSIONS) {
-  (existsSync(node) ? describe : describe.skip)(`Node.js ${version}`, () => {
+  needs(`Node.js ${version} in .tools`, existsSync(node)).describe(`Node.js ${version}`, () => {
     let folder: string;
     beforeAll(() => {
       folder = mkdtempSync(join(tmpdir(), "rollcall-node-"));
@@ -58,10 +59,10 @@ for (const [version, node] of VERSIONS) {
       }
     });
 
-    // It differs from the latest release of its line in what it lacks.
+    // Skip the oldest version, because it lacks fixes that the latest release of its line has.
     if (version === OLDEST) return;
 
-    it("should let no well-behaved agent notice hostile peers", async () => {
+    it("should not let hostile peers affect well-behaved agents", async () => {
       expect(await drill(["hostile", "--short"])).toContain("PASSED: 40 agents");
     });
 

@@ -53,7 +53,7 @@ describe("the API's description", () => {
     expect(await validated).toEqual({ stdout: "", stderr: "" });
   });
 
-  it("should be had, and used, by the commands of docs/openapi.md", async () => {
+  it("should be available to the commands of docs/openapi.md", async () => {
     const blocks = commandBlocks(readFileSync(join(workspaceRoot, "docs/openapi.md"), "utf8"));
     const outputs = new Map<string, string>();
     for (const { name, commands } of blocks) {
@@ -68,7 +68,7 @@ describe("the API's description", () => {
     });
   });
 
-  it("should hold for what the server answers to what is and is not allowed, and no request should break it", async () => {
+  it("should match the server's responses to valid and invalid requests", async () => {
     const { streams } = await describedApi();
     const token = readFileSync(join(fixture.dataDirectory, "admin-token"), "utf8").trim();
     const words = [
@@ -77,7 +77,7 @@ describe("the API's description", () => {
       ["--no-shrink", "--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"],
       streams.flatMap((path) => ["--exclude-path", path]),
     ].flat();
-    // Its report names what failed, and says how to send that again.
+    // The report names what failed, and says how to send it again.
     const { stdout } = await run(join(tools, "bin/schemathesis"), words, { cwd: tools, timeout: LIMIT_MS }).catch(
       (error: { readonly stdout?: string }) => ({ stdout: error.stdout ?? String(error) }),
     );

@@ -9,7 +9,7 @@ import { workspaceRoot } from "../support/workspace.ts";
 const LIMIT_MS = 300_000;
 const BUS = "00000000:01:00.0";
 
-/** An nvidia-smi with two GPUs, for machines that have none. */
+/** A fake nvidia-smi that reports two GPUs, for machines without GPUs. */
 const TOOL = `#!/bin/sh
 ids="GPU-5f3c0c1e-0000-4000-8000-000000000001 GPU-5f3c0c1e-0000-4000-8000-000000000002"
 index=0
@@ -40,7 +40,7 @@ describe("make probes", () => {
       const options = { cwd: workspaceRoot, env, timeout: LIMIT_MS };
       const { stdout } = await promisify(execFile)(process.execPath, ["--conditions=source", script], options);
       expect(stdout).toContain("nvidia-smi lists 2 GPUs\n");
-      for (const what of ["hangs", "hangs in what it starts"]) {
+      for (const what of ["hangs", "hangs in a child process"]) {
         expect(stdout).toContain(`nvidia-smi ${what}: the GPUs are unknown, and the last known ones are shown\n`);
       }
       expect(stdout).toMatch(/^all probes agree with nvidia-smi/m);

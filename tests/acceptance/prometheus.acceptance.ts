@@ -18,7 +18,7 @@ interface ActiveTargets {
 const page = readFileSync(join(workspaceRoot, "docs/prometheus-discovery.md"), "utf8");
 const block = (opening: string) => page.split(`\`\`\`${opening}\n`)[1]?.split("```")[0] ?? "";
 
-/** Debian's prometheus without its service: where it is, or the program of its package. */
+/** Find Debian's prometheus without its service. It is the installed program or the one in its package. */
 function findPrometheus(folder: string): string {
   if (spawnSync("prometheus", ["--version"]).status === 0) return "prometheus";
   const run = (program: string, words: readonly string[]) => {
@@ -32,7 +32,7 @@ function findPrometheus(folder: string): string {
   return join(folder, "package/usr/bin/prometheus");
 }
 
-// With the scrape configuration that docs/prometheus-discovery.md gives.
+// Runs Prometheus with the scrape configuration that docs/prometheus-discovery.md describes.
 describe("docs/prometheus-discovery.md", () => {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-prometheus-"));
   let fixture: UpFixture;
@@ -75,7 +75,7 @@ describe("docs/prometheus-discovery.md", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The labels of each target as Prometheus has them; null while it does not answer. */
+  /** Return the labels of each target in Prometheus; null if Prometheus does not respond. */
   async function targets() {
     const answer = await fetch(`http://127.0.0.1:${port}/api/v1/targets?state=active`).catch(() => null);
     if (answer === null || !answer.ok) return null;
@@ -83,7 +83,7 @@ describe("docs/prometheus-discovery.md", () => {
     return data.activeTargets.map(({ labels }) => labels).sort((left, right) => compare(left.node, right.node));
   }
 
-  it("should have Prometheus find the nodes of a selection, and forget one that is removed", async () => {
+  it("should let Prometheus find the nodes of a selection, and drop a removed one", async () => {
     await until("two targets", async () => (await targets())?.length === 2, 60_000);
     const found = await targets();
     expect(found?.map(({ node }) => node)).toEqual(["n1", "n2"]);

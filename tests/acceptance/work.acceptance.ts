@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { ExecutionState } from "../../libs/api/src/gen/rollcall/scheduler/v1/job_pb.ts";
+import { needsRoot } from "../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../libs/testkit/src/time.ts";
 import { endProcess } from "../../services/rollcall/src/testing/rollcall-process.ts";
 import { RUNS_WORK, WorkFixture } from "../../services/rollcall/src/testing/work-fixture.ts";
@@ -9,8 +10,8 @@ const MANY = 100;
 const LIMIT_MS = 300_000;
 const NODES = ["alpha", "beta", "gamma"];
 
-// Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
+// Only root can run executions as another user, so skip these tests otherwise.
+const { describe: asRoot } = needsRoot();
 
 asRoot("work on real machines", () => {
   let fixture: WorkFixture;
@@ -54,7 +55,7 @@ asRoot("work on real machines", () => {
           return ready.find(({ previousId }) => previousId === first?.id);
         });
         expect(second.nodeId).not.toBe(lost);
-        // The machine that is cut off goes on with what it has.
+        // Executions on the disconnected machine keep running.
         expect(await fixture.running(job)).toHaveLength(2);
       } else {
         await until("it to be lost", async () => {
@@ -77,14 +78,14 @@ asRoot("work on real machines", () => {
       const job = fixture.service({ count: MANY, constraints: { node: "alpha" } });
       await job.submit();
       const ids = (await fixture.ready(job, MANY)).map(({ id }) => id).sort();
-      // An execution is ready when its launcher has started, a moment before its program.
+      // An execution is ready when its launcher has started. Its program starts shortly afterwards.
       const pids = await until(`${MANY} programs`, async () => {
         const found = await fixture.running(job);
         return found.length === MANY && found;
       });
       const [keeper] = await fixture.keepers("alpha");
       expect(await fixture.agent("alpha").killed("SIGTERM")).toBe(0);
-      // Its keeper has other settings than it has now, as one of another version does: another one takes its place.
+      // The keeper has other settings, as a keeper of another version would, so a new keeper replaces it.
       await fixture.startAgent("alpha", pathOf("alpha").server, [...RUNS_WORK, "--set", "Work.Directories=/srv"]);
       const next = await until("another keeper", async () => {
         const [found] = await fixture.keepers("alpha");

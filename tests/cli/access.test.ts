@@ -11,7 +11,7 @@ async function create(name: string, role = "viewer"): Promise<{ readonly id: str
 }
 
 describe("access create", () => {
-  it("should print the token alone on standard output, and what it is on standard error", async () => {
+  it("should print only the token on standard output, and its description on standard error", async () => {
     const { code, out, err } = await rig.run("access create ci --role viewer --ttl 30d --request-id r1");
     expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(TEXT) });
     const id = TEXT.exec(out)?.[1];
@@ -49,18 +49,21 @@ describe("access list and revoke", () => {
       .map((line) => line.split(/ {2,}/).slice(0, 4).join(" "));
     expect(rows[0]).toBe("ID NAME ROLE STATE");
     expect(rows.slice(-3)).toEqual([`${one.id} one viewer VALID`, `${two.id} two operator VALID`, ""]);
-    // By its text, of which only the id is sent.
+    // Revoke a token by its text. The command sends only the id in the text.
     const answer = await rig.run(`access revoke ${two.text} -m lost`);
-    expect(answer).toEqual({ code: 0, out: "Ok\n", err: "" });
+    expect(answer).toEqual({ code: 0, out: expect.stringMatching(/^Ok: access token \S+ revoked\n$/), err: "" });
     expect((await rig.run("access list -o name")).out).not.toContain(two.id);
     const csv = (await rig.run("access list --all -o csv")).out;
     expect(csv).toMatch(new RegExp(`\r\n${two.id},two,operator,REVOKED,,,\\d{4}-`));
     const again = await rig.run(`access revoke ${two.id}`);
-    expect(again).toMatchObject({ code: 0, out: "Ok\n", err: expect.stringContaining("nothing to change: ") });
+    expect(again).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^Ok: access token \S+ was already revoked\n$/),
+    });
     expect((await rig.run(`access revoke ${two.id} --strict`)).code).toBe(1);
   });
 
-  it("should say which one there is not", async () => {
+  it("should name the token that does not exist", async () => {
     const { code, err } = await rig.run("access revoke nobody");
     expect(code).toBe(1);
     expect(err).toMatch(/^failed to revoke access token nobody: /);
@@ -72,8 +75,13 @@ describe("access list and revoke", () => {
     const last = await create("last", "admin");
     const env = { ROLLCALL_TOKEN: last.text };
     for (const { id } of admins) await rig.run(`access revoke ${id}`, { env });
+    const declined = await rig.run(`access revoke ${last.id}`, { env, ask: async () => "n" });
+    expect(declined).toMatchObject({
+      code: 1,
+      err: "warning: this is the last access token with the role admin\nnothing was changed\n",
+    });
     const { code, err } = await rig.run(`access revoke ${last.id}`, { env });
     expect(code).toBe(0);
-    expect(err).toMatch(/^warning: no access token of role admin is left\nhint: /);
+    expect(err).toMatch(/^warning: no access token with the role admin is left\nhint: /);
   });
 });

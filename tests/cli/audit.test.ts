@@ -9,7 +9,7 @@ beforeAll(async () => {
   await rig.run(["node", "cordon", "n1", "-m", "a, b"]);
   const env = { ROLLCALL_TOKEN: await rig.createToken("viewer") };
   await rig.run("node approve n2 -m try", { env });
-  // Refusals are written a little after they are answered.
+  // Wait, because a refusal is written to the audit log shortly after the call was answered.
   await until("the refusal to be written", async () => (await targetsOf("--outcome ROLE_TOO_LOW")).length > 0);
 });
 
@@ -24,14 +24,14 @@ describe("audit list", () => {
     expect(code).toBe(0);
     const [heading, ...rows] = out.trimEnd().split("\n");
     expect(heading).toMatch(/^SEQ +TIME +ACTOR +METHOD +TARGET +OUTCOME +ADDRESS +REASON$/);
-    expect(rows[0]).toMatch(/^5 +\d{4}-\S+ \S+Z +token:\S+ +ApproveNode +n2 +ROLE_TOO_LOW +127\.0\.0\.1:\d+ +try$/);
+    expect(rows[0]).toMatch(/^5 +\d{4}-\S+ \S+Z +token viewer +ApproveNode +n2 +ROLE_TOO_LOW +127\.0\.0\.1:\d+ +try$/);
     expect(rows[1]).toMatch(/ CordonNode +n1 +OK .* a, b$/);
     expect(rows).toHaveLength(5);
     const narrow = (await rig.run("audit list", { env: { COLUMNS: "80" } })).out.split("\n");
     expect(Math.max(...narrow.map(({ length }) => length))).toBeLessThanOrEqual(80);
   });
 
-  it("should filter, order and stop at the limit, and say where the rest is", async () => {
+  it("should filter, order and stop at the limit, with a token for the rest", async () => {
     expect(await targetsOf("--outcome ROLE_TOO_LOW")).toEqual(["n2"]);
     expect(await targetsOf("--method CordonNode --target n1")).toEqual(["n1"]);
     expect(await targetsOf("--actor node:n3 --since 1h")).toEqual(["n3"]);
@@ -41,7 +41,7 @@ describe("audit list", () => {
     expect(nextPageToken).not.toBe("");
   });
 
-  it("should print CSV with the ids of requests, and so do wide tables", async () => {
+  it("should print request ids in CSV and in wide tables", async () => {
     const rows = (await rig.run("audit list -o csv --method CordonNode")).out.split("\r\n");
     expect(rows[0]).toBe("sequence,time,actor,method,target,outcome,address,reason,request_id");
     expect(rows[1]).toMatch(/^4,\S+Z,token:\S+,rollcall\.admin\.v1\.AdminService\/CordonNode,n1,OK,\S+,"a, b",\S+$/);
@@ -56,12 +56,12 @@ describe("audit list", () => {
 });
 
 describe("audit verify", () => {
-  it("should go through the whole log, print the head, and find it again", async () => {
+  it("should verify the whole log, print its head, and find that head again", async () => {
     const { code, out } = await rig.run("audit verify");
     expect(code).toBe(0);
     const [, head = ""] = /^The audit log is intact: 5 entries\.\nHead: (5:[0-9a-f]{64})\n/.exec(out) ?? [];
     const again = await rig.run(`audit verify --expect-head ${head}`);
-    expect(again.out).toContain("5 entries, and entry 5 is the one expected.");
+    expect(again.out).toContain("5 entries, and entry 5 is as expected.");
     const other = await rig.run(`audit verify --expect-head 5:${"ab".repeat(32)}`);
     expect(other).toMatchObject({ code: 1, err: expect.stringContaining("the chain itself does not show where") });
   });
@@ -83,7 +83,7 @@ describe("audit verify", () => {
   });
 });
 
-// The last, since it removes what those before look at.
+// This test must be the last one, because it removes entries that earlier tests read.
 describe("audit export and prune", () => {
   it("should write the log as JSON Lines, and remove what was written, with the log still intact", async () => {
     const { code, out, err } = await rig.run("audit export");
@@ -103,9 +103,12 @@ describe("audit export and prune", () => {
     ]);
 
     const pruned = await rig.run(`audit prune --through ${head} -m kept-elsewhere`);
-    expect([pruned.code, pruned.out]).toEqual([0, expect.stringContaining(`the log begins after ${head}\nSeal: `)]);
+    expect([pruned.code, pruned.out]).toEqual([
+      0,
+      expect.stringContaining(`the log now starts after ${head}\nSignature of the new start: `),
+    ]);
     const verified = await rig.run("audit verify");
-    expect([verified.code, verified.out]).toEqual([0, expect.stringContaining(`It begins after ${head}, seal `)]);
+    expect([verified.code, verified.out]).toEqual([0, expect.stringContaining(`It begins after ${head}, signature `)]);
     expect((await rig.run(`audit verify --expect-head ${head}`)).code).toBe(0);
     const gone = await rig.run(`audit verify --expect-head 1:${entries[0].hash}`);
     expect([gone.code, gone.err]).toEqual([1, expect.stringContaining("entry 1 was removed")]);

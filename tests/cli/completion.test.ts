@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { addNode } from "../../libs/testkit/src/index.ts";
+import { INFO } from "../../services/registry/src/testing/test-node.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
 
 const rig = useControlPlane();
@@ -30,9 +31,9 @@ async function complete(...words: readonly string[]): Promise<readonly string[]>
 describe("completion", () => {
   it("should offer commands", async () => {
     const nouns =
-      "serve node job run token policy brake events webhook apply diff export audit status doctor config login " +
-      "logout whoami console access context";
-    expect(await complete("")).toEqual([...nouns.split(" "), "version", "completion"]);
+      "status login console node top job run policy brake events webhook apply diff export token audit logout whoami " +
+      "access context serve doctor config version options completion";
+    expect(await complete("")).toEqual(nouns.split(" "));
     expect(await complete("node", "un")).toEqual(["uncordon", "undrain", "unban"]);
     expect(await complete("node", "mark")).toEqual(["mark-unhealthy"]);
     expect(await complete("--output", "json", "token", "r")).toEqual(["revoke"]);
@@ -62,7 +63,7 @@ describe("completion", () => {
     expect(await complete("node", "list", "--labels", "")).toEqual([]);
   });
 
-  it("should offer node ids where a node is wanted", async () => {
+  it("should offer node ids for node arguments", async () => {
     for (const id of ["n1", "n2", "other"]) await addNode(rig.store, id);
     expect(await complete("node", "approve", "n")).toEqual(["n1", "n2"]);
     expect(await complete("node", "reject", "-m", "why", "o")).toEqual(["other"]);
@@ -72,12 +73,37 @@ describe("completion", () => {
     expect(await complete("policy", "show", "--node", "o")).toEqual(["other"]);
   });
 
+  it("should offer the names that options and arguments take", async () => {
+    await rig.register("n1", { ...INFO, labels: { zone: "a" } });
+    await rig.run("webhook set ops --url https://ops.example/hook");
+    await rig.run("policy set --group gpus --selector gpu --unhealthy-after 2m");
+    await rig.run("token create --description rack-7");
+    const [joinToken = ""] = (await rig.run("token list -q")).out.split("\n");
+    const [accessToken = ""] = (await rig.run("access list -q")).out.split("\n");
+    expect(await complete("node", "list", "--selector", "zo")).toEqual(["zone=a"]);
+    expect(await complete("webhook", "show", "o")).toEqual(["ops"]);
+    expect(await complete("access", "create", "o")).toEqual([]);
+    expect(await complete("policy", "show", "--group", "g")).toEqual(["gpus"]);
+    expect(await complete("policy", "set", "--unset", "unhealthy-after,heart")).toEqual([
+      "unhealthy-after,heartbeat-interval",
+    ]);
+    expect(await complete("brake", "freeze", "--group", "cl")).toEqual(["cluster"]);
+    expect(await complete("token", "revoke", "")).toEqual([joinToken]);
+    expect(await complete("access", "revoke", accessToken.slice(0, 6))).toEqual([accessToken]);
+    expect(await complete("events", "--actor", `token:${accessToken.slice(0, 6)}`)).toEqual([`token:${accessToken}`]);
+    expect(await complete("audit", "list", "--method", "Approve")).toEqual(["ApproveNode"]);
+    expect(await complete("audit", "list", "--outcome", "ROLE_TOO")).toEqual(["ROLE_TOO_LOW"]);
+    expect(await complete("node", "wait", "n1", "--for", "dr")).toEqual(["draining", "drained"]);
+    expect(await complete("node", "list", "--sort-by", "cr")).toEqual(["created"]);
+    expect(await complete("job", "delete", "--states", "")).toEqual(["stopped", "completed", "failed"]);
+  });
+
   it("should be silent when there is no answer", async () => {
     const env = { ROLLCALL_SERVER: "127.0.0.1:1" };
     expect(await rig.run(["__complete", "node", "approve", ""], { env })).toEqual({ code: 0, out: "", err: "" });
   });
 
-  it("should leave the words of other parts to them", async () => {
+  it("should complete the services and flags of server verbs", async () => {
     expect(await complete("serve", "h")).toEqual(["health"]);
     expect(await complete("serve", "health", "--")).toEqual(["--listen"]);
   });

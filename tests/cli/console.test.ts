@@ -8,7 +8,7 @@ import { useControlPlane } from "./support/cli-rig.ts";
 const rig = useControlPlane();
 const URL_LINE = /(http:\/\/127\.0\.0\.1:\d+)\/sign-in#code=(rcc_[\w-]{43})/;
 
-/** A stand-in for the opener of the desktop: it notes what it was given, and who may read that. */
+/** A substitute for the desktop's opener. It records its arguments and who can read them. */
 const OPENER = `#!/bin/sh
 file="\${1#file://}"
 echo "$#" "$1" > "$SEEN/words"
@@ -36,7 +36,7 @@ const surroundings = (path: string) => ({
 const browser = () => new TestBrowser(Number(rig.address.split(":")[1]), `http://${rig.address}`);
 
 describe("console", () => {
-  it("should open the browser with a code that no other user can read, and end when it has signed in", async () => {
+  it("should open the browser with a code that no other user can read, and exit after the sign-in", async () => {
     const { bin, seen, temporary } = desktop;
     const window = browser();
     let signingIn: Promise<unknown> = Promise.resolve();
@@ -54,12 +54,12 @@ describe("console", () => {
     expect(words).toMatch(/^1 file:\/\/\S+\/rollcall-console-\w+\/sign-in\.html\n$/);
     expect(words).not.toContain("rcc_");
     expect(readFileSync(join(seen, "modes"), "utf8")).toBe("600\n700\n");
-    // Nothing of it is left.
+    // No file is left behind.
     expect(readdirSync(temporary)).toEqual([]);
     expect((await window.call("SignOut")).status).toBe(200);
   });
 
-  it("should print the address where no browser is to be opened", async () => {
+  it("should print the address if no browser should be opened", async () => {
     const { code, out } = await rig.run("console --no-open");
     expect(code).toBe(0);
     const [, base, secret] = URL_LINE.exec(out) ?? [];
@@ -67,7 +67,7 @@ describe("console", () => {
     expect((await browser().signIn({ code: secret })).status).toBe(200);
   });
 
-  it("should say what to do where no browser can be opened, and leave nothing", async () => {
+  it("should say what to do if no browser can be opened, and leave no file behind", async () => {
     const { code, err } = await rig.run("console", surroundings(join(rig.folder, "nothing-there")));
     expect(code).toBe(1);
     expect(err).toContain("cannot open a browser: xdg-open: ENOENT");
@@ -75,14 +75,14 @@ describe("console", () => {
     expect(readdirSync(desktop.temporary)).toEqual([]);
   });
 
-  it("should not make a code for an address that the browser could not sign in at", async () => {
+  it("should not create a code for an address where the browser could not sign in", async () => {
     const { code, err } = await rig.run("console --no-open --server http://rollcall.example:7700 --token x");
     expect(code).toBe(1);
     expect(err).toContain("over clear text");
     expect(err).toContain("ssh -L 7700:127.0.0.1:7700");
   });
 
-  it("should end all sessions of who asks for that", async () => {
+  it("should end all sessions of the caller on request", async () => {
     const { out } = await rig.run("console --no-open");
     const window = browser();
     await window.signIn({ code: URL_LINE.exec(out)?.[2] });

@@ -43,7 +43,7 @@ spec:
   types: [node.approved]
 `;
 
-/** It fits no node. */
+/** A job that fits no node. */
 const JOB = `owner: jobs
 ---
 kind: Job
@@ -52,7 +52,7 @@ spec: {type: service, count: 2, resources: {cores: 3000}, process: {command: [se
 `;
 
 describe("apply and diff", () => {
-  it("should do what docs/declared-state.md says", async () => {
+  it("should work as docs/declared-state.md describes", async () => {
     const page = readFileSync(join(workspaceRoot, "docs/declared-state.md"), "utf8");
     const file = write("page.yaml", /```yaml\n([\s\S]*?)```/.exec(page)?.[1] ?? "");
     const commands = commandBlocks(page).flatMap(({ commands: text }) => text.trim().split("\n"));
@@ -65,7 +65,7 @@ describe("apply and diff", () => {
     await rig.run(["apply", "-f", write("none.yaml", "[]"), "--owner", "page", "--prune", "--yes"]);
   });
 
-  it("should make what a file declares, say so line by line, and then find nothing to do", async () => {
+  it("should create what a file declares, list it line by line, and then find nothing to do", async () => {
     const file = write("fleet.yaml", FLEET);
     const before = await rig.run(["diff", "-f", file]);
     expect(before).toMatchObject({ code: 1, out: expect.stringContaining("health-policy/default created\n") });
@@ -97,7 +97,7 @@ describe("apply and diff", () => {
     expect((await rig.run(["apply", "-f", file])).out).toContain("webhook/ops updated\n");
   });
 
-  it("should fail a dry run of what would be refused", async () => {
+  it("should fail a dry run of changes that would be refused", async () => {
     const spec = "spec: {url: 'https://receiver.example'}";
     const own = write("own.yaml", `{owner: one, kind: Webhook, name: owned, ${spec}}`);
     const foreign = write("foreign.yaml", `{owner: other, kind: Webhook, name: owned, ${spec}}`);
@@ -108,6 +108,23 @@ describe("apply and diff", () => {
     }
     const taken = await rig.run(["apply", "-f", foreign, "--take-over", "--dry-run"]);
     expect(taken.code).toBe(0);
+  });
+
+  it("should say that a stopped job is started again, and which of its fields change", async () => {
+    const text = JOB.replace("huge", "stopped").replace("owner: jobs", "owner: starters");
+    const file = write("stopped.yaml", text);
+    expect((await rig.run(["apply", "-f", file])).out).toBe("job/stopped created\n");
+    expect(await rig.run("job stop stopped")).toMatchObject({ code: 0 });
+    const plan = await rig.run(["apply", "-f", file, "--dry-run"]);
+    expect(plan.out).toBe("job/stopped started again\n1 would be started again\n");
+    const other = write("other.yaml", text.replace("count: 2", "count: 3"));
+    expect((await rig.run(["diff", "-f", other])).out).toBe("job/stopped started again\n  count: 2 -> 3\n");
+    const done = await rig.run(["apply", "-f", file]);
+    expect(done).toMatchObject({ code: 0, out: "job/stopped started again\n" });
+    expect(done.err).toMatch(/^1 are started again$/m);
+    expect((await rig.run(["apply", "-f", file])).out).toBe("job/stopped unchanged\n");
+    const none = write("none.yaml", "[]");
+    expect(await rig.run(["apply", "-f", none, "--owner", "starters", "--prune", "--yes"])).toMatchObject({ code: 0 });
   });
 
   it("should prune only when it is confirmed, and only what the owner applied", async () => {
@@ -121,7 +138,7 @@ describe("apply and diff", () => {
     expect((await rig.run(["webhook", "show", "ops"])).code).toBe(1);
   });
 
-  it("should not prune what came after the question was asked", async () => {
+  it("should not prune objects that were added after the question was asked", async () => {
     await rig.run(["apply", "-f", write("fleet.yaml", FLEET)]);
     const less = write("less.yaml", FLEET.split("---").slice(0, 2).join("---"));
     const later = write(
@@ -139,7 +156,7 @@ describe("apply and diff", () => {
     expect(pruned).toMatchObject({ code: 0, out: expect.stringContaining("webhook/late pruned") });
   });
 
-  it("should tell everything that is wrong with the files by line, before it changes anything", async () => {
+  it("should report every error in the files with its line, before it changes anything", async () => {
     const nested = join(folder, "nested");
     mkdirSync(nested, { recursive: true });
     const bad = join(nested, "bad.yaml");
@@ -158,18 +175,18 @@ describe("apply and diff", () => {
     expect(code).toBe(2);
     for (const problem of [
       ":2:3: name: Webhook/new is declared twice",
-      ":4:15: spec.url: should be a text",
-      ":4:18: spec.typ: is unknown",
+      ":4:15: spec.url: should be a string",
+      ":4:18: spec.typ: unknown key; did you mean types?",
       ":5:10: kind: should be one of HealthPolicy, NodeLabels, Webhook",
       ":6:3: name: should be default, group/NAME or node/ID",
-      "spec.values.infoInterval: should be a length of time",
+      "spec.values.infoInterval: should be a duration such",
     ]) {
       expect(err).toContain(problem);
     }
     expect((await rig.run(["webhook", "show", "new"])).code).toBe(1);
   });
 
-  it("should read the links of a directory, as a mounted ConfigMap has them, and refuse one that leads nowhere", async () => {
+  it("should follow the links of a directory, as in a mounted ConfigMap, and refuse a broken one", async () => {
     const mounted = join(folder, "mounted");
     mkdirSync(join(mounted, "..data"), { recursive: true });
     for (const name of ["a", "b"]) {
@@ -215,7 +232,7 @@ describe("apply and diff", () => {
     expect([refused.code, refused.err]).toEqual([2, expect.stringContaining("description: is empty")]);
   });
 
-  it("should make jobs, and tell what is wrong with one by its line", async () => {
+  it("should create jobs, and report a problem of one with its line", async () => {
     const file = write(
       "job.yaml",
       `${JOB}---\nkind: Job\nname: wrong\nspec: {type: service, proces: {}, count: many}\n`,
@@ -240,7 +257,7 @@ describe("apply and diff", () => {
     expect((await rig.run("job list")).out).toMatch(/^huge +service +STOPPED /m);
   });
 
-  it("should refuse a node that is not there", async () => {
+  it("should refuse an unknown node", async () => {
     const file = write("labels.yaml", "{kind: NodeLabels, name: nowhere, spec: {labels: {rack: r1}}}");
     const { code, err } = await rig.run(["apply", "-f", file]);
     expect([code, err]).toEqual([1, expect.stringContaining("there is no node nowhere")]);
@@ -248,7 +265,7 @@ describe("apply and diff", () => {
 });
 
 describe("export", () => {
-  it("should write what is so that to apply it changes nothing, and what an owner applied so that none of it goes", async () => {
+  it("should write state that changes nothing when applied, and an owner's state that removes nothing", async () => {
     await rig.register("exported");
     const labels = "{kind: NodeLabels, name: exported, spec: {labels: {rack: r1, 'a.example/b': ''}}}";
     await rig.run(["apply", "-f", write("fleet.yaml", `${FLEET}---\n${labels}\n`)]);
@@ -270,12 +287,30 @@ describe("export", () => {
     expect(jobs.out.match(/^kind: .*$/gm)).toEqual(["kind: Job"]);
   });
 
-  it("should leave out what a file cannot say, and fail", async () => {
+  it("should write a job that is scaled to 0, and leave it as it is when applied with --prune", async () => {
+    await rig.run(["apply", "-f", write("job.yaml", JOB)]);
+    expect(await rig.run("job scale huge 0")).toMatchObject({ code: 0 });
+    const owned = await rig.run(["export", "--owner", "jobs"]);
+    expect([owned.code, owned.err]).toEqual([0, ""]);
+    expect(owned.out).toContain("name: huge\nspec:\n  type: service\n  count: 0\n");
+    const file = write("owned.yaml", owned.out);
+    // A person changed the count after it was applied, so the first application records the new count.
+    const applied = await rig.run(["apply", "-f", file, "--prune", "--yes"]);
+    expect(applied).toMatchObject({ code: 0, out: "job/huge unchanged\n" });
+    expect((await rig.run("job list -o csv --states active")).out).toMatch(/^huge,service,ACTIVE,.*0/m);
+    expect((await rig.run(["diff", "-f", file, "--prune"])).out).toBe("");
+    await rig.run(["apply", "-f", write("job.yaml", JOB)]);
+  });
+
+  it("should leave out objects that a file cannot express, and fail", async () => {
     const task = { case: "process" as const, value: { command: ["x"] } };
     const spec = { name: "odd", type: JobType.DAEMON, queueTimeout: { seconds: 1n, nanos: 1 }, task };
     await rig.client.jobs.submitJob({ spec });
     const { code, out, err } = await rig.run("export --kinds jobs");
-    expect([code, err]).toEqual([1, expect.stringContaining("a file cannot say all of job/odd, which is left out")]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("left out of the export, because a file cannot express them: job/odd"),
+    ]);
     expect(out).not.toContain("odd");
   });
 });

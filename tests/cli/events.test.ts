@@ -4,7 +4,7 @@ import { useControlPlane } from "./support/cli-rig.ts";
 
 const rig = useControlPlane();
 
-/** Put so many events about a subject into the log. */
+/** Append this many events about a subject to the log. */
 async function happen(subject: string, count: number): Promise<void> {
   const events = Array.from({ length: count }, (_, index) => ({
     type: "node.approved" as const,
@@ -27,7 +27,7 @@ async function eventsOf(line: string): Promise<{ message: string; subject: strin
 const messagesOf = async (line: string) => (await eventsOf(line)).map(({ message }) => message);
 const messagesIn = (out: string) => [...out.matchAll(/"message":"(change \d+)"/g)].map(([, message]) => message);
 
-/** Follow until enough was printed, then press Ctrl-C. */
+/** Follow the log until enough was printed, then press Ctrl-C. */
 async function follow(line: string, isEnough: (out: string) => boolean, onOutput: (out: string) => void = () => {}) {
   const ctrlC = new AbortController();
   return rig.run(`events --follow ${line} -o json`, {
@@ -45,7 +45,7 @@ describe("events", () => {
     await happen("many", 600);
   });
 
-  it("should print the latest, so many as --last or --limit says, and 50 by default", async () => {
+  it("should print the latest events, up to --last or --limit, and 50 by default", async () => {
     expect(await messagesOf("events --last 2")).toEqual(["change 598", "change 599"]);
     expect(await messagesOf("events --limit 2")).toEqual(["change 598", "change 599"]);
     expect(await messagesOf("events")).toHaveLength(50);
@@ -87,7 +87,7 @@ describe("events", () => {
     expect((await rig.run("events --last 1 -o yaml")).out).toMatch(/^events:\n {2}- id: /);
   });
 
-  it("should leave moves between replicas out unless they are asked for", async () => {
+  it("should leave out moves between replicas unless they are requested", async () => {
     await rig.store.change(async () => ({
       result: null,
       events: [
@@ -107,8 +107,8 @@ describe("events", () => {
     ["events --follow --since -1", "or a revision, or a resume token"],
     ["events --until soon", "cannot use 'soon' as until value"],
     ["events --last few", "cannot use 'few' as last value"],
-    ["events --follow --until 1h", "--follow has no end"],
-    ["events --follow --since 7 --last 3", "--last goes with a time in --since"],
+    ["events --follow --until 1h", "--follow and --until cannot be combined"],
+    ["events --follow --since 7 --last 3", "--last requires a time in --since"],
   ])("should refuse `%s` before it makes a call", async (line, message) => {
     const answer = await rig.run(line, { env: { ROLLCALL_SERVER: "127.0.0.1:1" } });
     expect(answer).toMatchObject({ code: 2, out: "", err: expect.stringContaining(message) });
@@ -122,7 +122,7 @@ describe("events --follow", () => {
   });
   afterAll(() => proxy.close());
 
-  it("should print the latest and go on with new ones, until Ctrl-C", async () => {
+  it("should print the latest and continue with new ones, until Ctrl-C", async () => {
     await happen("first", 3);
     const { code, out, err } = await follow(
       "--node first --last 2",
@@ -133,7 +133,7 @@ describe("events --follow", () => {
     expect(messagesIn(out).slice(0, 3)).toEqual(["change 1", "change 2", "change 0"]);
   });
 
-  it("should begin with new ones when none of the latest is wanted, or with a time or a revision", async () => {
+  it("should start with new events when none of the latest is wanted, or at a time or a revision", async () => {
     await happen("second", 2);
     let begun = false;
     const late = rig.run("events --follow --node second --last 0 --limit 1 -o json", {
@@ -141,7 +141,7 @@ describe("events --follow", () => {
         begun = true;
       },
     });
-    // It is not known when the stream has begun: let things happen until it has printed one.
+    // The test cannot see when the stream starts, so it appends events until the stream has printed one.
     while (!begun) await happen("second", 1);
     expect(messagesIn((await late).out)).toEqual(["change 0"]);
     const { out } = await follow("--node second --since 1h", (all) => messagesIn(all).length >= 2);
@@ -151,7 +151,7 @@ describe("events --follow", () => {
     expect({ code: after.code, messages: messagesIn(after.out) }).toEqual({ code: 0, messages: ["change 1"] });
   });
 
-  it("should end after as many as are asked for, also when they come one by one", async () => {
+  it("should end after the requested number, also when events arrive one by one", async () => {
     const following = rig.run("events -f --node third --limit 3 -o json", {
       onOutput: (all) => {
         if (messagesIn(all).length < 3) void happen("third", 1);
@@ -162,7 +162,7 @@ describe("events --follow", () => {
     expect({ code, count: messagesIn(out).length }).toEqual({ code: 0, count: 3 });
   });
 
-  it("should go on by itself after breaks, with nothing missed and nothing twice", async () => {
+  it("should resume automatically after breaks, without missing or repeated events", async () => {
     const ctrlC = new AbortController();
     let known = 0;
     await happen("fourth", 1);
@@ -184,22 +184,22 @@ describe("events --follow", () => {
     expect(
       (await eventsOf("events --since 0 --node fourth")).slice(0, 6).map(({ revision }) => Number(revision)),
     ).toEqual(revisions.slice(0, 6));
-    expect(err).toMatch(/^warning: the stream broke: .*; resuming\n/);
+    expect(err).toMatch(/^connection lost: .*; trying again\n/);
   });
 });
 
 describe("events republish", () => {
-  it("should say what is published again, and want a revision", async () => {
+  it("should say what is published again, and require a revision", async () => {
     const { code, out } = await rig.run("events republish --from 1");
     expect({ code, out }).toEqual({
       code: 0,
-      out: "nothing to publish again: revision 0 is the last that was published\n",
+      out: "nothing to publish again: the last published revision is 0\n",
     });
     const json = await rig.run("events republish --from 1 -o json");
     expect(JSON.parse(json.out)).toEqual({ fromRevision: "1", throughRevision: "0" });
     await rig.store.db.updateTable("event_relay").set({ revision: 3n }).execute();
     const again = await rig.run("events republish --from 2 --request-id r1");
-    expect(again).toEqual({ code: 0, out: "revisions 2 to 3 are published again\n", err: "" });
+    expect(again).toEqual({ code: 0, out: "publishing revisions 2 to 3 again\n", err: "" });
     for (const line of ["events republish --from x", "events republish"]) {
       expect(await rig.run(line)).toMatchObject({ code: 2, err: expect.stringContaining("from") });
     }

@@ -3,7 +3,8 @@ import { TestIssuer } from "../../libs/testkit/src/test-issuer.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
 
 const issuer = new TestIssuer();
-// Before the control plane starts with its address: hooks run in the order of their definition.
+// Start the issuer before the control plane, because the control plane needs its address. Hooks run in the
+// order of their definition.
 beforeAll(() => issuer.start());
 const rig = useControlPlane(() => ({
   "OIDC.Issuer": issuer.url,
@@ -22,7 +23,7 @@ describe("a person whose issuer left the groups out of the token", () => {
     ["alice", { _claim_names: { groups: "src1" } }, "viewer", "_claim_names"],
     ["bob", { hasgroups: true }, "viewer", "hasgroups"],
     ["carol", { hasgroups: "true" }, "operator", "hasgroups"],
-  ])("should be told that no group gives a role: %s", async (sub, claims, role, claim) => {
+  ])("should get a warning that groups give no role: %s", async (sub, claims, role, claim) => {
     const env = { ROLLCALL_TOKEN: await issuer.token({ sub, ...claims }) };
     const { code, out, err } = await rig.run("whoami", { env });
     expect([code, out]).toEqual([0, expect.stringMatching(new RegExp(`^role +${role}$`, "m"))]);
@@ -33,7 +34,7 @@ describe("a person whose issuer left the groups out of the token", () => {
     expect([login.code, WARNING.exec(login.err)?.[1]]).toEqual([0, claim]);
   });
 
-  it("should not be told so when the groups are there", async () => {
+  it("should not be warned when the groups are present", async () => {
     const env = { ROLLCALL_TOKEN: await issuer.token({ sub: "alice", groups: ["sre"] }) };
     const { out, err } = await rig.run("whoami", { env });
     expect([out, err]).toEqual([expect.stringMatching(/^role +admin$/m), ""]);

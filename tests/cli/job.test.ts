@@ -10,7 +10,7 @@ import { useControlPlane } from "./support/cli-rig.ts";
 
 const over = new AbortController();
 let working: Promise<void> | undefined;
-// Before the control plane closes the record: hooks run in the order of their definition.
+// This hook must run before the control plane closes the store. Hooks run in the order of their definition.
 afterAll(async () => {
   over.abort();
   await working;
@@ -21,9 +21,9 @@ const WORK = {
   ...{ executors: ["process"], millicores: 4_000, memoryBytes: 8n * 1024n ** 3n, diskBytes: 1024n ** 4n },
   ...{ portMin: 20_000, portMax: 20_100 },
 };
-/** How often the machines look at what they should run. */
-const LOOK_EVERY_MS = 50;
-const LOOKS_A_BEAT = 20;
+/** The time in milliseconds between two reads of the machines' desired executions. */
+const SCAN_EVERY_MS = 50;
+const SCANS_PER_BEAT = 20;
 
 let workers: FakeWorkers;
 
@@ -31,10 +31,10 @@ beforeAll(async () => {
   const streams = await Promise.all(NODES.map((id) => rig.connect(id, { ...INFO, work: WORK })));
   workers = new FakeWorkers(rig.store);
   working = (async () => {
-    for (let look = 0; !over.signal.aborted; look += 1) {
-      if (look % LOOKS_A_BEAT === 0) for (const stream of streams) stream.beat();
+    for (let scan = 0; !over.signal.aborted; scan += 1) {
+      if (scan % SCANS_PER_BEAT === 0) for (const stream of streams) stream.beat();
       await workers.work(NODES);
-      await sleep(LOOK_EVERY_MS);
+      await sleep(SCAN_EVERY_MS);
     }
   })();
 });
@@ -56,7 +56,7 @@ function file(name: string, text: string): string {
   return name;
 }
 
-/** Submit a service of another name, and wait until it is ready. */
+/** Submit a service under another name, and wait until it is ready. */
 async function started(name: string, text = SERVICE): Promise<void> {
   const path = file(`${name}.yaml`, text.replace("name: web", `name: ${name}`));
   expect(await rig.run(`job run ${path}`)).toMatchObject({ code: 0 });
@@ -71,7 +71,7 @@ describe("job run", () => {
     expect(JSON.parse(again.out)).toMatchObject({ jobs: [{ changed: false, job: { version: 1 } }] });
     const changed = await rig.run("job run -", { input: SERVICE.replace("0.5", "0.25") });
     expect(changed.code).toBe(0);
-    // The last of the version before may be stopping still.
+    // The last execution of the previous version may still be stopping.
     expect(changed.out).toMatch(/^web: submitted version 2\nweb: 2 of 2 ready(, 1 stopping)?\n$/);
     expect((await rig.run("job history web -o csv")).out).toMatch(/^version,.*\r\n2,.*\r\n1,.*,2,[^,]*,,first\r\n$/);
     const listed = await rig.run("job list --states active --types service");
@@ -85,7 +85,7 @@ describe("job run", () => {
     expect((await rig.run("job executions web --states ready -o name")).out.split("\n")).toHaveLength(3);
   });
 
-  it("should say where each execution would go, and submit nothing", async () => {
+  it("should print where each execution would be placed, and submit nothing", async () => {
     const { code, out } = await rig.run(
       `job run --dry-run ${file("big.yaml", SERVICE.replace("0.5", "900").replace("web", "big"))}`,
     );
@@ -97,7 +97,7 @@ describe("job run", () => {
     });
   });
 
-  it("should tell every problem of a file with its lines, its own and the control plane's", async () => {
+  it("should report every problem of a file with its lines, found by the command or the control plane", async () => {
     const typed = await rig.run(`job run ${file("bad.yaml", SERVICE.replace("count", "cuont"))}`);
     expect(typed).toEqual({ code: 2, out: "", err: "bad.yaml:3:1: cuont: unknown key; did you mean count?\n" });
     const text = `${SERVICE.replace("name: web", "name: -web")}check: {http: {port: ssh}}\n`;
@@ -115,7 +115,7 @@ describe("job run", () => {
     const text = `${batch}---\n${batch.replace("one", "two")}`;
     const { code, out } = await rig.run(`job run --detach -o name ${file("both.yaml", text)}`);
     expect({ code, out }).toEqual({ code: 0, out: "one\ntwo\n" });
-    // Batch jobs that run would hold up a drain until its deadline.
+    // Stop the batch jobs, because a drain would wait for them until its deadline.
     for (const name of ["one", "two"]) expect(await rig.run(`job stop ${name}`)).toMatchObject({ code: 0 });
   });
 
@@ -135,7 +135,7 @@ describe("job run", () => {
 });
 
 describe("the result of a job", () => {
-  /** A job of its own for each test, so that none finds what another left. */
+  /** The name of the current test's job. Each test has its own job, so that it does not see the jobs of other tests. */
   let name = "";
   let jobs = 0;
   beforeEach(() => {
@@ -152,14 +152,14 @@ describe("the result of a job", () => {
       `name: ${job}\ntype: ${type}\nretry: {attempts: 0}\nresources: {cores: 0.1}\nprocess: {command: [x]}\n`,
     );
 
-  /** Give the executions another fate once a command has said something. */
+  /** Set how executions end, once a command has printed this text. */
   const fateOnce = (said: string, fate: Fate) => (all: string) => {
     if (all.includes(said)) workers.fate = () => fate;
   };
 
   it.each<[string, Fate, number, RegExp]>([
     ["batch", "COMPLETES", 0, /^ends-\d+: completed\n$/],
-    ["batch", "FAILS", 1, /^job ends-\d+: it failed: .*\n {2}execution \w+ on node n\d FAILED: EXITED, exit code 1\n/m],
+    ["batch", "FAILS", 1, /^job ends-\d+: failed: .*\n {2}execution \w+ on node n\d FAILED: EXITED, exit code 1\n/m],
     ["batch", "RUNS_OUT_OF_MEMORY", 1, /KILLED_OOM/],
     ["ops", "COMPLETES", 0, /^ends-\d+: completed\n$/],
     ["ops", "FAILS", 1, /exit code 1/],
@@ -177,14 +177,14 @@ describe("the result of a job", () => {
     expect(code === 0 ? waited.out : waited.err).toMatch(said);
   });
 
-  it("should be waited for, where the job still runs", async () => {
+  it("should be waited for while the job still runs", async () => {
     const path = jobFile("batch");
     expect(await rig.run(`job run --detach ${path}`)).toMatchObject({ code: 0, out: `${name}: submitted version 1\n` });
     const runs = `${name}: 0 of 1 completed, 1 running`;
     const { code, out } = await rig.run(`job wait ${name}`, { onError: fateOnce(runs, "COMPLETES") });
     expect({ code, out }).toEqual({ code: 0, out: `${name}: completed\n` });
     workers.fate = () => "RUNS";
-    // What a job did before it was submitted again is no result.
+    // Results from before the job was submitted again must not count.
     const again = await rig.run(`job run ${path}`, { onError: fateOnce(runs, "FAILS") });
     expect(again.code).toBe(1);
   });
@@ -197,7 +197,7 @@ describe("the result of a job", () => {
     expect(await rig.run(`job run ${jobFile("batch")}`)).toMatchObject({ code });
     const ended = `job ${name} has already ended: it is ${state}\n`;
     const stop = await rig.run(`job stop ${name}`);
-    expect(stop).toEqual({ code: 0, out: "Ok\n", err: `nothing to change: ${ended}` });
+    expect(stop).toEqual({ code: 0, out: `Ok: ${ended}`, err: "" });
     expect(await rig.run(`job stop ${name} --strict`)).toMatchObject({ code: 1, err: expect.stringContaining(ended) });
     const again = expect.stringContaining(`has already ended: it is ${state}; submit it again to run it again`);
     expect(await rig.run(`job scale ${name} 2`)).toMatchObject({ code: 1, out: "", err: again });
@@ -217,12 +217,12 @@ describe("the result of a job", () => {
       },
     });
     await stop;
-    expect(stopped).toMatchObject({ code: 1, err: expect.stringMatching(/it was stopped\n$/) });
-    expect(await rig.run(`job wait ${name}`)).toEqual({ code: 1, out: "", err: `job ${name}: it was stopped\n` });
+    expect(stopped).toMatchObject({ code: 1, err: expect.stringMatching(/: stopped\n$/) });
+    expect(await rig.run(`job wait ${name}`)).toEqual({ code: 1, out: "", err: `job ${name}: stopped\n` });
     const nowhere = `name: ${name}\ntype: batch\nselector: zone=nowhere\nqueueTimeout: 1s\nprocess: {command: [x]}\n`;
     const unplaced = await rig.run(`job run ${file("nowhere.yaml", nowhere)}`);
-    expect(unplaced).toMatchObject({ code: 1, err: expect.stringContaining(`job ${name}: it failed: `) });
-    expect(unplaced.err).not.toContain("execution ");
+    expect(unplaced).toMatchObject({ code: 1, err: expect.stringContaining(`job ${name}: failed: `) });
+    expect(unplaced.err).not.toMatch(/execution \S+ on node/);
   });
 
   it("should be that of all jobs that are followed", async () => {
@@ -234,11 +234,11 @@ describe("the result of a job", () => {
     await rig.run(`job run ${files[0]}`);
     const { code, out, err } = await rig.run(`job wait ${other} ${name}`);
     expect({ code, out }).toEqual({ code: 1, out: `${name}: completed\n` });
-    expect(err).toContain(`job ${other}: it failed`);
+    expect(err).toContain(`job ${other}: failed`);
   });
 
   it.each([
-    ["is stopped", () => `job stop ${name}`, "it was stopped\n"],
+    ["is stopped", () => `job stop ${name}`, "stopped\n"],
     [
       "gets another version",
       () => `job run --detach ${file("newer.yaml", `name: ${name}\ntype: batch\nprocess: {command: [y]}\n`)}`,
@@ -255,7 +255,7 @@ describe("the result of a job", () => {
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(`job ${name}: ${said}`) });
   });
 
-  it("should be a failure where there is no such job", async () => {
+  it("should be a failure for an unknown job", async () => {
     const { code, err } = await rig.run("job wait nothing");
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining("there is no job nothing") });
   });
@@ -264,22 +264,29 @@ describe("the result of a job", () => {
 describe("job scale, restart and stop", () => {
   it("should change the job", async () => {
     await started("small");
-    expect(await rig.run("job scale small 1")).toMatchObject({ code: 0, out: "Ok\n" });
-    expect(await rig.run("job restart small")).toMatchObject({ code: 0, out: "Ok\n" });
+    expect(await rig.run("job scale small 1")).toMatchObject({ code: 0, out: "Ok: small scaled to 1\n" });
+    expect(await rig.run("job scale small 1")).toMatchObject({ code: 0, out: "Ok: small already has a count of 1\n" });
+    expect(await rig.run("job scale small 1 -o name")).toEqual({
+      code: 0,
+      out: "small\n",
+      err: "nothing to change: small already has a count of 1\n",
+    });
+    expect(await rig.run("job restart small")).toMatchObject({ code: 0, out: "Ok: small is restarting\n" });
     const { out } = await rig.run("job executions small -o name --states ready");
     const [execution = ""] = out.split("\n");
     expect(await rig.run(`job why ${execution}`)).toMatchObject({ code: 0 });
-    expect(await rig.run(`job stop --execution ${execution}`)).toMatchObject({ code: 0, out: "Ok\n" });
-    expect(await rig.run("job stop small -m enough")).toEqual({ code: 0, out: "Ok\n", err: "" });
+    const one = await rig.run(`job stop --execution ${execution}`);
+    expect(one).toMatchObject({ code: 0, out: `Ok: ${execution} is stopping\n` });
+    expect(await rig.run("job stop small -m enough")).toEqual({ code: 0, out: "Ok: small is stopping\n", err: "" });
     const again = await rig.run("job stop small");
-    expect(again).toMatchObject({ code: 0, out: "Ok\n", err: expect.stringContaining("nothing to change: ") });
+    expect(again).toMatchObject({ code: 0, out: expect.stringMatching(/^Ok: job small .*\n$/) });
     expect(await rig.run("job stop small --strict")).toMatchObject({ code: 1 });
     const scaled = await rig.run("job scale small 2");
     expect(scaled).toMatchObject({ code: 1, err: expect.stringContaining("`rollcall job run` with its file") });
     expect(await rig.run("job adopt 0123456789")).toMatchObject({ code: 1 });
   });
 
-  it("should take the beginning of an execution's id where a person reads, and its whole id elsewhere", async () => {
+  it("should accept the beginning of an execution's id in commands for people, and only the whole id elsewhere", async () => {
     await started("single", SERVICE.replace("count: 2", "count: 1"));
     const { out } = await rig.run("job executions single -o name --states ready");
     const [execution = ""] = out.split("\n");
@@ -288,7 +295,7 @@ describe("job scale, restart and stop", () => {
     for (const line of [`job why ${prefix} -o json`, `job stop --execution ${prefix}`, `job adopt ${prefix}`]) {
       const { code, err } = await rig.run(line);
       expect([line, code]).toEqual([line, 1]);
-      expect(err).toContain(`there is no execution ${prefix}; did you mean ${execution}?`);
+      expect(err).toContain(`execution ${prefix} not found; did you mean ${execution}?`);
     }
     for (const line of [`job stop --execution ${prefix}`, `job why ${prefix}`, `job adopt ${prefix}`]) {
       const { out: offered } = await rig.run(["__complete", ...line.split(" ")]);
@@ -298,14 +305,14 @@ describe("job scale, restart and stop", () => {
   });
 
   it.each([
-    ["job stop", "name the jobs, or choose them with --types or --all"],
-    ["job stop web --execution x", "name the job, or one execution with --execution"],
-    ["job stop web --all", "--all means every job: leave out names and filters, or --all"],
-    ["job stop --execution x --wait", "--wait is for jobs"],
-    ["job stop --all", "There is no terminal to ask on: use --yes to do it, or --dry-run to see the jobs"],
-    ["job delete", "name the jobs, or choose them with --types, --states or --all"],
+    ["job stop", "name the jobs, or select them with --types or --all"],
+    ["job stop web --execution x", "name the job, or pass one execution with --execution"],
+    ["job stop web --all", "--all cannot be combined with names or filters"],
+    ["job stop --execution x --wait", "--wait and --execution cannot be combined"],
+    ["job stop --all", "without a terminal: use --yes to confirm, or --dry-run to see the jobs"],
+    ["job delete", "name the jobs, or select them with --types, --states or --all"],
     ["job delete --states active", "cannot use 'active' as states value"],
-    ["job delete --all --etag x", "--etag is for one job that is named"],
+    ["job delete --all --etag x", "--etag requires exactly one named job"],
     ["job revert web zero", "cannot use 'zero' as version value"],
     ["job scale web few", "cannot use 'few' as count value"],
     ["job list --states gone", "cannot use 'gone' as states value"],
@@ -316,7 +323,7 @@ describe("job scale, restart and stop", () => {
 
 describe("run", () => {
   it("should say where the command ran, and exit with 75 when its output cannot be read", async () => {
-    // These machines answer no requests for output.
+    // These machines do not respond to requests for output.
     workers.fate = () => "COMPLETES";
     const { code, out, err } = await rig.run(["run", "--cores", "0.5", "--name", "once", "--", "true", "-x"]);
     expect({ code, out }).toEqual({ code: 75, out: "" });
@@ -331,7 +338,7 @@ describe("run", () => {
     expect((await rig.run("job executions bad -o name")).out.split("\n")).toHaveLength(2);
   });
 
-  it("should take nothing of an earlier command of the same name for its own", async () => {
+  it("should not mistake the execution of an earlier command of the same name for its own", async () => {
     workers.fate = () => "FAILS";
     expect(await rig.run(["run", "--name", "reused", "--", "false"])).toMatchObject({ code: 1 });
     const words = ["run", "--name", "reused", "--selector", "zone=nowhere", "--queue-timeout", "1s", "--", "true"];
@@ -339,7 +346,7 @@ describe("run", () => {
     expect({ code, err }).toEqual({ code: 75, err: expect.stringMatching(/^the command did not run: /) });
   });
 
-  it("should exit with 75 where the command did not run", async () => {
+  it("should exit with 75 if the command did not run", async () => {
     const { code, err } = await rig.run(["run", "--selector", "zone=nowhere", "--", "true"]);
     expect(code).toBe(75);
     expect(err).toMatch(/^failed to run the command: /);
@@ -360,7 +367,7 @@ describe("run", () => {
   });
 
   it.each([
-    [["run"], "say what to run"],
+    [["run"], "no command given"],
     [["run", "--memory", "much", "--", "x"], "cannot use 'much' as memory value"],
     [["run", "-e", "MODE", "--", "x"], "cannot use 'MODE' as env value"],
   ])("should refuse %j", async (words, message) => {
@@ -369,10 +376,10 @@ describe("run", () => {
 });
 
 describe("node drain with work", () => {
-  it("should move the services, and end when nothing runs there any more", async () => {
+  it("should move the services, and end when nothing runs there any longer", async () => {
     await started("moved");
     const { code, out } = await rig.run("node drain n1 --deadline 1h");
-    expect({ code, out }).toEqual({ code: 0, out: "Ok\nn1 is drained\n" });
+    expect({ code, out }).toEqual({ code: 0, out: "Ok: n1 is draining\nn1 is drained\n" });
     expect((await getNode(rig.store.db, "n1"))?.scheduling.state).toBe("DRAINED");
     expect((await rig.run("job executions moved --states ready --node n2 -o name")).out.split("\n")).toHaveLength(3);
     expect(await rig.run("node undrain n1")).toMatchObject({ code: 0 });

@@ -2,22 +2,22 @@ import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { endDrains, getDrain, getDrains, getNode, noteSchedulerLeads } from "../../libs/store/src/index.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
 
-// Without a scheduler, so that drains end only when a test says so.
+// Run without a scheduler, so that drains end only when a test ends them.
 const rig = useControlPlane(undefined, "", ["scheduler"]);
 beforeAll(() => noteSchedulerLeads(rig.store.reserved));
 afterEach(() => rig.removeNodes());
 
-/** What a scheduler does when nothing runs any more. */
+/** End drains as a scheduler does when nothing is running on the nodes. */
 async function end(...ids: readonly string[]): Promise<void> {
-  const judged = await getDrains(rig.store.db, ids);
+  const evaluated = await getDrains(rig.store.db, ids);
   const actor = "scheduler:tester";
-  await rig.store.change(async (tx) => ({ result: null, events: await endDrains(tx, [...judged.values()], actor) }));
+  await rig.store.change(async (tx) => ({ result: null, events: await endDrains(tx, [...evaluated.values()], actor) }));
 }
 
 const stateOf = async (id: string) => (await getNode(rig.store.db, id))?.scheduling.state;
 
 describe("node drain", () => {
-  it("should order the drain, say what it waits for, and end when the node is drained", async () => {
+  it("should start the drain, say what it waits for, and exit when the node is drained", async () => {
     await rig.register("n1");
     let told = false;
     const { code, out, err } = await rig.run("node drain n1 --deadline 2h --ignore-daemons -m disk", {
@@ -26,8 +26,8 @@ describe("node drain", () => {
         told = true;
       },
     });
-    expect({ code, out }).toEqual({ code: 0, out: "Ok\nn1 is drained\n" });
-    expect(err).toMatch(/^n1 waits until \S+ \S+ \((2h|1h|119m) left\) for the word of the scheduler /);
+    expect({ code, out }).toEqual({ code: 0, out: "Ok: n1 is draining\nn1 is drained\n" });
+    expect(err).toMatch(/^n1 is waiting until \S+ \S+ \((2h|1h|119m) left\) for the scheduler to confirm /);
     expect(await getDrain(rig.store.db, "n1")).toMatchObject({
       ...{ deadlineMs: 7_200_000, ignoreDaemons: true, force: false, reason: "disk" },
     });
@@ -38,9 +38,9 @@ describe("node drain", () => {
     expect((await rig.run("node why n1")).out).toContain("rollcall node undrain n1");
   });
 
-  it("should not wait with --detach, and fail where the drain is cancelled", async () => {
+  it("should not wait with --detach, and fail if the drain is cancelled", async () => {
     await rig.register("n1");
-    expect(await rig.run("node drain n1 --detach --force")).toEqual({ code: 0, out: "Ok\n", err: "" });
+    expect(await rig.run("node drain n1 --detach --force")).toEqual({ code: 0, out: "Ok: n1 is draining\n", err: "" });
     let cancelled = false;
     const watched = await rig.run("node drain n1 --monitor", {
       onError: () => {
@@ -51,7 +51,7 @@ describe("node drain", () => {
     expect(watched).toMatchObject({ code: 1, err: expect.stringContaining("the drain of node n1 was cancelled") });
   });
 
-  it("should drain a selection in turns", async () => {
+  it("should drain a selection in batches", async () => {
     for (const id of ["a1", "a2", "b1"]) {
       await rig.register(id);
       await rig.run(`node label ${id} rack=${id.slice(0, 1)}`);
@@ -59,7 +59,7 @@ describe("node drain", () => {
     const ended = new Set<string>();
     const { code, out, err } = await rig.run("node drain --labels rack=a --max-parallel 1 --yes", {
       onError: (all) => {
-        for (const [, id = ""] of all.matchAll(/^(a\d) waits until/gm)) {
+        for (const [, id = ""] of all.matchAll(/^(a\d) is waiting until/gm)) {
           if (!ended.has(id)) void end(id);
           ended.add(id);
         }
@@ -67,8 +67,8 @@ describe("node drain", () => {
     });
     expect(code).toBe(0);
     expect(out).toMatch(/a1 is drained\na2 is drained\n$/);
-    expect(err).toMatch(/^a1 waits until [\s\S]*^a2 waits until /m);
-    // By the log: on a busy machine a drain has begun before the first look at it.
+    expect(err).toMatch(/^a1 is waiting until [\s\S]*^a2 is waiting until /m);
+    // Read the order from the log, because on a busy machine a drain may have begun before the command first reads it.
     const turns = ["DRAIN_BEGINS", "NODE_DRAINED"];
     const events = (await Promise.all(["a1", "a2"].map((id) => rig.client.events(id)))).flat();
     const inOrder = events.toSorted((left, right) => Number(left.revision - right.revision));
@@ -89,7 +89,7 @@ describe("node drain", () => {
   it.each([
     ["node drain n1 --max-parallel 0", "cannot use '0' as max-parallel value"],
     ["node drain n1 --deadline soon", "cannot use 'soon' as deadline value"],
-    ["node drain --monitor", "name the nodes whose drain to show"],
+    ["node drain --monitor", "name the nodes whose drains to monitor"],
     ["node cordon n1 --until noon", "cannot use 'noon' as until value, should be a duration from now"],
   ])("should refuse %s", async (line, message) => {
     expect(await rig.run(line)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
@@ -97,23 +97,27 @@ describe("node drain", () => {
 });
 
 describe("node undrain", () => {
-  it("should take a node that is not drained for done, and fail with --strict", async () => {
+  it("should treat a node that is not draining as done, and fail with --strict", async () => {
     await rig.register("n1");
     expect(await rig.run("node undrain n1")).toMatchObject({
-      ...{ code: 0, out: "Ok\n", err: "nothing to change: node n1 is not draining\n" },
+      ...{ code: 0, out: "Ok: n1 was not draining\n", err: "" },
     });
     expect(await rig.run("node undrain n1 --strict")).toMatchObject({ code: 1, out: "" });
   });
 });
 
 describe("node cordon --until", () => {
-  it("should keep the time, of a duration from now or as it is given", async () => {
+  it("should store the given time, or the time after the given duration", async () => {
     for (const [id, until] of [
       ["n1", "2h"],
       ["n2", "2099-05-01T12:00:00Z"],
     ] as const) {
       await rig.register(id);
-      expect(await rig.run(`node cordon ${id} --until ${until}`)).toEqual({ code: 0, out: "Ok\n", err: "" });
+      expect(await rig.run(`node cordon ${id} --until ${until}`)).toEqual({
+        code: 0,
+        out: `Ok: ${id} cordoned\n`,
+        err: "",
+      });
     }
     const untilOf = async (id: string) => (await getNode(rig.store.db, id))?.holds[0]?.untilMs ?? 0;
     expect(await untilOf("n2")).toBe(Date.UTC(2099, 4, 1, 12));

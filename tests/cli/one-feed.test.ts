@@ -4,7 +4,7 @@ import { useControlPlane } from "./support/cli-rig.ts";
 
 const rig = useControlPlane();
 
-/** Connections to the cluster's own database that listen for its log to grow. */
+/** Count the connections to the cluster's database that listen for new log entries. */
 async function listening(): Promise<number> {
   const rows = await rig.store.db
     .withTables<{ pg_stat_activity: { readonly application_name: string; readonly datname: string } }>()

@@ -18,14 +18,14 @@ async function policyOf(scope: string) {
 }
 
 describe("policy set", () => {
-  it("should change the given values alone, and replace all with --replace", async () => {
+  it("should change only the given values, and replace all with --replace", async () => {
     await addNode(rig.store, "n1");
     await rig.run("policy set --group gpus --selector gpu --info-interval 2m");
     const { code, out } = await rig.run(
       "policy set --group gpus --priority -2 --unhealthy-after 70s --unknown-after-missed 0 --unset " +
         "info-interval -m why",
     );
-    expect({ code, out }).toEqual({ code: 0, out: "Ok, 0 nodes changed\n" });
+    expect({ code, out }).toEqual({ code: 0, out: "Ok: policy of group gpus set; 0 nodes changed\n" });
     expect(await policyOf("--group gpus")).toMatchObject({
       scope: { group: "gpus" },
       selector: "gpu",
@@ -33,12 +33,22 @@ describe("policy set", () => {
       values: { unhealthyAfter: "70s", unknownAfterMissed: 0 },
       reason: "why",
     });
-    expect((await rig.run("policy set --default --unhealthy-after 50s")).out).toBe("Ok, 1 node changed\n");
+    expect((await rig.run("policy set --default --unhealthy-after 50s")).out).toBe(
+      "Ok: default policy set; 1 node changed\n",
+    );
     await rig.run("policy set --default --replace --heartbeat-interval 500ms");
     expect((await policyOf("--default")).values).toEqual({ heartbeatInterval: "0.500s" });
   });
 
-  it("should read what show prints, and durations as people write them", async () => {
+  it("should refuse a file with several policies, and name the command that takes them", async () => {
+    const one = (group: string) => `scope: {group: ${group}}\nselector: ${group}\nvalues: {unhealthyAfter: 2m}\n`;
+    writeFileSync(join(rig.folder, "several.yaml"), `${one("a")}---\n${one("b")}`);
+    const answer = await rig.run("policy set -f several.yaml");
+    const text = "several.yaml has 2 documents, and policy set takes one policy; `rollcall apply -f` accepts several";
+    expect(answer).toMatchObject({ code: 2, err: expect.stringContaining(text) });
+  });
+
+  it("should read the output of show, and durations as people write them", async () => {
     await rig.run(
       "policy set --group gpus --selector gpu --priority 3 --unhealthy-after 90s --unhealthy-after-missed 4",
     );
@@ -54,7 +64,7 @@ describe("policy set", () => {
     expect((await policyOf("--group gpus")).values).toEqual(before.values);
   });
 
-  it("should take 0s for never, on and off, and degrees", async () => {
+  it("should accept 0s for never, on and off, and degrees", async () => {
     const { code } = await rig.run(
       "policy set --default --flapping-hold 0s --reboot-hold 5m --hardware-hold off --gpu-max-celsius 85 " +
         "--agent-may-shorten on",
@@ -78,16 +88,19 @@ describe("policy set", () => {
   });
 
   it.each([
-    ["policy set --unhealthy-after 1m", "say which nodes the policy is for"],
-    ["policy set --default --node n1 --unhealthy-after 1m", "say which nodes the policy is for"],
-    ["policy set --default", "say what the policy sets"],
+    ["policy set --unhealthy-after 1m", "pass exactly one of --default, --group NAME and --node NODE"],
+    [
+      "policy set --default --node n1 --unhealthy-after 1m",
+      "pass exactly one of --default, --group NAME and --node NODE",
+    ],
+    ["policy set --default", "no values given"],
     ["policy set --default --unhealthy-after soon", "cannot use 'soon' as unhealthy-after value"],
     ["policy set --default --unhealthy-after-missed few", "cannot use 'few'"],
     ["policy set --default --hardware-hold maybe", "should be on or off"],
     ["policy set --default --unset patience", "cannot use 'patience' as unset value"],
     ["policy set --group g --priority high", "cannot use 'high' as priority value"],
     ["policy set -f nowhere.yaml", "cannot read nowhere.yaml"],
-    ["policy set -f policy.yaml --default", "leave out the other flags"],
+    ["policy set -f policy.yaml --default", "cannot be combined with other flags"],
   ])("should refuse %j before it makes a call", async (line, message) => {
     const { code, err } = await rig.run(line, { env: { ROLLCALL_SERVER: "127.0.0.1:1" } });
     expect(code).toBe(2);
@@ -96,7 +109,7 @@ describe("policy set", () => {
 });
 
 describe("policy list, show, delete and preview", () => {
-  it("should list the configuration and every policy, with - for what is inherited", async () => {
+  it("should list the configuration and every policy, with - for inherited values", async () => {
     await addNode(rig.store, "n1");
     await rig.run("policy set --group gpus --selector gpu --priority 3 --unhealthy-after 90s -m slow");
     await rig.run("policy set --node n1 --heartbeat-interval 1500ms");
@@ -116,7 +129,7 @@ describe("policy list, show, delete and preview", () => {
   it("should show what is set, the result, and where it comes from", async () => {
     await rig.run("policy set --group gpus --selector gpu --priority 3 --unhealthy-after 90s -m slow");
     const { out } = await rig.run("policy show --group gpus");
-    expect(out).toMatch(/^group gpus {2}gpu {2}priority 3\nslow \(token:\S+\)\n/);
+    expect(out).toMatch(/^group gpus {2}gpu {2}priority 3\nslow \(token admin\)\n/);
     expect(out).toMatch(/^unhealthy-after +1m30s +1m30s +group gpus$/m);
     expect(out).toMatch(/^heartbeat-interval +- +15s +configuration$/m);
   });
@@ -129,7 +142,9 @@ describe("policy list, show, delete and preview", () => {
     await rig.run("policy set --node n1 --unhealthy-after 30s");
     const all = await rig.run("policy preview --delete --node n1 --limit 0 -o name");
     expect(all).toEqual({ code: 0, out: "n1\n", err: "1 node would change\n" });
-    expect((await rig.run("policy delete --node n1 -m over")).out).toBe("Ok, 1 node changed\n");
+    expect((await rig.run("policy delete --node n1 -m over")).out).toBe(
+      "Ok: policy of node n1 deleted; 1 node changed\n",
+    );
     expect((await rig.run("policy delete --node n1")).err).toContain("no health policy is set for");
   });
 });

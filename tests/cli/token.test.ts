@@ -11,7 +11,7 @@ async function create(options = ""): Promise<{ readonly id: string; readonly tex
 }
 
 describe("token create", () => {
-  it("should print the token alone, and beside it the command to run", async () => {
+  it("should print only the token on standard output, and the command to run", async () => {
     const terminal = { columns: 200, rows: 50 };
     const { code, out, err } = await rig.run("token create", { terminal });
     expect(code).toBe(0);
@@ -26,7 +26,7 @@ describe("token create", () => {
     expect(err).not.toContain(text);
   });
 
-  it("should create what it was asked for", async () => {
+  it("should create a token with the requested properties", async () => {
     const { id } = await create(
       "--description racks --uses 3 --ttl 7d --name-pattern gpu-* --label zone=a --label rack=7 --group edge " +
         "--preauthorized --ephemeral",
@@ -87,12 +87,16 @@ describe("token list, show and revoke", () => {
     expect(missing.err).toContain("join token 0123456789ab not found");
   });
 
-  it("should revoke, once", async () => {
+  it("should revoke a token, once", async () => {
     const { id } = await create();
-    expect(await rig.run(`token revoke ${id} -m leaked`)).toEqual({ code: 0, out: "Ok\n", err: "" });
+    expect(await rig.run(`token revoke ${id} -m leaked`)).toEqual({
+      code: 0,
+      out: `Ok: join token ${id} revoked\n`,
+      err: "",
+    });
     expect((await rig.run(`token show ${id}`)).out).toMatch(/^State: +REVOKED$[\s\S]*^Reason: +leaked$/m);
     const again = await rig.run(`token revoke ${id}`);
-    expect(again).toMatchObject({ code: 0, out: "Ok\n", err: expect.stringContaining("nothing to change: ") });
+    expect(again).toMatchObject({ code: 0, out: `Ok: join token ${id} was already revoked\n` });
     expect((await rig.run(`token revoke ${id} -o json`)).out).toContain('"JOIN_TOKEN_STATE_REVOKED"');
     expect((await rig.run(`token revoke ${id} --strict`)).code).toBe(1);
   });

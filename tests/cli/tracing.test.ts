@@ -27,7 +27,7 @@ const collector = createServer((request, response) => {
   });
 });
 
-// Before the rig's own, which names the port.
+// This hook must run before the hook of the rig, because the rig reads the port.
 beforeAll(async () => {
   collector.listen(0, "127.0.0.1");
   await once(collector, "listening");
@@ -43,7 +43,7 @@ afterAll(() => {
 });
 
 describe("Tracing.Endpoint", () => {
-  it("should make a call and its queries a part of the caller's trace", async () => {
+  it("should add a call and its queries to the caller's trace", async () => {
     await rig.register("n1");
     const response = await fetch(`http://${rig.address}/rollcall.registry.v1.RegistryService/GetNode`, {
       method: "POST",
@@ -56,7 +56,7 @@ describe("Tracing.Endpoint", () => {
     });
     expect(response.status).toBe(200);
     const ofTrace = () => spans.filter(({ traceId }) => traceId === TRACE);
-    // A span is sent after its parts, which may be in an earlier message.
+    // A span is sent after its children, so the children may be in an earlier message.
     const call = await until("the span to be sent", () => ofTrace().find((it) => it.parentSpanId === PARENT) ?? null);
     expect(call.name).toBe("rollcall.registry.v1.RegistryService/GetNode");
     const queries = ofTrace().filter(({ parentSpanId }) => parentSpanId === call.spanId);

@@ -14,8 +14,8 @@ const JOB = "name: web\ntype: service\nqueueTimeout: 1h\nprocess: {command: [sle
 const LABELS = "{kind: NodeLabels, name: n1, spec: {labels: {rack: r1}}}";
 
 /**
- * Words with which a command writes to standard output, and those that may only write their help here: they end
- * otherwise, or write what another test has to make first. A new command needs its line.
+ * Arguments that make each command write to standard output. Commands with only `--help` here end in other ways, or
+ * print what another test has to create first. Add a line for each new command.
  */
 const WORDS: Readonly<Record<string, string>> = {
   "node list": "",
@@ -35,7 +35,10 @@ const WORDS: Readonly<Record<string, string>> = {
   "node unban": "n4",
   "node label": "n1 a=b",
   "node bans": "",
+  "node wait": "n1 --for disconnected",
   "node why": "n1",
+  top: "",
+  options: "",
   "node health": "n1",
   "node watch": "",
   "node summary": "",
@@ -104,7 +107,10 @@ const WORDS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(SERVER_VERBS.map(({ name }) => [name, "--help"])),
 };
 
-/** The exit codes of commands whose 1 means something else. A problem that `doctor` finds here is one all the same. */
+/**
+ * The exit code for unwritable output, for commands that use 1 for something else. `doctor` still exits with 1,
+ * because it finds a problem in this cluster.
+ */
 const UNWRITTEN: Readonly<Record<string, number>> = { run: 75, diff: 3, "audit verify": 3 };
 
 const OF_SERVERS = SERVER_VERBS.map(({ name }) => name);
@@ -135,11 +141,11 @@ async function attempt(command: string) {
 }
 
 describe("every command whose output cannot be written", () => {
-  it("should be in this test", () => {
+  it("should be covered by this test", () => {
     expect(Object.keys(WORDS).sort()).toEqual(Object.keys(EXIT_CODES).sort());
   });
 
-  it.each(OWN)("should name the cause and the file, and exit with its code for that: %s", async (command) => {
+  it.each(OWN)("should name the cause and the file, and exit with the command's code for it: %s", async (command) => {
     const { code, err } = await attempt(command);
     expect(code).toBe(UNWRITTEN[command] ?? 1);
     expect(err.trimEnd().split("\n").at(-1)).toBe("cannot write /dev/full (standard output): no space left on device");

@@ -9,7 +9,7 @@ import { useControlPlane } from "./support/cli-rig.ts";
 
 const over = new AbortController();
 let working: Promise<unknown> | undefined;
-// Before the control plane closes the store: hooks run in the order of their definition.
+// This hook must run before the control plane closes the store. Hooks run in the order of their definition.
 afterAll(async () => {
   over.abort();
   await working;
@@ -19,9 +19,9 @@ const WORK = {
   ...{ executors: ["process"], millicores: 4_000, memoryBytes: 8n * 1024n ** 3n, diskBytes: 1024n ** 4n },
   ...{ portMin: 20_000, portMax: 20_100 },
 };
-const LOOK_EVERY_MS = 100;
+const SCAN_EVERY_MS = 100;
 const BEAT_EVERY_MS = 500;
-/** Machines by test. */
+/** The machines of each test. */
 const POOLS = {
   drain: ["d1", "d2"],
   dead: ["x1", "x2"],
@@ -41,11 +41,11 @@ beforeAll(async () => {
       await sleep(everyMs);
     }
   };
-  // Beats wait for nothing else: a machine is silent only where a test says so.
+  // Send Beats independently of everything else, so that a machine is silent only if a test requires it.
   const beating = repeat(BEAT_EVERY_MS, () => {
     for (const stream of streams.values()) stream.beat();
   });
-  working = Promise.all([beating, repeat(LOOK_EVERY_MS, () => workers.work([...streams.keys()]))]);
+  working = Promise.all([beating, repeat(SCAN_EVERY_MS, () => workers.work([...streams.keys()]))]);
   for (const [pool, ids] of Object.entries(POOLS)) {
     for (const id of ids) {
       streams.set(id, await rig.connect(id, { ...INFO, work: WORK }));
@@ -59,7 +59,7 @@ beforeEach(() => {
   workers.fate = () => "RUNS";
 });
 
-/** Lose machines: they send nothing from now on. */
+/** Lose machines. From now on, they send nothing. */
 function lose(...ids: readonly string[]): void {
   for (const id of ids) {
     streams.delete(id);
@@ -81,10 +81,13 @@ const READY = (name: string, count: number) =>
   });
 const TIME = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ";
 
-/** Answers wrap at different places depending on the length of ids. */
+/** Join the lines of a response, because they wrap at other positions if ids have another length. */
 const inOneLine = (text: string) => text.replaceAll(/\s+/g, " ");
 
-/** A silent machine is declared lost later if the control plane itself was delayed. */
+/**
+ * The time limit for the expected explanation. It is long, because the control plane declares a silent machine lost
+ * later if it was delayed itself.
+ */
 const PATIENCE_MS = 150_000;
 
 async function why(subject: string, expected: RegExp): Promise<void> {
@@ -105,7 +108,7 @@ async function why(subject: string, expected: RegExp): Promise<void> {
 }
 
 describe("why", () => {
-  it("should say what holds a drain whose service fits nowhere else, and until when", async () => {
+  it("should explain what delays a drain whose service fits nowhere else, and until when", async () => {
     const large = "resources: {cores: 3}\ncount: 1\n";
     await submit("moving", "drain", large);
     await READY("moving", 1);
@@ -113,7 +116,7 @@ describe("why", () => {
     await submit("filling", "drain", large);
     await READY("filling", 1);
     const held = new RegExp(
-      `execution \\S+ of moving on ${from}: its node is draining, and no other node fits it: .*insufficient cores.* ` +
+      `execution \\S+ of moving on ${from}: the node is draining, and no other node fits: .*insufficient cores.* ` +
         `since ${TIME}, until ${TIME} at the latest to change that: rollcall node drain ${from} --force`,
     );
     let cancelled = false;
@@ -133,7 +136,7 @@ describe("why", () => {
     expect(inOneLine(drained.err)).toMatch(held);
   });
 
-  it("should say that a drain is over whose agent died before it confirmed that, until it has", async () => {
+  it("should say that a drain whose agent died waits for its confirmation", async () => {
     await submit("orphaned", "dead", "count: 1\nresources: {cores: 0.25}\n");
     await READY("orphaned", 1);
     const node = (await rig.run("job executions orphaned -o csv --hide-header")).out.match(/\b(x[12])\b/)?.[1] ?? "";
@@ -141,7 +144,7 @@ describe("why", () => {
     lose(node);
     await why(`node list --filter-status unhealthy -o name`, new RegExp(`^${node} $`));
     const drained = await rig.run(`node drain ${node} -m disk`);
-    const over = `the drain of node ${node} is over, but its agent has not confirmed that its executions ended`;
+    const over = `the drain of node ${node} has ended, but its agent has not confirmed that its executions ended`;
     expect(drained).toMatchObject({ code: 1, err: expect.stringContaining(over) });
     expect(drained.out).not.toContain("is drained");
     expect(await rig.run("node list --filter-scheduling unconfirmed -o name")).toMatchObject({ out: `${node}\n` });
@@ -152,21 +155,25 @@ describe("why", () => {
     expect(workers.runningOn(node)).toHaveLength(1);
     // A forced drain does not wait for the confirmation.
     const forced = await rig.run(`node drain ${node} --force`);
-    expect(forced).toMatchObject({ code: 0, err: expect.stringContaining("they may still run there") });
+    expect(forced).toMatchObject({ code: 0, err: expect.stringContaining("they may still be running") });
+    // A repetition without --force accepts only confirmed ends, although the drain itself stays forced.
+    for (const again of [`node drain ${node}`, `node drain ${node} --monitor`]) {
+      expect(await rig.run(again)).toMatchObject({ code: 1, err: expect.stringContaining(over) });
+    }
     workers.turnOn(node);
     if (stream !== undefined) streams.set(node, stream);
     await why("node list --filter-scheduling drained -o name", new RegExp(`^${node} $`));
     expect(workers.runningOn(node)).toEqual([]);
   });
 
-  it("should say that the brake holds what is lost, how fast it releases it, and the command that does", async () => {
+  it("should explain that the brake delays reactions, how fast it releases them, and which command releases all", async () => {
     await submit("stormy", "storm", "count: 4\nplacement: {maxPerNode: 1}\nresources: {cores: 0.25}\n");
     await READY("stormy", 4);
     lose("s1", "s2", "s3");
     const held = new RegExp(
-      "^job stormy is ACTIVE; 3 executions wait, move or are lost 3 executions of stormy on .*: its node is lost, " +
-        "and the brake of zone=storm is (PARTIAL: it releases 1 a minute|FULL: it releases none) " +
-        `since ${TIME}, (until ${TIME} at the latest|without a limit) ` +
+      "^job stormy is ACTIVE; 3 executions are waiting, moving or lost 3 executions of stormy on .*: " +
+        "its node is lost, and the brake of zone=storm is (PARTIAL: it releases 1 a minute|FULL: it releases none) " +
+        `since ${TIME}, (until ${TIME} at the latest|with no time limit) ` +
         "to change that: rollcall brake release --now --group zone=storm",
     );
     await why("job why stormy", held);
@@ -174,7 +181,7 @@ describe("why", () => {
     const { out } = await rig.run("job why stormy -o json");
     expect(JSON.parse(out)).toMatchObject({ waits: [{ reason: "BRAKE_HOLDS", executions: 3, job: "stormy" }] });
     expect(await rig.run("brake release --now --group zone=storm --yes")).toMatchObject({ code: 0 });
-    await why("job why stormy", /no other node fits it: .*enough executions of this job/);
+    await why("job why stormy", /no other node fits: .*maximum executions of this job reached/);
   });
 
   it("should say that a lost execution is kept, since the job does not replace it", async () => {
@@ -185,12 +192,12 @@ describe("why", () => {
       "job why kept",
       new RegExp(
         `execution (\\S+) of kept on k1: its node is lost, and the job's loss.replace is false: .* ` +
-          `since ${TIME}, without a limit to change that: rollcall job stop --execution \\1 `,
+          `since ${TIME}, with no time limit to change that: rollcall job stop --execution \\1 `,
       ),
     );
   });
 
-  it("should say what a halted update leaves at its version, since when, and why", async () => {
+  it("should say which version a halted update leaves, since when, and why", async () => {
     await submit("halting", "update", "count: 2\nresources: {cores: 0.25}\n");
     await READY("halting", 2);
     workers.fate = () => "FAILS";
@@ -200,9 +207,9 @@ describe("why", () => {
     await why(
       "job why halting",
       new RegExp(
-        "(execution \\S+|2 executions) of halting on u1: it stays as it is, since the update to version 2 halted: " +
+        "(execution \\S+|2 executions) of halting on u1: it is not replaced, because the update to version 2 halted: " +
           "execution " +
-          `\\S+ on node u1 failed.* since ${TIME}, without a limit to change that: rollcall job `,
+          `\\S+ on node u1 failed.* since ${TIME}, with no time limit to change that: rollcall job `,
       ),
     );
   });

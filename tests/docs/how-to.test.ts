@@ -5,7 +5,7 @@ import { layOutCheckout } from "../support/checkout.ts";
 import { type CommandPlace, testPage } from "../support/page-commands.ts";
 
 const START_LIMIT_MS = 120_000;
-/** The machines of the pages, with the labels that they give to themselves. */
+/** The machines of the pages, with the labels that they give themselves. */
 const MACHINES = { "web-1": "role=web", "web-2": "role=web", "gpu-7": "role=train" };
 
 describe("the commands of the how-to pages about nodes", () => {
@@ -53,7 +53,7 @@ describe("the commands of the how-to pages about nodes", () => {
     [
       ["list", /unhealthy/i],
       ["preview", /web-1/],
-      ["set", /Ok, \d+ nodes changed[\s\S]*20s/],
+      ["set", /Ok: .* set; \d+ nodes? changed[\s\S]*20s/],
       ["delete", /Ok/],
     ],
     here,

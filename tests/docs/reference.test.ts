@@ -18,11 +18,11 @@ describe("the pages of the reference", () => {
 
   it("should be what `make gen` writes", () => {
     const stale = [...pages].flatMap(([path, text]) => (readOrNothing(path) === text ? [] : [path]));
-    // `make gen` mends it.
+    // If this fails, run `make gen`.
     expect(stale).toEqual([]);
   });
 
-  it("should have no page of a package that is gone", () => {
+  it("should have no page of a removed package", () => {
     const there = readdirSync(join(workspaceRoot, API_FOLDER)).map((name) => `${API_FOLDER}/${name}`);
     expect(there.sort()).toEqual([...pages.keys()].filter((path) => path.startsWith(API_FOLDER)).sort());
   });
@@ -46,7 +46,7 @@ describe("the pages of the reference", () => {
       [...advice.matchAll(/`rollcall ([a-z -]+?)(?: [A-Z-].*?)?`/g)].map(([, words = ""]) => words.split(" --")[0]),
     );
     expect(named.length).toBeGreaterThan(30);
-    // `serve` takes the name of a service.
+    // Remove the argument of `serve`, which is the name of a service.
     expect(named.filter((words = "") => !headings.includes(words.replace(/^(serve) .*/, "$1")))).toEqual([]);
   });
 
@@ -55,25 +55,25 @@ describe("the pages of the reference", () => {
     for (const words of ["rollcall node drain", "rollcall job run", "rollcall policy preview", "rollcall up"]) {
       expect(cli).toMatch(new RegExp(`^#+ ${words}$`, "m"));
     }
-    // Arguments and flags of a verb, and the notes after its help.
+    // The page has the arguments and flags of a verb, and the notes after its help.
     expect(cli).toMatch(/\| `--filter-approval <states>` \|/);
     expect(cli).toContain("rollcall.registry.v1.ListNodesResponse");
   });
 });
 
 describe("prose()", () => {
-  it("should escape what the site would read as markup, code aside", () => {
+  it("should escape markup of the site, except in code", () => {
     expect(prose("a <b> `<c>` *d*")).toBe("a &lt;b> `<c>` \\*d\\*");
   });
 
-  it("should begin no line with what would begin a list", () => {
+  it("should begin no line with a list marker", () => {
     const lines = prose(`${"x".repeat(110)} yyyyyyyy - z`).split("\n");
     expect(lines).toEqual(["x".repeat(110), "yyyyyyyy - z"]);
   });
 });
 
 describe("helpText()", () => {
-  it("should show what begins with blanks as it is", () => {
+  it("should keep indented lines unchanged", () => {
     expect(helpText("Examples:\n  one\n  two\n\nAnd more.").join("\n")).toBe(
       "Examples:\n\n```text\none\ntwo\n```\n\nAnd more.\n",
     );

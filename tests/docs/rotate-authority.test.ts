@@ -26,7 +26,7 @@ describe("the commands of the page on changing the authority", () => {
     agents.set(name, process);
     return process;
   };
-  /** Restart an agent with the command that it joined with, so that it connects anew. */
+  /** Restart an agent with the command that it joined with, so that it has to reconnect. */
   const restarted = async (name: string, fingerprint: string) => {
     await agents.get(name)?.killed();
     const process = joined(name, fingerprint);
@@ -66,7 +66,7 @@ describe("the commands of the page on changing the authority", () => {
     [
       ["make", /control plane/],
       ["announce", /^$/],
-      ["check", /next-certificate[\s\S]*locks out none of 1 agents/],
+      ["check", /next-certificate[\s\S]*locks out none of 1 agent/],
       ["switch", /^$/],
       ["finish", /web-1[\s\S]*HEALTHY[\s\S]*--ca-fingerprint sha256:/],
     ],
@@ -75,14 +75,14 @@ describe("the commands of the page on changing the authority", () => {
       before: {
         finish: async () => {
           await up.logged("tls certificate replaced", { verified_by: fingerprintIn("next-ca.pem") });
-          // With the former fingerprint in its command.
+          // The agent's command still has the previous fingerprint.
           await restarted("web-1", fingerprintOf(new X509Certificate(readFileSync(former.caFile))));
         },
       },
     },
   );
 
-  it("should leave an agent that trusts the new authority alone, and comes back with its former command", async () => {
+  it("should let an agent that only trusts the new authority restart with its previous command", async () => {
     let trusted: readonly string[] = [];
     await until("the agent to drop the former authority", async () => {
       trusted = await trustedBy("web-1");
@@ -92,7 +92,7 @@ describe("the commands of the page on changing the authority", () => {
     await restarted("web-1", fingerprintOf(new X509Certificate(readFileSync(former.caFile))));
   });
 
-  it("should say which authority was expected, which is served and what to do, to one that joins as before", async () => {
+  it("should report the expected authority, the served one and what to do if a machine joins with the old command", async () => {
     const expected = fingerprintOf(new X509Certificate(readFileSync(former.caFile)));
     const late = joined("late-1", expected);
     const { detail } = await late.logged("connection failed");

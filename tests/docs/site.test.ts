@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import { linkedFiles } from "../../docs/.vitepress/site/copied-files.ts";
+import { editPattern } from "../../docs/.vitepress/site/edit-link.ts";
 import { anchorsIn, linksIn, siteLink } from "../../docs/.vitepress/site/links.ts";
 import {
   linkOf,
@@ -11,6 +12,8 @@ import {
   sitePages,
   slugOf,
 } from "../../docs/.vitepress/site/pages.ts";
+import { searchWeights } from "../../docs/.vitepress/site/search-weights.ts";
+import { weightOf } from "../../docs/.vitepress/site/weight-of.ts";
 import { declaredKeys } from "../../libs/config/src/keys.ts";
 import { ALL_KEYS } from "../../services/rollcall/src/config/all-keys.ts";
 
@@ -35,8 +38,8 @@ describe("the pages of the documentation", () => {
     const links = bar.flatMap(linksBelow);
     const wanted = pages.filter(({ source }) => !/^docs\/(README\.md|checklists\/)/.test(source)).map(linkOf);
     expect([...links].sort()).toEqual([...wanted].sort());
-    expect(bar.map(({ text }) => text).slice(0, 8)).toEqual([
-      ...["Tutorial", "Install", "Concepts", "How to", "Operate", "Reference", "Decisions", "Project"],
+    expect(bar.map(({ text }) => text)).toEqual([
+      ...["Tutorials", "How-to guides", "Explanation", "Reference", "Internals"],
     ]);
   });
 
@@ -45,7 +48,8 @@ describe("the pages of the documentation", () => {
     const known = new Set(paths.map((path) => path.toLowerCase()));
     const sections = new Set(declaredKeys(ALL_KEYS).map(({ path }) => path.split(".")[0]));
     const named = pages
-      // Decisions keep names of their time, and some pages have those of other programs.
+      // Skip decisions, because they keep the names that were in use when they were made. Skip pages that use names
+      // of other programs.
       .filter(
         ({ source }) => !/^docs\/(decisions\/|other-configurations|how-to\/from-|reference\/)|CHANGELOG/.test(source),
       )
@@ -89,13 +93,13 @@ describe("siteLink()", () => {
     expect(siteLink(source, href, bySource)?.href).toBe(wanted);
   });
 
-  it.each(["https://example.org", "mailto:a@example.org", "#here"])("should leave %s alone", (href) => {
+  it.each(["https://example.org", "mailto:a@example.org", "#here"])("should not change %s", (href) => {
     expect(siteLink("README.md", href, bySource)).toBeNull();
   });
 });
 
 describe("linkedFiles()", () => {
-  it("should find the files that the site has to bring along, and no pages", () => {
+  it("should find the files that must be copied into the site, and no pages", () => {
     const files = linkedFiles(repositoryRoot, pages);
     expect(files).toContain("deploy/monitoring/alerts.yaml");
     expect(files.filter((file) => file.endsWith(".md") || file === "docs/decisions")).toEqual([]);
@@ -111,12 +115,47 @@ describe("anchorsIn()", () => {
 });
 
 describe("sideBar()", () => {
-  it("should put pages that no list has last", () => {
+  it("should put pages without a list last", () => {
     const stray = { source: "docs/stray.md", target: "stray.md", title: "Stray" };
     expect(sideBar("## Tutorial\n\n- [Nothing](gone.md)\n", [stray])).toEqual([
       { text: "Tutorial", collapsed: false, items: [] },
       { text: "Further pages", collapsed: false, items: [{ text: "Stray", link: "/stray" }] },
     ]);
+  });
+});
+
+describe("editPattern()", () => {
+  it.each([
+    ["https://git.example/rollcall/rollcall.git", "https://git.example/rollcall/rollcall/edit/main/:path"],
+    ["https://user:secret@git.example:8443/a/b/rollcall/", "https://git.example:8443/a/b/rollcall/edit/main/:path"],
+    ["git@git.example:rollcall/rollcall.git", "https://git.example/rollcall/rollcall/edit/main/:path"],
+    ["ssh://git@git.example/rollcall/rollcall", "https://git.example/rollcall/rollcall/edit/main/:path"],
+    ["/srv/git/rollcall", null],
+    ["", null],
+  ])("should make of the remote %j: %j", (remote, pattern) => {
+    expect(editPattern(remote)).toBe(pattern);
+  });
+});
+
+describe("the search", () => {
+  const weights = searchWeights(read("docs/README.md"), pages);
+
+  it("should rank how-to guides above tutorials, explanations, the reference and internals", () => {
+    const paths = ["/how-to/drain", "/tutorial", "/concepts", "/reference/cli", "/session-protocol"];
+    const found = paths.map((path) => weightOf(`${path}.html#some-heading`, weights));
+    expect(found).toEqual([...found].sort((one, other) => other - one));
+    expect(new Set(found).size).toBe(found.length);
+  });
+
+  it.each([
+    ["/decisions/0001-a.html", "/", 0.5],
+    ["/decisions/", "/", 0.5],
+    ["/docs/how-to/a.html#b", "/docs/", 3],
+    ["/a/b.html", "/", 1],
+    ["/404.html", "/", 1],
+  ])("should weigh %s below %s as its page or its folder: %d", (id, base, weight) => {
+    const some = { "/how-to/a": 3, "/decisions/": 0.5 };
+    expect(weightOf(id, some, base)).toBe(weight);
   });
 });
 

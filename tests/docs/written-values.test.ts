@@ -13,7 +13,7 @@ import { workspaceRoot } from "../support/workspace.ts";
 
 const PAGE = readFileSync(join(workspaceRoot, "docs/written-values.md"), "utf8");
 
-/** How each section's values are read, for the table's second column. */
+/** The parser of each section's values. It computes the second column of the table. */
 const READERS: Readonly<Record<string, (text: string) => string>> = {
   "Server addresses": (text) => {
     const read = readServerAddress(text);
@@ -25,13 +25,13 @@ const READERS: Readonly<Record<string, (text: string) => string>> = {
     const read = readNatsUrl(text);
     return read.ok ? String(read.url) : `refused: ${read.reason}`;
   },
-  "OpenID Connect issuers": (text) => keptUnless(issuerProblem(text), text),
-  Webhooks: (text) => keptUnless(refusedWebhookUrl(text, []), text),
+  "OpenID Connect issuers": (text) => liveUnless(issuerProblem(text), text),
+  Webhooks: (text) => liveUnless(refusedWebhookUrl(text, []), text),
   Networks: (text) => {
     const read = readNetwork(text);
     return read.ok ? `${read.network.bytes.join(".")}/${read.network.bits}` : `refused: ${networkProblem(text)}`;
   },
-  "Lengths of time": (text) => {
+  Durations: (text) => {
     const read = readDuration(text);
     return read.ok ? `${read.ms}ms` : `refused: ${read.problem}`;
   },
@@ -45,7 +45,7 @@ const READERS: Readonly<Record<string, (text: string) => string>> = {
   },
 };
 
-function keptUnless(problem: string | null, text: string): string {
+function liveUnless(problem: string | null, text: string): string {
   return problem === null ? text : `refused: ${problem}`;
 }
 

@@ -1,5 +1,5 @@
-// Reads bytes that are mutated towards blocks of the reader that nothing reached before; `make fuzz` runs it. A process
-// of its own, since V8 counts all that it has loaded, and outside of jest there is little.
+// Fuzzes the reader of Beats: mutates inputs in order to reach blocks of code that no input has reached before.
+// `make fuzz` runs it. It is a separate process, because V8 counts all loaded code and jest loads a lot.
 import { isDeepStrictEqual } from "node:util";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { HeartbeatRequestSchema } from "../../libs/api/src/gen/rollcall/health/v1/health_pb.ts";
@@ -9,18 +9,18 @@ import { damage } from "./damage.ts";
 import { Dice } from "./dice.ts";
 import { fuzzPlan } from "./plan.ts";
 
-/** Without FUZZ. */
+/** The number of inputs when FUZZ is not set. */
 const SHORT_INPUTS = 100_000;
-/** Inputs between two looks at what they have reached, which costs as much as many of them. */
+/** The number of inputs between two reads of the coverage. One read takes as long as many inputs. */
 const BATCH = 250;
 const MOST_KEPT = 2_000;
 /**
- * After so many that reached nothing new, coverage is left: while V8 counts it optimises nothing, and all takes ten
- * times as long.
+ * The number of batches without anything new after which coverage is switched off. While V8 counts, it does not
+ * optimize, and everything takes ten times as long.
  */
 const QUIET_BATCHES = 12;
 
-/** Where it begins: a Beat with every field, one with none, and a frame that is no Beat. */
+/** The initial inputs: a Beat with every field, an empty Beat, and a frame that is not a Beat. */
 const SEEDS: readonly Uint8Array[] = [
   frame({
     sequence: 300,
@@ -53,7 +53,7 @@ function frame(value: object): Uint8Array {
   return toBinary(HeartbeatRequestSchema, request);
 }
 
-/** What the generated code makes of it; null when nothing. */
+/** Decode an input with the generated code. Returns null if that fails. */
 function generated(bytes: Uint8Array): unknown {
   try {
     return fromBinary(HeartbeatRequestSchema, bytes);
@@ -62,12 +62,12 @@ function generated(bytes: Uint8Array): unknown {
   }
 }
 
-/** What is wrong with how an input is read; null when nothing is. */
+/** Describe how the reader handles an input wrongly. Returns null if the reader handles it correctly. */
 function faultIn(read: typeof readBeatFrame, bytes: Uint8Array): string | null {
   try {
     const beat = read(bytes);
     if (beat === null || isDeepStrictEqual(beat, generated(bytes))) return null;
-    return "read otherwise than by the generated code";
+    return "differs from what the generated code reads";
   } catch (error) {
     return `thrown: ${String(error)}`;
   }
@@ -82,7 +82,7 @@ function mutated(kept: readonly Uint8Array[], dice: Dice): Uint8Array {
       bytes = Buffer.concat([bytes.subarray(0, cut), other.subarray(dice.int(0, other.length))]);
     } else bytes = damage(bytes, dice);
   }
-  // As it is handed over by grpc-js: a view of its own.
+  // Pass a separate Uint8Array, as grpc-js does.
   return new Uint8Array(bytes.subarray(0, 600));
 }
 
@@ -93,8 +93,8 @@ async function main(): Promise<void> {
   const reached = new Set<string>();
   const kept: Uint8Array[] = [...SEEDS];
   /**
-   * Keep those that reach what nothing reached before: read again in ever smaller groups, since to look costs as much
-   * as to read many.
+   * Keep inputs that reach new blocks. To find them, repeat a batch in ever smaller groups, because one read of the
+   * coverage takes as long as many inputs.
    */
   const keepNew = (tried: readonly Uint8Array[]): void => {
     const fresh = coverage.take().filter((block) => !reached.has(block));

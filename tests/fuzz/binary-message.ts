@@ -8,11 +8,10 @@ const MOST_BYTES = 1_200_000;
 const NOT_UTF8 = Uint8Array.from([0xc3, 0x28, 0xff]);
 
 /**
- * Write a message of a type as no library would refuse to: fields twice, of another type, unknown, and out of their
- * range among them.
+ * Encode a message as no library would, with repeated fields, wrong types, unknown fields and values out of range.
  */
 export function binaryMessage(desc: DescMessage, taste: Taste): Uint8Array {
-  // Larger ones are refused at the door, all in the same way: one in a while is enough.
+  // Truncate large messages. The server refuses all of them early in the same way, so a few are enough.
   return message(desc, taste, 0).subarray(0, MOST_BYTES);
 }
 
@@ -66,7 +65,7 @@ function writeEntry(
   writer.tag(field.number, WireType.LengthDelimited).bytes(entry.finish());
 }
 
-/** A value of a field that holds no messages. */
+/** Write a value of a field that contains no messages. */
 function writePlain(writer: BinaryWriter, number: number, field: DescField, taste: Taste): void {
   if (field.enum !== undefined) {
     writer.tag(number, WireType.Varint).int32(enumFor(field.enum, taste));
@@ -76,7 +75,7 @@ function writePlain(writer: BinaryWriter, number: number, field: DescField, tast
   }
 }
 
-/** A scalar's type, and where it stands. */
+/** A scalar type, and where it is used. */
 interface ScalarPlace {
   readonly scalar: ScalarType;
   readonly name: string;
@@ -112,7 +111,7 @@ function writeScalar(writer: BinaryWriter, number: number, { scalar, name, type 
   }
 }
 
-/** A lone surrogate has no UTF-8: bytes that are none either take its place. */
+/** Encode text. A lone surrogate has no UTF-8 encoding, so it is replaced by invalid bytes. */
 function utf8(text: string): Uint8Array {
   return /\p{Surrogate}/u.test(text) ? NOT_UTF8 : Buffer.from(text);
 }
@@ -124,7 +123,7 @@ function fixed(value: number, size: 4 | 8): Uint8Array {
   return bytes;
 }
 
-/** A field with another wire type than its own. */
+/** Write a field with the wrong wire type. */
 function writeOther(writer: BinaryWriter, number: number, taste: Taste): void {
   const { dice } = taste;
   switch (dice.int(0, 3)) {
@@ -150,7 +149,7 @@ function writeUnknown(writer: BinaryWriter, taste: Taste): void {
       writeOther(writer, dice.pick([99, 1_000, 19_000, 536_870_911]), taste);
       return;
     case 1:
-      // Groups, closed and not.
+      // Write groups, some of which are never closed.
       for (let level = 0; level < depth; level += 1) writer.tag(99, WireType.StartGroup);
       for (let level = dice.int(0, 1); level < depth; level += 1) writer.tag(99, WireType.EndGroup);
       return;

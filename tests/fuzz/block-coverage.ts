@@ -1,8 +1,8 @@
 import { type Profiler, Session } from "node:inspector";
 
 /**
- * Which blocks of some files have run since it was last asked, as V8 itself counts them. The files must be imported
- * after it was started: what was compiled before is counted by function alone.
+ * Reports which blocks of some files have run since the last call, as counted by V8. Import these files only after
+ * this class has started, because V8 counts only functions in code that was compiled before.
  */
 export class BlockCoverage {
   readonly #session = new Session();
@@ -15,10 +15,10 @@ export class BlockCoverage {
     this.#session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
   }
 
-  /** The blocks that have run, by place. */
+  /** Return the executed blocks as positions. */
   take(): readonly string[] {
     let scripts: readonly Profiler.ScriptCoverage[] = [];
-    // Answered before post() returns: both sides are this thread.
+    // This callback runs before post() returns, because both sides run on this thread.
     this.#session.post("Profiler.takePreciseCoverage", (_error, taken) => {
       scripts = taken.result;
     });

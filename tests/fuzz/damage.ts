@@ -1,8 +1,8 @@
 import type { Dice } from "./dice.ts";
 
 /**
- * Break bytes as a bad line or a bad program would: some other bits, a piece less, a piece twice, or something quite
- * different.
+ * Damage bytes as a bad connection or a bad program would. It flips bits, drops a piece, repeats a piece, or
+ * replaces everything.
  */
 export function damage(bytes: Uint8Array, dice: Dice): Uint8Array {
   const whole = Buffer.from(bytes);
@@ -29,7 +29,7 @@ export function damage(bytes: Uint8Array, dice: Dice): Uint8Array {
   }
 }
 
-/** The same for JSON: brackets that go deep, numbers that are too large, keys that come twice. */
+/** Damage JSON. It nests brackets deeply, uses numbers that are too large, or duplicates keys. */
 export function damageJson(text: string, dice: Dice): string {
   const deep = dice.pick([10, 150, 20_000]);
   switch (dice.int(0, 5)) {

@@ -1,6 +1,9 @@
 import { seededRandom } from "../../libs/domain/src/seeded-random.ts";
 
-/** The choices of one case: the same seed and number make the same ones, whatever cases ran before. */
+/**
+ * The random choices of one case. The same seed and number give the same choices, regardless of the
+ * cases that ran before.
+ */
 export class Dice {
   readonly #next: () => number;
 
@@ -8,12 +11,12 @@ export class Dice {
     this.#next = seededRandom(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(caseNumber + 1, 0x85ebca6b));
   }
 
-  /** True as often as this share says. */
+  /** Return true with this probability. */
   chance(share: number): boolean {
     return this.#next() < share;
   }
 
-  /** A whole number, both bounds included. */
+  /** Return an integer in a range that includes both bounds. */
   int(least: number, most: number): number {
     return least + Math.floor(this.#next() * (most - least + 1));
   }

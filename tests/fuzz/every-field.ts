@@ -6,7 +6,7 @@ import type { Answer } from "./send.ts";
 import type { FuzzTarget, Target } from "./target.ts";
 import { envelope } from "./wire-request.ts";
 
-/** A message with one value that no field may have, and the path at which it is to be named. */
+/** A message with one invalid value, and the path that the refusal must name. */
 interface BadMessage {
   readonly path: string;
   readonly bytes: Uint8Array;
@@ -14,20 +14,20 @@ interface BadMessage {
 
 const DEEPEST = 5;
 const NUL = Uint8Array.from([0]);
-/** A second too late for a Timestamp, by far; for a Duration too. */
+/** A number of seconds far beyond the range of Timestamp and Duration. */
 const TOO_LATE = 900_000_000_000;
 const INVALID_ARGUMENT = "3";
 const AT_A_TIME = 8;
 
 /**
- * Send every method a message for each of its fields, and of those of messages within it, in which that field holds
- * what none may: a text with U+0000, a time out of range, or a mask that is not snake case. Answers those that were not
- * refused with the field's name.
+ * Send every method one message for each of its fields, including nested ones, with an invalid value in that field: a
+ * string with U+0000, a time out of range, or a mask that is not in snake case. Returns the messages whose refusals
+ * do not name the field.
  */
 export async function faultsOfFields(
   fuzzed: FuzzTarget,
 ): Promise<{ readonly calls: number; readonly faults: readonly string[] }> {
-  // Agents' frames are checked one by one, and not before their Hello.
+  // Skip agents' frames, because they are checked one by one and only after the Hello.
   const own = fuzzed.targets.filter(
     ({ method, port }) => port !== "agents" && method.parent.typeName.startsWith("rollcall."),
   );
@@ -41,7 +41,7 @@ export async function faultsOfFields(
   return { calls: calls.length, faults };
 }
 
-/** Each way in which a field of a message, or of one within it, can be so. */
+/** Return all ways to make one field of a message, or of a nested message, invalid. */
 function badMessages(desc: DescMessage, depth = 0): readonly BadMessage[] {
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":
@@ -90,7 +90,7 @@ function violationsOf({ headers }: Answer): readonly string[] {
     .map(({ field }) => `.${field}`);
 }
 
-/** Null when the path is named. */
+/** Send a message. Returns the outcome, or null if the refusal names the path. */
 async function outcomeOf(
   fuzzed: FuzzTarget,
   { method, port, caller }: Target,
@@ -106,7 +106,7 @@ async function outcomeOf(
     path: `/${name}`,
     headers: { "content-type": "application/grpc", authorization },
     body: envelope(bytes),
-    // A stream is to be refused like any other call: its status is waited for.
+    // Wait for the status, because a stream must be refused like any other call.
     isStream: false,
   });
   const code = answer.headers["grpc-status"];

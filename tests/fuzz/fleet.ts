@@ -40,8 +40,9 @@ const ROLES = ["viewer", "operator", "admin"] as const;
 const NODES = ["fuzz-0", "fuzz-1", "fuzz-2", "fuzz-10", "Fuzz_X.y", "lonely"];
 
 /**
- * What the fuzzer calls with and about. Calls that succeed delete nodes, ban keys and revoke tokens: each round begins
- * by putting all of it back, or what is found after a while would be "not found" alone.
+ * The fleet that the fuzzer's calls are about. The fuzzer also acts as its nodes and users. Successful calls delete
+ * nodes, ban keys and revoke tokens, so each round restores everything first. Otherwise most calls would soon return
+ * "not found".
  */
 export class Fleet {
   readonly nodes: readonly FuzzNode[] = NODES.map((id) => ({ id, keyPair: generateKeyPair() }));
@@ -53,7 +54,7 @@ export class Fleet {
     this.#store = store;
   }
 
-  /** The access token of a role, made for this round. */
+  /** Return the access token of a role, created for this round. */
   token(role: (typeof ROLES)[number]): string {
     return this.#tokens.get(role) ?? "";
   }
@@ -74,7 +75,7 @@ export class Fleet {
     this.#replica = (await listHealthReplicas(db))[0]?.instance ?? "";
   }
 
-  /** The credentials of another replica for a method. */
+  /** Return the credentials of another replica for a call of a method. */
   replicaCredentials(method: DescMethod): string {
     const call = { from: "fuzz", to: this.#replica, method: pathOf(method) };
     return signReplicaCall(this.#store.clusterSecret(), call, Date.now());
@@ -86,7 +87,10 @@ export class Fleet {
     return signProof(node.keyPair.privateKey, proofText({ method, clusterId, nodeId: node.id, nonce }));
   }
 
-  /** What makes a call of a node's method good: its id, its key and its proof; null for methods that take none. */
+  /**
+   * Return the fields that make a node's call valid: its id, its key and its proof. Returns null if the method has
+   * no such fields.
+   */
   proofOf(method: DescMethod, node: FuzzNode): Overlay | null {
     const fields = new Set(method.input.fields.map(({ name }) => name));
     const nonce = new Uint8Array(createChallenge(this.#store.clusterSecret(), Date.now()));
@@ -140,7 +144,7 @@ function pathOf(method: DescMethod): string {
   return `/${method.parent.typeName}/${method.name}`;
 }
 
-/** Fields under which requests take what answers call otherwise. */
+/** The request fields that take a value, keyed by the name under which responses return it. */
 const ALSO: Readonly<Record<string, readonly string[]>> = {
   node_id: ["node", "node_ids", "subject", "target", "after_id", "id"],
   next_page_token: ["page_token"],
@@ -149,7 +153,7 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
 };
 const MOST_KNOWN = 12;
 
-/** Gather the texts of answers by the names of their fields. */
+/** Collect the strings in responses, keyed by field name. */
 export function gather(answers: readonly unknown[]): Live {
   const found = new Map<string, string[]>();
   const add = (name: string, text: string) => {

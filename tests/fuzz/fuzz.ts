@@ -1,6 +1,6 @@
 import { Dice } from "./dice.ts";
+import { isAnswered, type Problem, problemIn } from "./evaluate.ts";
 import { type HeartbeatPlan, planHeartbeats, sendHeartbeats } from "./heartbeats.ts";
-import { isAnswered, type Problem, problemIn } from "./judge.ts";
 import { rawBytes, sendRaw } from "./raw-connection.ts";
 import type { Answer } from "./send.ts";
 import type { FuzzTarget, Target } from "./target.ts";
@@ -10,14 +10,14 @@ import { type WireRequest, wireRequest } from "./wire-request.ts";
 /** Which cases to run. */
 export interface FuzzPlan {
   readonly seed: number;
-  /** The first case, and the one after the last: infinite for as long as time allows. */
+  /** The first case. `until` is the end of the range (exclusive); it is infinite if only time limits the run. */
   readonly from: number;
   readonly until: number;
-  /** When no further case is begun, by performance.now(). */
+  /** The time after which no further case starts, on the clock of performance.now(). */
   readonly endMs: number;
 }
 
-/** Something that should not be, and how to see it again. */
+/** A problem, and how to reproduce it. */
 export interface Finding {
   readonly caseNumber: number;
   readonly problem: string;
@@ -27,19 +27,19 @@ export interface Finding {
 export interface FuzzOutcome {
   readonly cases: number;
   readonly findings: readonly Finding[];
-  /** How many calls ended with which status of gRPC, or of HTTP in other protocols. */
+  /** The number of calls that ended with each status. The status is that of gRPC or, in other protocols, of HTTP. */
   readonly codes: ReadonlyMap<string, number>;
-  /** How many of them did what they were to do. */
+  /** The number of calls that succeeded as intended. */
   readonly answered: number;
 }
 
-/** After so many cases everything is put back. */
+/** The number of cases after which everything is restored. */
 export const ROUND = 250;
 const AT_A_TIME = 12;
-/** Findings after which a run ends. */
+/** The number of findings after which a run ends. */
 const ENOUGH = 12;
 
-/** Run cases until all have run, time is up, or enough was found. */
+/** Run cases until all have run, the time is up, or there are enough findings. */
 export async function fuzz(target: FuzzTarget, plan: FuzzPlan): Promise<FuzzOutcome> {
   const findings: Finding[] = [];
   const codes = new Map<string, number>();
@@ -103,7 +103,10 @@ function makeCase(fuzzed: FuzzTarget, seed: number, caseNumber: number, live: Li
   return { target, request, run: () => fuzzed.senders[port].send(request) };
 }
 
-/** Each case is a client of its own, behind one proxy: all of one would only find the limits of an address. */
+/**
+ * Return the address of a separate client behind one proxy for each case. Otherwise the cases would only find the
+ * limits of a single address.
+ */
 function clientOf(caseNumber: number): string {
   return `10.${(caseNumber >> 16) & 255}.${(caseNumber >> 8) & 255}.${caseNumber & 255}`;
 }
@@ -127,7 +130,7 @@ function heartbeatCase(fuzzed: FuzzTarget, taste: Taste): Case {
   };
 }
 
-/** A connection of a peer that speaks no protocol well. */
+/** A case with a connection that does not follow any protocol. */
 function rawCase({ origins, targets }: FuzzTarget, dice: Dice): Case {
   const target = dice.pick(targets);
   const body = rawBytes(dice);

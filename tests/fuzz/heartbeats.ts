@@ -13,14 +13,14 @@ import { envelope } from "./wire-request.ts";
 
 const PATIENCE_MS = 90_000;
 
-/** What an agent's stream is made of, before the server's nonce is known. */
+/** The parts of an agent's stream. They are chosen before the server's nonce is known. */
 export interface HeartbeatPlan {
   readonly path: string;
-  /** The node that says an honest Hello; null for a stream that begins with anything. */
+  /** The node that sends a valid Hello; null for a stream with a random start. */
   readonly node: Parameters<Fleet["sign"]>[0] | null;
-  /** What follows, framed. */
+  /** The frames after the Hello, in gRPC's framing. */
   readonly frames: readonly Uint8Array[];
-  /** Whether the agent ends its side; else it goes away without a word. */
+  /** Whether the agent half-closes its side; otherwise it disconnects. */
   readonly endsInOrder: boolean;
 }
 
@@ -40,7 +40,7 @@ export function planHeartbeats(method: DescMethod, taste: Taste, fleet: Fleet): 
   };
 }
 
-/** Open one agent's stream as planned, on a connection of its own. */
+/** Open one agent's stream according to the plan, on a new connection. */
 export function sendHeartbeats(origin: string, plan: HeartbeatPlan, fleet: Fleet): Promise<Answer> {
   return new Promise((resolve) => {
     const session: ClientHttp2Session = connect(origin);
@@ -87,7 +87,7 @@ export function sendHeartbeats(origin: string, plan: HeartbeatPlan, fleet: Fleet
   });
 }
 
-/** The Challenge is small, and comes in one piece. */
+/** Respond to the Challenge, which is small and arrives in one piece. */
 function helloTo(chunk: Buffer, { path, node }: HeartbeatPlan, fleet: Fleet): Uint8Array | null {
   if (node === null) return null;
   const { frame } = fromBinary(HeartbeatResponseSchema, chunk.subarray(5));

@@ -3,12 +3,12 @@ import type { Dice } from "./dice.ts";
 import type { Taste } from "./taste.ts";
 import { bytesFor, countFor, enumFor, floatFor, smallFor, textFor, wholeFor } from "./values.ts";
 
-/** What JSON can hold, and what JSON.stringify() makes of the rest. */
+/** A value that JSON can hold. JSON.stringify() converts all other values. */
 export type JsonInput = string | number | boolean | null | readonly JsonInput[] | { [key: string]: JsonInput };
 
 const DEEPEST = 6;
 
-/** Make the JSON of a message: values of another type, unknown keys and values out of their range among its own. */
+/** Create the JSON of a message, mixed with wrong types, unknown keys and values out of range. */
 export function jsonMessage(desc: DescMessage, taste: Taste): { [key: string]: JsonInput } {
   return message(desc, taste, 0);
 }
@@ -20,7 +20,8 @@ function message(desc: DescMessage, taste: Taste, depth: number): { [key: string
   const chosen = new Map(desc.oneofs.map((oneof) => [oneof, dice.pick(oneof.fields)]));
   for (const field of desc.fields) {
     if (!dice.chance(presence)) continue;
-    // Two of a oneof are refused at once: seldom, or nothing behind that would be reached.
+    // Set two fields of a oneof only rarely, because the server refuses them. Otherwise no case would reach the
+    // code after that check.
     const isOther = field.oneof !== undefined && chosen.get(field.oneof) !== field;
     if (isOther && !taste.isNasty(0.1)) continue;
     made[dice.chance(0.2) ? field.name : field.jsonName] = fieldValue(field, taste, depth);
@@ -82,7 +83,7 @@ function scalar({ scalar: type, name, parent }: DescField, taste: Taste): JsonIn
   }
 }
 
-/** Types that JSON writes as a text. Null for all others. */
+/** Return the value of a type that JSON writes as text; null for all other types. */
 function wellKnown(typeName: string, taste: Taste): JsonInput | null {
   const { dice } = taste;
   const pick = (nasty: readonly string[], plausible: readonly string[]) =>

@@ -1,14 +1,18 @@
 import type { FuzzOutcome, FuzzPlan } from "./fuzz.ts";
 
-/** Longer than any run. */
+/** The time limit of a run that ends after a number of cases. It is longer than any run takes. */
 export const LONGEST_MS = 24 * 3_600_000;
 
-/** A seed of `make test`: the same cases each time, so that a change that breaks them is the one that is tested. */
+/**
+ * The seed of `make test`. It runs the same cases each time, so that any failure is caused by the change under
+ * test.
+ */
 const SEED = 20_26;
 
 /**
- * Which cases this run is to try. `make fuzz` sets FUZZ to "SECONDS SEED CASE": without a seed another one each time;
- * with a case its round up to it. Without FUZZ, a number of cases that is the same each time.
+ * Return the cases of this run. `make fuzz` sets FUZZ to "SECONDS SEED CASE". Without a seed, the seed is random.
+ * With a case, its round runs up to that case. Without FUZZ, a fixed number of cases runs, the same ones each
+ * time.
  */
 export function fuzzPlan(shortCases: number, round: number): FuzzPlan {
   const words = process.env.FUZZ?.trim().split(/\s+/) ?? [];
@@ -21,7 +25,7 @@ export function fuzzPlan(shortCases: number, round: number): FuzzPlan {
   return { seed, from: Math.floor(one / round) * round, until: one + 1, endMs: LONGEST_MS };
 }
 
-/** Tell what was tried and found, with the words to see it again. */
+/** Report the cases and findings, with the command to reproduce them. */
 export function report({ seed }: FuzzPlan, outcome: FuzzOutcome): string {
   const { cases, findings, codes, answered } = outcome;
   const shares = [...codes].sort((a, b) => b[1] - a[1]).map(([code, count]) => `${code}: ${count}`);

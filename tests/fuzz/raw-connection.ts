@@ -5,18 +5,22 @@ import type { Answer } from "./send.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const EMPTY_SETTINGS = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-/** HPACK of `:method POST`, `:scheme http`, `:path /`, a name and a value of one letter each. */
+/**
+ * The HPACK encoding of `:method POST`, `:scheme http`, `:path /`, and a header whose name and value have one
+ * letter each.
+ */
 const HEADERS = Buffer.from([0x83, 0x86, 0x84, 0x00, 0x01, 0x61, 0x01, 0x62]);
 const HTTP1 = Buffer.from(
   "POST /rollcall.registry.v1.RegistryService/GetNode HTTP/1.1\r\nhost: a\r\ncontent-type: " +
     "application/json\r\ncontent-length: 2\r\n\r\n{}",
 );
 const LAST_TYPE = 12;
-/** How long a connection is given to say something. Nothing depends on it but the time that a run takes. */
+/** How long to wait for a connection to send something. The value affects only how long a run takes. */
 const LISTEN_MS = 150;
 
 /**
- * The bytes of a connection: frames of HTTP/2 of any kind and length, or a request of HTTP/1.1, in order or damaged.
+ * Return the bytes of a connection: HTTP/2 frames of any kind and length, or an HTTP/1.1 request, valid or
+ * damaged.
  */
 export function rawBytes(dice: Dice): Uint8Array {
   if (dice.chance(0.25)) return damage(HTTP1, dice);
@@ -37,7 +41,7 @@ function frame(dice: Dice): Buffer {
   return Buffer.concat([head, payload]);
 }
 
-/** Open a connection, send bytes, and leave. What matters is the effect on others. */
+/** Open a connection, send bytes, and disconnect. Only the effect on other connections matters. */
 export function sendRaw(origin: string, bytes: Uint8Array): Promise<Answer> {
   const { hostname, port } = new URL(origin);
   return new Promise((resolve) => {

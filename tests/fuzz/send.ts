@@ -8,45 +8,46 @@ import {
 } from "node:http2";
 import type { WireRequest } from "./wire-request.ts";
 
-/** What came back. */
+/** What a call returned. */
 export interface Answer {
-  /** The HTTP status; 0 when there is none. */
+  /** The HTTP status; 0 if there is none. */
   readonly status: number;
-  /** Those before and those after the body. */
+  /** Headers and trailers. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
   /**
-   * How it ended: "whole", "silent" for a stream that says nothing and goes on, "open" for one that has said something,
-   * "cut" for a connection that was closed over a body of more bytes than any call may have, or what went wrong.
+   * How the response ended. "whole": completely. "silent": the stream is open and has sent nothing. "open": the
+   * stream is open and has sent something. "cut": the connection was closed because the body exceeded the limit of
+   * a call. Otherwise, an error.
    */
   readonly end: "whole" | "silent" | "open" | "cut" | string;
 }
 
-/** The longest that a call may take: longer than any deadline of the server, and than a machine that is busy takes. */
-const PATIENCE_MS = 90_000;
 /**
- * Within which a watch of something has said something, if it does. Nothing depends on it but the time that a run
- * takes.
+ * The time limit of a call. It is longer than any deadline of the server, and longer than a call takes on a busy
+ * machine.
  */
+const PATIENCE_MS = 90_000;
+/** How long to wait for the first message of a watch. The value affects only how long a run takes. */
 const SILENCE_MS = 400;
 const MOST_BYTES = 64 * 1_048_576;
 const SESSIONS = 4;
-/** The largest message. A connection that brings more for one call may be closed. */
+/** The maximum size of a message. If a call sends more, the server may close its connection. */
 const MOST_BYTES_OF_A_CALL = 1_048_576;
 
-/** Sends requests to one port, over some connections that stay open. */
+/** Sends requests to one port over a few persistent connections. */
 export class Sender {
   readonly #origin: string;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #sessions: (ClientHttp2Session | undefined)[] = [];
   #turn = 0;
 
-  /** @param origin For example "http://127.0.0.1:7700". */
+  /** @param origin for example "http://127.0.0.1:7700". */
   constructor(origin: string) {
     this.#origin = origin;
   }
 
-  /** Send a request, and wait for its answer. Never rejects. */
+  /** Send a request, and wait for its response. Never rejects. */
   async send(request: WireRequest): Promise<Answer> {
     return request.http === 1 ? this.#sendHttp1(request) : this.#sendHttp2(request);
   }
@@ -72,7 +73,7 @@ export class Sender {
         incoming.on("aborted", () => collected.finish("the answer was cut"));
       });
       outgoing.on("error", (error) => {
-        // The server may close a connection that was idle just as it is used again.
+        // Send the request again, because the server may close an idle connection just when it is reused.
         if (outgoing.reusedSocket && !collected.hasHead) collected.hand(this.#sendHttp1(request));
         else collected.finish(`no answer: ${error.message}`);
       });
@@ -82,7 +83,7 @@ export class Sender {
 
   #sendHttp2(request: WireRequest, isAgain = false): Promise<Answer> {
     const { verb, path, headers, body, isStream } = request;
-    // The others may be about to end as well.
+    // Use a new session, because the others may be about to end as well.
     const hasItsOwn = isAgain || body.length > MOST_BYTES_OF_A_CALL;
     return new Promise((resolve) => {
       const session = hasItsOwn ? this.#connect() : this.#session();
@@ -95,12 +96,13 @@ export class Sender {
       const collected = new Collected(isStream, resolve, () => stream.close());
       if (hasItsOwn) stream.once("close", () => session.destroy());
       stream.on("error", ({ message }) => {
-        // The server may say goodbye to a session just as it is used again: what it refuses it has not looked at.
+        // The server may send GOAWAY on a session just when it is reused. It has not processed the streams that it
+        // refuses.
         const isRefused = message.endsWith(" NGHTTP2_REFUSED_STREAM") && !collected.hasHead;
         if (isRefused && !isAgain) collected.hand(this.#sendHttp2(request, true));
       });
       listen(stream, collected, body.length);
-      // One that asks by GET has ended already.
+      // Do not end a GET request, because it has already ended.
       if (verb === "POST") stream.end(body);
     });
   }
@@ -116,13 +118,13 @@ export class Sender {
 
   #connect(): ClientHttp2Session {
     const session = connect(this.#origin);
-    // Each of its streams tells of it too.
+    // Ignore the error here, because each stream of the session reports it as well.
     session.on("error", () => {});
     return session;
   }
 }
 
-/** How a call ended that failed after it had sent so many bytes. */
+/** Describe how a call failed after it had sent this many bytes. */
 export function endOf({ message }: Error, sentBytes: number): string {
   const isCalmed = message.endsWith(` ${constants.NGHTTP2_ENHANCE_YOUR_CALM}`);
   return isCalmed && sentBytes > MOST_BYTES_OF_A_CALL ? "cut" : `no answer: ${message}`;
@@ -138,7 +140,7 @@ function listen(stream: ClientHttp2Stream, collected: Collected, sentBytes: numb
   });
 }
 
-/** An answer as it comes. */
+/** A response that is still arriving. */
 class Collected {
   readonly #isStream: boolean;
   readonly #settle: (answer: Answer) => void;
@@ -177,11 +179,12 @@ class Collected {
   add(chunk: Buffer): void {
     this.#size += chunk.length;
     if (this.#size <= MOST_BYTES) this.#chunks.push(chunk);
-    // The first message of a stream is enough; the frame that ends one is small, and its end follows at once.
+    // The first message of a stream is enough. The frame that ends a stream is small, and the end of the stream
+    // follows immediately.
     if (this.#isStream && this.#size > 4_096) this.finish("open");
   }
 
-  /** Let another attempt answer. */
+  /** Take over the response to another attempt. */
   hand(other: Promise<Answer>): void {
     if (this.#isDone) return;
     this.#isDone = true;

@@ -9,7 +9,7 @@ import { envelope } from "./wire-request.ts";
 
 const PATH = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
-/** Every method that a port serves, as it says itself. */
+/** List every method that a port serves, according to its reflection. */
 export async function servedMethods(sender: Sender): Promise<readonly DescMethod[]> {
   const names = (await ask(sender, "listServices", "")).flatMap(({ messageResponse: it }) =>
     it.case === "listServicesResponse" ? it.value.service.map(({ name }) => name) : [],
@@ -44,7 +44,7 @@ async function ask(sender: Sender, question: "listServices" | "fileContainingSym
   return envelopesIn(body).map((it) => fromBinary(ServerReflectionResponseSchema, it));
 }
 
-/** The messages of an answer in gRPC. */
+/** Extract the messages of a gRPC response. */
 function envelopesIn(body: Buffer): readonly Buffer[] {
   const found: Buffer[] = [];
   for (let at = 0; at + 5 <= body.length; ) {
@@ -55,7 +55,7 @@ function envelopesIn(body: Buffer): readonly Buffer[] {
   return found;
 }
 
-/** What a file needs comes before it. */
+/** Order files so that the dependencies of a file come before it. */
 function inOrder(files: ReadonlyMap<string, FileDescriptorProto>): FileDescriptorProto[] {
   const ordered = new Set<FileDescriptorProto>();
   const visit = (name: string) => {

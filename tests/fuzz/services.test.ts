@@ -4,7 +4,7 @@ import { type FuzzPlan, fuzz, ROUND } from "./fuzz.ts";
 import { fuzzPlan, LONGEST_MS, report } from "./plan.ts";
 import { FuzzTarget } from "./target.ts";
 
-/** As many as `make test` has time for. */
+/** The number of cases that fit into the time of `make test`. */
 const SHORT_CASES = 1_000;
 
 let target: FuzzTarget;
@@ -26,13 +26,13 @@ it(
 );
 
 it(
-  "should answer anything that is sent, and never with an error of its own",
+  "should answer anything that is sent, and never with an internal error",
   async () => {
     const plan: FuzzPlan = fuzzPlan(SHORT_CASES, ROUND);
     const outcome = await fuzz(target, plan);
     process.stderr.write(`${report(plan, outcome)}\n`);
     expect(outcome.findings).toEqual([]);
-    // A fuzzer that is refused everywhere finds nothing.
+    // If most calls were refused, the fuzzer would find nothing.
     expect(outcome.answered).toBeGreaterThan(outcome.cases / 6);
   },
   LONGEST_MS,

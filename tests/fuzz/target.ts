@@ -19,7 +19,7 @@ import { type Answer, Sender } from "./send.ts";
 import { servedMethods } from "./served.ts";
 import type { Live } from "./taste.ts";
 
-/** A method, where it is served, and who may call it. */
+/** A method, the port that serves it, and who can call it. */
 export interface Target {
   readonly method: DescMethod;
   readonly port: "api" | "agents" | "internal";
@@ -28,10 +28,13 @@ export interface Target {
 
 const POLICIES: PolicyTable = { ...REGISTRY, ...HEALTH, ...ADMIN, ...SCHEDULER, ...CONSOLE, ...INTERNAL_POLICIES };
 
-/** The fuzzer stands for a proxy: the limits of one address would end its connections for what it sends. */
+/**
+ * Settings of the control plane. The fuzzer acts as a trusted proxy, because otherwise the limits of a single address
+ * would end its connections.
+ */
 const SETTINGS = ["--set", "Up.Agent=false", "--set", "Listen.TrustedProxies=127.0.0.1"];
 
-/** A real process of the whole control plane on a real Postgres, and all that it serves. */
+/** A real process of the complete control plane, with all its services, on a real Postgres. */
 export class FuzzTarget {
   readonly fleet: Fleet;
   readonly targets: readonly Target[];
@@ -99,7 +102,7 @@ export class FuzzTarget {
     });
   }
 
-  /** Put everything back that calls are about, and look at what there is. */
+  /** Restore everything that calls are about. Returns the existing values. */
   async beginRound(round: number): Promise<Live> {
     await this.fleet.restore(round);
     const reads = this.targets.filter(isRead);
@@ -108,7 +111,7 @@ export class FuzzTarget {
     return gather(answers);
   }
 
-  /** What the process has logged since the last call that is a finding; null for nothing. */
+  /** Return the first bad line that the process has logged since the last call; null if there is none. */
   complaint(): string | null {
     if (!isAlive(this.#process)) return `the process ended: ${this.#process.err}`;
     const said = this.#process.out.slice(this.#readOut);
@@ -120,7 +123,7 @@ export class FuzzTarget {
     await this.#close();
   }
 
-  /** As an administrator reads, with the fields that most methods want. */
+  /** Call a method as an administrator, with the fields that most methods need. */
   #read(method: DescMethod): Promise<Answer> {
     const has = (name: string) => method.input.fields.some((field) => field.name === name);
     const body = {
@@ -142,7 +145,7 @@ export class FuzzTarget {
   }
 }
 
-/** Errors, and warnings that speak of a mistake in the program. */
+/** Matches errors, and warnings that indicate a mistake in the program. */
 const BAD_LINE =
   /"level":"(?:error|fatal)"|TypeError|RangeError|ReferenceError|SyntaxError|invalid input syntax|invalid byte sequence|unhandled/;
 
@@ -150,7 +153,7 @@ function isAlive({ pid }: RollcallProcess): boolean {
   try {
     return process.kill(pid, 0);
   } catch {
-    // There is no such process any more.
+    // Ignore the error, because the process no longer exists.
     return false;
   }
 }
@@ -165,7 +168,7 @@ function parsed({ body }: Answer): unknown {
   try {
     return JSON.parse(body.toString());
   } catch {
-    // An error of HTTP: there is nothing in it to go on with.
+    // Ignore the body of an HTTP error, because it contains no values.
     return null;
   }
 }

@@ -3,7 +3,7 @@ import { Dice } from "./dice.ts";
 import { Taste } from "./taste.ts";
 import { countFor } from "./values.ts";
 
-it("should let the lists of a case have many items, and not all of them", () => {
+it("should give the lists of a case many items, but not all lists", () => {
   const lists = 2_000;
   const sums = Array.from({ length: 50 }, (_, caseNumber) => {
     const taste = new Taste(new Dice(2_026, caseNumber), new Map());

@@ -1,11 +1,11 @@
 import type { Dice } from "./dice.ts";
 
-/** What is known of the fleet: texts that mean something to it, by the name of the field that holds such. */
+/** Existing values of the fleet, keyed by the name of their field. */
 export type Live = ReadonlyMap<string, readonly string[]>;
 
 /**
- * How much of a case is what no client would send. Most have one such thing: of two, the one that is refused first
- * hides the other. Some have none, and some are wild.
+ * The shares of invalid values in a case, and the maximum number of them. Most cases have at most one, because
+ * the refusal of the first one would hide a second one. Some cases have none, and some have many.
  */
 const MIXES = [
   { share: 0, most: 0 },
@@ -17,14 +17,14 @@ const MIXES = [
 ] as const;
 
 /**
- * Items of all lists of a case that may have many. Lists of lists would be millions, and a client that makes them for
- * seconds leaves the server with a silent connection of another case, which it ends.
+ * The maximum number of items in all lists of a case. Nested lists could have millions of items. While a client
+ * builds such lists for seconds, the server ends its silent connections.
  */
 const MOST_ITEMS = 3_000;
-/** A list may always have so many. */
+/** The number of items that a list can have in any case. */
 export const A_FEW = 3;
 
-/** What decides the values of one case. */
+/** Decides the values of one case. */
 export class Taste {
   readonly dice: Dice;
   readonly live: Live;
@@ -40,14 +40,14 @@ export class Taste {
     this.#left = most;
   }
 
-  /** Whether this one is to be nasty; `weight` makes it rarer. */
+  /** Decide whether to use an invalid value. A `weight` below 1 makes invalid values rarer. */
   isNasty(weight = 1): boolean {
     if (this.#left <= 0 || !this.dice.chance(this.#share * weight)) return false;
     this.#left -= 1;
     return true;
   }
 
-  /** How many of so many items a list may have. */
+  /** Returns how many of the wanted items a list can get. */
   items(wanted: number): number {
     const granted = Math.min(wanted, Math.max(A_FEW, this.#items));
     this.#items -= granted;

@@ -1,10 +1,10 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import { A_FEW, type Taste } from "./taste.ts";
 
-/** Half of a surrogate pair: JSON can carry it. In binary, bytes that are no UTF-8 stand for it. */
+/** Half of a surrogate pair. JSON can contain it; binary messages contain invalid UTF-8 instead. */
 const LONE_SURROGATE = "\ud800";
 
-/** By what is wrong with them, each kind as often as any other. */
+/** Invalid and unusual strings, grouped by their defect. Each group is equally likely. */
 const NASTY_TEXTS: readonly (readonly string[])[] = [
   ["\0", "a\0b", "fuzz-1\0", "\0\0\0"],
   [LONE_SURROGATE, "\udc00tail"],
@@ -16,7 +16,7 @@ const NASTY_TEXTS: readonly (readonly string[])[] = [
   ["id desc desc", "Values.unhealthyAfter", "%", "_%\\", "SHA256:", "rc_0000_0000000000000000"],
 ];
 
-/** For fields with a grammar of their own; others take a word. */
+/** Valid strings for fields with a specific syntax, keyed by field name. Other fields get a word. */
 const PLAUSIBLE: Readonly<Record<string, readonly string[]>> = {
   selector: ["", "zone=a", "zone in (a,b),!spot", "gpu>1", "a!=b"],
   label_selector: ["", "zone=a", "zone in (a,b),!spot", "cores>4"],
@@ -31,7 +31,7 @@ const PLAUSIBLE: Readonly<Record<string, readonly string[]>> = {
 
 const WORDS = ["a", "fuzz", "why not", "zone", "1", "linux"];
 
-/** A text for a field. */
+/** Choose a string for a field. */
 export function textFor(name: string, taste: Taste): string {
   const { dice, live } = taste;
   if (taste.isNasty()) {
@@ -58,13 +58,16 @@ const EDGES_64 = [
 ];
 const EDGES_FLOAT = [0, -0, 1e308, -1e308, 5e-324, Number.NaN, Infinity, -Infinity];
 
-/** Seconds of the well-known types, which have limits of their own. */
+/** Valid seconds of the well-known types, keyed by type. Their limits differ. */
 const SECONDS: Readonly<Record<string, readonly bigint[]>> = {
   "google.protobuf.Timestamp": [1_750_000_000n, 1_790_000_000n],
   "google.protobuf.Duration": [60n, 300n, 3_600n, 86_400n],
 };
 
-/** A whole number of at most 64 bits, to be cut to its field's size. `type` is the message that has the field. */
+/**
+ * Choose an integer of at most 64 bits. The caller truncates it to the size of the field. `type` is the
+ * message type that contains the field.
+ */
 export function wholeFor(type: string, taste: Taste): bigint {
   const { dice } = taste;
   if (taste.isNasty()) return dice.pick(EDGES_64);
@@ -94,7 +97,7 @@ export function bytesFor(taste: Taste): Uint8Array {
   return dice.bytes(dice.pick([32, 64]));
 }
 
-/** How many values a list or a map gets. */
+/** Choose the number of values in a list or a map. */
 export function countFor(taste: Taste): number {
   const { dice } = taste;
   return taste.items(taste.isNasty(0.2) ? dice.pick([65, 300, 1_100]) : dice.int(0, A_FEW));

@@ -7,7 +7,7 @@ import type { Dice } from "./dice.ts";
 import { type JsonInput, jsonMessage } from "./json-message.ts";
 import type { Taste } from "./taste.ts";
 
-/** How a call is carried. */
+/** The protocol of a call. */
 export type Protocol = "grpc" | "grpc-web" | "connect-proto" | "connect-json" | "connect-get";
 
 /** One HTTP request. */
@@ -18,29 +18,27 @@ export interface WireRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
-  /** Whether the method answers with a stream, which may stay silent. */
+  /** Whether the method returns a stream, which may stay silent. */
   readonly isStream: boolean;
 }
 
-/**
- * What has to be right in a message for it to get as far as it should: a proof, for example. Null where nothing has.
- */
+/** Fields that must be valid for a message to pass the first checks, such as a proof. Null if there are none. */
 export interface Overlay {
-  /** Fields as JSON, put over those that were made up. */
+  /** The fields as JSON. They replace the generated fields. */
   readonly json: Readonly<Record<string, JsonInput>>;
-  /** The same in binary, to follow the rest: the last one counts. */
+  /** The fields in binary. They are appended to the message, and the last value of a field wins. */
   readonly binary: Uint8Array;
 }
 
-/** What a call is made of, apart from its message. */
+/** Everything in a call except its message. */
 export interface CallFrame {
   readonly authorization: string | null;
   readonly overlay: Overlay | null;
-  /** Whether the port speaks gRPC alone. */
+  /** Whether the port supports only gRPC. */
   readonly isGrpcOnly: boolean;
 }
 
-/** Make a request of a method. */
+/** Create a request of a method. */
 export function wireRequest(
   method: DescMethod,
   taste: Taste,
@@ -65,7 +63,7 @@ export function wireRequest(
   return { ...common, verb: "POST", path, headers: all, body: framed.body };
 }
 
-/** A message of gRPC, framed. */
+/** Frame a message as gRPC does. */
 export function envelope(content: Uint8Array, flags = 0): Uint8Array {
   const head = Buffer.alloc(5);
   head.writeUInt8(flags);
@@ -82,7 +80,7 @@ function protocolsOf(method: DescMethod): readonly Protocol[] {
     case "server_streaming":
       return ["grpc", "grpc-web", "connect-proto", "connect-json"];
     default:
-      // Both sides send: that takes HTTP/2, and half of Connect's clients cannot.
+      // Use only gRPC, because bidirectional streams need HTTP/2 and half of Connect's clients do not support them.
       return ["grpc"];
   }
 }
@@ -116,7 +114,7 @@ function jsonText(method: DescMethod, taste: Taste, overlay: Overlay | null): st
 function getQuery(content: Uint8Array, isJson: boolean, dice: Dice): string {
   const inBase64 = !isJson || dice.chance(0.3);
   const text = Buffer.from(content).toString(inBase64 ? "base64url" : "utf8");
-  // Longer ones exceed what HTTP lets a head have: that is tried often enough by others.
+  // Truncate the text, because other cases test HTTP's limit for headers often enough.
   const message = text.slice(0, 8_000).replace(/\p{Surrogate}/gu, "?");
   return [
     "connect=v1",
@@ -169,7 +167,7 @@ function badFraming(framed: Uint8Array, dice: Dice): Uint8Array {
   }
 }
 
-/** Mostly none. */
+/** Choose additional headers. Most requests get none. */
 function oddHeaders(taste: Taste): Readonly<Record<string, string>> {
   if (!taste.isNasty(0.2)) return {};
   const { dice } = taste;

@@ -19,7 +19,7 @@ describe.each(names)("%s", (name) => {
   const ofKind = (kind: string): readonly Manifest[] => manifests.filter((it) => it.kind === kind);
   const servers = containersOf(manifests).filter(({ args }) => args[0] === "serve");
 
-  it("should be what Kubernetes takes, without a field that it does not know", () => {
+  it("should be valid for Kubernetes, without unknown fields", () => {
     expect(problemsOf(manifests)).toEqual([]);
   });
 
@@ -33,7 +33,7 @@ describe.each(names)("%s", (name) => {
     expect(problemsOf(manifestsIn(rendered(name).replaceAll(right, wrong)))).not.toEqual([]);
   });
 
-  it("should give the program flags and settings that it knows, and no odd ones", async () => {
+  it("should give the program only flags and settings that it knows", async () => {
     const [config] = ofKind("ConfigMap");
     const file = join(folder, "rollcall.yaml");
     writeFileSync(file, config?.data?.["rollcall.yaml"] ?? "");
@@ -47,7 +47,7 @@ describe.each(names)("%s", (name) => {
     }
   });
 
-  it("should let no pod gain or write anything, and no account have rights but to get nodes", () => {
+  it("should let no pod gain privileges or write files, and no account do more than get nodes", () => {
     const all = containersOf(manifests);
     for (const { securityContext, pod } of all) {
       expect(securityContext).toMatchObject({
@@ -62,11 +62,11 @@ describe.each(names)("%s", (name) => {
     expect(rights).toEqual([{ apiGroups: [""], resources: ["nodes"], verbs: ["get"] }]);
   });
 
-  it("should leave each process the time that it takes to end", () => {
+  it("should give each process enough time to shut down", () => {
     for (const { pod } of servers) expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(5 + 29);
   });
 
-  it("should open the port between replicas to the control plane alone", () => {
+  it("should open the port between replicas only to the control plane", () => {
     const rules = ofKind("NetworkPolicy").flatMap((it) => it.spec?.ingress ?? []);
     const internal = rules.filter(({ ports }) => ports?.some(({ port }) => port === "internal"));
     expect(internal).toHaveLength(1);

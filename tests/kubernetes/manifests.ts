@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { workspaceRoot } from "../support/workspace.ts";
 
-// A dependency of libs/config, which reads configuration files with it.
+// The YAML parser. This package is a dependency of libs/config, which reads configuration files with it.
 const { parseAllDocuments }: { parseAllDocuments(text: string): readonly { toJS(): Manifest | null }[] } =
   createRequire(new URL("../../libs/config/package.json", import.meta.url))("yaml");
 
@@ -17,7 +17,7 @@ export interface Variable {
   };
 }
 
-/** One source of the files of a volume. */
+/** A source of files in a volume. */
 export interface FileSource {
   readonly name?: string;
   readonly secretName?: string;
@@ -38,46 +38,56 @@ export interface Volume {
   };
 }
 
-/** A pod's template, as far as tests look at it. */
+/** The fields of a pod's template that tests read. */
 export interface PodSpec {
   readonly serviceAccountName?: string;
   readonly automountServiceAccountToken?: boolean;
   readonly terminationGracePeriodSeconds?: number;
-  readonly securityContext?: { readonly seccompProfile?: object };
+  readonly securityContext?: Readonly<Record<string, unknown>>;
+  readonly hostNetwork?: boolean;
+  readonly hostPID?: boolean;
+  readonly hostIPC?: boolean;
   readonly containers: readonly Omit<Container, "pod" | "owner">[];
   readonly volumes?: readonly Volume[];
 }
 
-/** A container, with the pod that it is in. */
+/** A container, with the spec of its pod. */
 export interface Container {
   readonly name: string;
   readonly args: readonly string[];
+  readonly image: string;
   readonly env?: readonly Variable[];
-  readonly securityContext?: object;
+  readonly securityContext?: Readonly<Record<string, unknown>>;
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly pod: PodSpec;
   /** The name of the Deployment, DaemonSet or Job. */
   readonly owner: string;
 }
 
-/** A manifest, as far as tests look at it. */
+/** The fields of a manifest that tests read. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly name: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly data?: Readonly<Record<string, string>>;
   readonly rules?: readonly object[];
-  readonly spec?: {
+  /** For a Pod, its containers and volumes. */
+  readonly spec?: Partial<PodSpec> & {
     readonly replicas?: number;
     readonly clusterIP?: string;
     readonly ports?: readonly { readonly port: number }[];
-    readonly template?: { readonly spec: PodSpec };
+    readonly template?: { readonly metadata: Manifest["metadata"]; readonly spec: PodSpec };
+    readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> };
     readonly ingress?: readonly { readonly ports?: readonly { readonly port: string }[]; readonly from?: object }[];
     readonly rules?: readonly RouteRule[];
   };
 }
 
-/** A rule of an HTTPRoute or of an Ingress, as far as tests look at it. */
+/** The fields of a rule of an HTTPRoute or an Ingress that tests read. */
 export interface RouteRule {
   readonly matches?: readonly { readonly path?: { readonly type: string; readonly value: string } }[];
   readonly backendRefs?: readonly { readonly name: string }[];
@@ -89,22 +99,34 @@ export interface RouteRule {
   };
 }
 
-/** The manifests of a file. */
+/** Parse the manifests in a file. */
 export function manifestsIn(text: string): readonly Manifest[] {
   return parseAllDocuments(text)
     .map((it) => it.toJS())
     .filter((it) => it !== null);
 }
 
-/** The containers of what runs. */
+/** Find the containers of all Deployments, DaemonSets, StatefulSets, Jobs and Pods. */
 export function containersOf(manifests: readonly Manifest[]): readonly Container[] {
   return manifests.flatMap(({ metadata, spec }) => {
-    const pod = spec?.template?.spec;
+    const { containers, ...rest } = spec ?? {};
+    const pod: PodSpec | undefined = spec?.template?.spec ?? (containers && { ...rest, containers });
     return pod === undefined ? [] : pod.containers.map((it) => ({ ...it, pod, owner: metadata.name }));
   });
 }
 
-/** One of deploy/kubernetes, as it is kept. */
+/** Read a file of deploy/kubernetes. */
 export function rendered(name: string): string {
   return readFileSync(join(workspaceRoot, "deploy/kubernetes", name), "utf8");
+}
+
+/** Read the objects that the chart renders for the values in a file of tests/kubernetes. */
+export function renderedCase(name: string): readonly Manifest[] {
+  return manifestsIn(readFileSync(join(workspaceRoot, "tests/kubernetes/rendered", name), "utf8"));
+}
+
+/** Parse a YAML file with one document, such as the chart's values. */
+export function readYaml(path: string): Readonly<Record<string, unknown>> {
+  const [document] = parseAllDocuments(readFileSync(join(workspaceRoot, path), "utf8"));
+  return Object(document?.toJS());
 }

@@ -11,7 +11,10 @@ const read = (name: string): object => JSON.parse(readFileSync(join(FOLDER, name
 const ajv = new Ajv({ strict: false, allErrors: true }).addSchema(read(SHARED), SHARED);
 const checks = new Map<string, ValidateFunction>();
 
-/** As scripts/kubernetes-schemas.mjs names them: the core group is called by its version. */
+/**
+ * Return the file name that scripts/kubernetes-schemas.mjs gives a schema. In the core group, the version
+ * replaces the group's name.
+ */
 function fileOf({ apiVersion, kind }: Manifest): string {
   const [group = "", version = group] = apiVersion.split("/");
   return `${kind}_${group}_${version}.json`.toLowerCase();
@@ -23,7 +26,10 @@ function checkOf(file: string): ValidateFunction {
   return check;
 }
 
-/** What is wrong with manifests by the schemas of Kubernetes in this repository. Unknown fields and kinds are. */
+/**
+ * Validate manifests with the schemas of Kubernetes in this repository. Unknown fields and kinds are errors.
+ * Returns the errors.
+ */
 export function problemsOf(manifests: readonly Manifest[]): readonly string[] {
   return manifests.flatMap((manifest) => {
     const subject = `${manifest.kind} ${manifest.metadata.name}`;

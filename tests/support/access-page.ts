@@ -11,20 +11,21 @@ const CALLERS: Readonly<Record<MethodCaller, string>> = {
   admin: "admin",
 };
 
-/** What the row alone does not say. */
+/** Details that the row does not contain. */
 const NOTES: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.AccessService/RevokeAccessToken": "viewer for the caller's own token, admin for any other",
-  "rollcall.admin.v1.DeclaredStateService/PlanState": "of each object, the callers of its own methods",
-  "rollcall.admin.v1.DeclaredStateService/ApplyState": "of each object, the callers of its own methods",
-  "rollcall.console.v1.ConsoleService/CreateSignInCode": "viewer, not by a session",
-  "rollcall.console.v1.ConsoleService/SignIn": "anyone who proves to have a token, from a page of the console",
-  "rollcall.console.v1.ConsoleService/SignOut": "viewer, by a session; for all own sessions also without one",
+  "rollcall.admin.v1.DeclaredStateService/PlanState": "for each object, the callers that its own methods allow",
+  "rollcall.admin.v1.DeclaredStateService/ApplyState": "for each object, the callers that its own methods allow",
+  "rollcall.console.v1.ConsoleService/CreateSignInCode": "viewer, with a token (not with a session)",
+  "rollcall.console.v1.ConsoleService/SignIn": "anyone who proves possession of a token, from a page of the console",
+  "rollcall.console.v1.ConsoleService/SignOut":
+    "viewer, with a session; with a token, to end all of the caller's sessions",
 };
 
 const BEGIN = "<!-- The table is checked against the policy tables: see tests/access-table.test.ts. -->\n";
 const END = "<!-- End of the table. -->\n";
 
-/** The table of methods and roles, in Markdown. */
+/** Format the table of methods and roles as Markdown. */
 export function formatAccessTable(policies: PolicyTable): string {
   const byService = Object.entries(policies).map(([name, row]) => {
     const [service = "", method = ""] = name.split("/");

@@ -11,7 +11,7 @@ import { openAuthentication } from "../../services/rollcall/src/control-plane/op
 import { openGuards } from "../../services/rollcall/src/control-plane/open-guards.ts";
 import { planUp } from "../../services/rollcall/src/control-plane/process-plan.ts";
 
-/** A method, where it is served, and its row of the policy table. */
+/** A method, the URL that serves it, and its row of the policy table. */
 export interface ServedMethod {
   readonly name: string;
   readonly method: DescMethod;
@@ -19,7 +19,7 @@ export interface ServedMethod {
   readonly baseUrl: string;
 }
 
-/** Everything that `up` serves over HTTP, on ports of its own. */
+/** Everything that `up` serves over HTTP, on separate ports. */
 export interface AccessRig {
   readonly store: Store;
   readonly methods: readonly ServedMethod[];
@@ -28,8 +28,8 @@ export interface AccessRig {
 }
 
 /**
- * Serve what `up` serves, with its tables. Only the limit of failed attempts is left out: a test of all callers fails
- * on purpose. Calls under way are limited only with `limits`, which are flags.
+ * Serve what `up` serves, with its policy tables. There is no limit on failed attempts, because a test of all
+ * callers fails on purpose. `limits` are flags; without them, concurrent calls are not limited.
  */
 export async function startAccessRig(
   database: Pick<TestDatabase, "store">,
@@ -43,12 +43,13 @@ export async function startAccessRig(
   const shell = { env: {}, cwd: "/" };
   const { values: config } = await loadControlPlaneConfig({ shell, file: undefined, flags });
   const guards = openGuards({ store, config, clock, log, metrics });
-  const { failures, strangers, clientAddress } = guards;
+  const { failures, anonymousClients, clientAddress } = guards;
   const perActor = { perSecond: 1_000, burst: 1_000 };
   const refusals = createRefusalRecorder({ store, clock, log, metrics, perActor });
   const process = { store, config, instance: "access-test", clock, log, metrics };
-  const { authenticate } = await openAuthentication({ store, config, clock, log });
-  const shared = { ...process, failures, strangers, clientAddress, authenticate };
+  const authentication = await openAuthentication({ store, config, clock, log });
+  const { authenticate } = authentication;
+  const shared = { ...process, failures, anonymousClients, clientAddress, authenticate };
   const services = createServices(planUp(config), shared, null);
   await services.start();
   const common = { host: "127.0.0.1", port: 0, log, metrics, clock };
@@ -73,7 +74,7 @@ export async function startAccessRig(
     methods: [
       ...served(services.services, services.policies, api.port),
       ...served(inner.services, inner.policies, internal.port),
-      // Reflection is open to anyone as well; its streams go both ways, which takes HTTP/2.
+      // Omit reflection, although it is open to everyone as well, because its bidirectional streams need HTTP/2.
       ...served([GrpcHealth], {}, api.port),
     ],
     close: async () => {
@@ -82,11 +83,12 @@ export async function startAccessRig(
       await services.close();
       await refusals.close();
       await guards.close();
+      await authentication.close();
     },
   };
 }
 
-/** What has no row is the runtime's own, and open to anyone. */
+/** Return the methods of a service. A method without a row belongs to the runtime, and is open to everyone. */
 function methodsOf(service: DescService, policies: PolicyTable, baseUrl: string): ServedMethod[] {
   return service.methods.map((method) => {
     const name = `${service.typeName}/${method.name}`;

@@ -4,7 +4,7 @@ import { ErrorInfoSchema } from "../../libs/api/src/gen/google/rpc/error_details
 import { StatusSchema } from "../../libs/api/src/gen/google/rpc/status_pb.ts";
 import type { CallOutcome } from "./raw-call.ts";
 
-/** An empty message: not compressed, no bytes. */
+/** An empty message: the uncompressed flag and a length of 0. */
 const EMPTY = Buffer.alloc(5);
 const OK = "0";
 const INVALID_ARGUMENT = 3;
@@ -18,12 +18,12 @@ const NAMES: Readonly<Record<number, string>> = {
   [UNAUTHENTICATED]: "unauthenticated",
 };
 
-/** Sessions by base URL. */
+/** The open sessions, keyed by base URL. */
 const sessions = new Map<string, ClientHttp2Session>();
 
 /**
- * Call a method with an empty message, as plain gRPC over HTTP/2, by hand. Of a stream the first message is awaited, or
- * its end.
+ * Call a method with an empty message as plain gRPC over HTTP/2, without a library. If the method returns a stream,
+ * wait for the first message or the end.
  */
 export async function grpcCall(
   baseUrl: string,
@@ -36,18 +36,18 @@ export async function grpcCall(
   try {
     return await callOn(session, method, headers);
   } catch (error) {
-    // The server can end an idle session while the call is on its way.
+    // Try again, because the server may end an idle session while the call is on its way.
     if (!hasEnded(session)) throw error;
     return callOn(sessionWith(baseUrl), method, headers);
   }
 }
 
-/** A session that can be used: a server ends one that was idle for a minute and a half. */
+/** Return a usable session. A server ends sessions that are idle for a minute and a half. */
 function sessionWith(baseUrl: string): ClientHttp2Session {
   const known = sessions.get(baseUrl);
   if (known !== undefined && !hasEnded(known)) return known;
   const session = connect(baseUrl);
-  // The calls on it fail, and report it.
+  // Ignore the error here, because the calls on the session fail and report it.
   session.on("error", () => {});
   sessions.set(baseUrl, session);
   return session;
@@ -73,7 +73,7 @@ function callOn(
     const onEnd = (headers: IncomingHttpHeaders) => {
       if (headers["grpc-status"] !== undefined) resolve(outcomeOf(headers));
     };
-    // A call that is refused at once has its status among the headers.
+    // Read the status from the headers, because they contain it if a call is refused immediately.
     stream.on("response", onEnd).on("trailers", onEnd).on("error", reject);
     stream.on("data", () => {
       if (method.methodKind === "unary") return;
@@ -85,7 +85,7 @@ function callOn(
   });
 }
 
-/** Close what calls have opened. */
+/** Close the sessions that calls have opened. */
 export function endGrpcCalls(): void {
   for (const session of sessions.values()) session.destroy();
   sessions.clear();

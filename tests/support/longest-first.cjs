@@ -1,8 +1,11 @@
 const { default: Sequencer } = require("@jest/test-sequencer");
 
-/** Ends of paths, the longest first. A machine without a cache of times would begin with the longest text instead. */
+/**
+ * The ends of test paths, starting with the longest test. Without cached times, jest would start with the
+ * largest file.
+ */
 const LONGEST = [
-  // Of `make acceptance`: minutes each.
+  // Tests of `make acceptance` that take minutes each.
   "/hostile.acceptance.ts",
   "/node-versions.acceptance.ts",
   "/packages.acceptance.ts",
@@ -11,6 +14,7 @@ const LONGEST = [
   "/java.acceptance.ts",
   "/drills.acceptance.ts",
   "/kits.acceptance.ts",
+  "/kit-authorities.acceptance.ts",
   "/first-day.acceptance.ts",
   "/pages.acceptance.ts",
   "/restore-killed.acceptance.ts",
@@ -21,7 +25,7 @@ const LONGEST = [
   "/work.acceptance.ts",
   "/job-table.acceptance.ts",
   "/upgrade.acceptance.ts",
-  // Of `make test`: half a minute each, and more.
+  // Tests of `make test` that take half a minute or more each.
   "/drills/short-broken-agents.test.ts",
   "/drills/short-hostile.test.ts",
   "/drills/short-poisoned-sessions.test.ts",
@@ -35,6 +39,7 @@ const LONGEST = [
   "/work/agent-work.test.ts",
   "/watch/node-robustness.test.ts",
   "/docs/how-to.test.ts",
+  "/tests/authority-changes.test.ts",
   "/rollcall/src/up.test.ts",
   "/rollcall/src/up-ends.test.ts",
   "/registry/src/rpc/large-answers.test.ts",
@@ -45,7 +50,7 @@ function rankOf({ path }) {
   return rank < 0 ? LONGEST.length : rank;
 }
 
-/** Begins with what takes longest, so that one worker does not wait for the other in the end. */
+/** Starts the longest tests first, so that workers do not wait for a single long test at the end. */
 class LongestFirst extends Sequencer {
   sort(tests) {
     return [...super.sort(tests)].sort((one, other) => rankOf(one) - rankOf(other));

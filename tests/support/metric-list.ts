@@ -1,6 +1,6 @@
 import { readPackages } from "./workspace.ts";
 
-/** A metric as it is declared. */
+/** The declaration of a metric. */
 export interface MetricFacts {
   readonly name: string;
   readonly kind: string;
@@ -10,7 +10,7 @@ export interface MetricFacts {
 const DECLARATION = /\b(counter|gauge|histogram)(?:<[^>]*>)?\(\s*[\w#.]+,\s*\{([^}]*)\}/g;
 const DOCUMENTED = /^\| `(\w+)(?:\{([\w,]+)\})?` \| (\w+) \|/gm;
 
-/** Every metric that the code declares, by name; tests and simulations left out. */
+/** Find every metric that the code declares, sorted by name. Ignores tests and simulations. */
 export function declaredMetrics(): readonly MetricFacts[] {
   const files = readPackages().flatMap((one) => one.files);
   const texts = files.filter(({ path }) => !/\.test\.ts$|\/testing\/|^bench\//.test(path)).map(({ text }) => text);
@@ -19,13 +19,13 @@ export function declaredMetrics(): readonly MetricFacts[] {
   );
 }
 
-/** Every metric that a page lists in its tables, by name. */
+/** Find every metric that a page lists in its tables, sorted by name. */
 export function documentedMetrics(page: string): readonly MetricFacts[] {
   const rows = [...page.matchAll(DOCUMENTED)];
   return byName(rows.map(([, name = "", labels = "", kind = ""]) => ({ name, kind, labels: split(labels) })));
 }
 
-/** The names under which Prometheus stores a metric. */
+/** Return the names under which Prometheus stores a metric. */
 export function seriesOf({ name, kind }: MetricFacts): readonly string[] {
   return kind === "histogram" ? [`${name}_bucket`, `${name}_count`, `${name}_sum`] : [name];
 }

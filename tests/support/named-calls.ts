@@ -1,14 +1,20 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 
-/** What a field of a changing request means. */
+/** The meaning of a field in a request that changes something. */
 export type FieldMeaning =
-  /** It names objects that exist. When they do not, the call is refused, or each name has a refusal of its own. */
+  /**
+   * The field contains names of objects that must exist. If they do not exist, the call is refused, or each name gets
+   * a separate refusal.
+   */
   | { readonly kind: "name"; readonly missing: string; readonly request: (name: string) => JsonObject }
-  /** It names what the call creates, or what only this caller owns: no other object can be meant. */
+  /**
+   * The field contains the name of an object that the call creates, or that belongs only to this caller. It cannot
+   * refer to another object.
+   */
   | { readonly kind: "create"; readonly request: (name: string) => JsonObject }
-  /** It names the node that the caller is, which it proves with its key. */
+  /** The field contains the id of the calling node, which proves its identity with its key. */
   | { readonly kind: "own" }
-  /** It names no object that the call could change. */
+  /** The field contains no name of an object that the call could change. */
   | { readonly kind: "none" };
 
 const NONE: FieldMeaning = { kind: "none" };
@@ -22,7 +28,7 @@ function creates(request: (name: string) => JsonObject): FieldMeaning {
   return { kind: "create", request };
 }
 
-/** What a method needs besides the name. */
+/** Other fields that a method requires, keyed by method. */
 const FURTHER: Readonly<Record<string, JsonObject>> = {
   SetNodeLabels: { set: { rack: "r1" } },
   ScaleJob: { count: 1 },
@@ -33,18 +39,20 @@ const NODE: Readonly<Record<string, FieldMeaning>> = {
   selector: names("NODE_NOT_FOUND", (node) => ({ selector: { nodes: [node] } })),
 };
 
-/** A webhook as SetWebhook and ApplyState take it. */
+/** A webhook for SetWebhook and ApplyState. */
 const WEBHOOK = { url: "https://receiver.example/hook", paused: true };
 
-/** A job that no node fits. */
+/** A job that fits no node. */
 function jobNamed(name: string): JsonObject {
   return {
-    ...{ name, type: "JOB_TYPE_SERVICE", count: 0, resources: { millicores: 3_000_000 } },
+    ...{ name, type: "JOB_TYPE_SERVICE", count: 1, resources: { millicores: 3_000_000 } },
     process: { command: ["serve"] },
   };
 }
 
-/** Objects of one name, and of a node of that name, as declared state has them. */
+/**
+ * Return declared state with one object of each kind under one name, including the objects of a node with that name.
+ */
 export function declaredObjects(name: string): JsonObject[] {
   return [
     { nodeLabels: { node: name, labels: { probe: "set" } } },
@@ -53,7 +61,7 @@ export function declaredObjects(name: string): JsonObject[] {
   ];
 }
 
-/** The same, without what needs a node. */
+/** Return the same state without objects that need a node. */
 function declaredAlone(name: string): JsonObject[] {
   return [
     { webhook: { name, spec: WEBHOOK } },
@@ -62,12 +70,12 @@ function declaredAlone(name: string): JsonObject[] {
   ];
 }
 
-/** Fields with these names are never names of objects. */
+/** The names of fields that never name objects. */
 const TEXTS: Readonly<Record<string, FieldMeaning>> = Object.fromEntries(
   ["reason", "etag", "request_id", "page_token", "description", "fingerprint"].map((field) => [field, NONE]),
 );
 
-/** The meaning of fields, by service; a method's own come first. */
+/** The meanings of fields, keyed by service or method. The entries for a method take precedence. */
 const MEANINGS: Readonly<Record<string, Readonly<Record<string, FieldMeaning>>>> = {
   AdminService: NODE,
   "AdminService.BanNode": { node_id: creates((nodeId) => ({ nodeId })) },
@@ -98,7 +106,7 @@ const MEANINGS: Readonly<Record<string, Readonly<Record<string, FieldMeaning>>>>
     labels: NONE,
   },
   "JoinTokenService.RevokeJoinToken": { id: names("JOIN_TOKEN_NOT_FOUND", (id) => ({ id })) },
-  // Codes and answers of issuers are secrets, which name nothing.
+  // The codes and responses of issuers are secrets and name nothing.
   ConsoleService: { code: NONE, access_token: NONE, oidc: NONE, issuer: NONE },
   WebhookService: { name: names("WEBHOOK_NOT_FOUND", (name) => ({ name })) },
   "WebhookService.SetWebhook": { name: creates((name) => ({ name, spec: WEBHOOK })), spec: NONE },
@@ -109,26 +117,27 @@ const MEANINGS: Readonly<Record<string, Readonly<Record<string, FieldMeaning>>>>
   "JobService.SubmitJob": { spec: creates((name) => ({ spec: { ...jobNamed(name), queueTimeout: "60s" } })) },
   RegistryService: { node_id: OWN, proof: NONE, info: NONE, join_token: NONE },
   "HealthQueryService.ReportHeartbeat": { node_id: OWN, open: NONE, beat: NONE, goodbye: NONE },
-  // Only another replica can call it, and only to pass on a ReportHeartbeat.
+  // The service can be called only by another replica, and only to forward a ReportHeartbeat.
   HealthInternalService: { heartbeat: NONE, peer: NONE },
-  // Streams of agents: the first frame of one proves which node it is, that of the other has a token for one reading.
+  // Agents' streams. The first frame of Heartbeat proves which node it comes from, and the first frame of ServeLogs
+  // contains a token for one read.
   "HealthService.Heartbeat": {
     ...{ hello: NONE, beat: NONE, node_info: NONE, goodbye: NONE, execution_report: NONE, want_specs: NONE },
   },
   "HealthService.ServeLogs": { failure: NONE, failure_message: NONE, times: NONE },
 };
 
-/** What a field of a method's request means; undefined for a field that the tables above do not know. */
+/** Return the meaning of a field in a method's request; undefined if no table above contains it. */
 export function meaningOf(service: string, method: string, field: string): FieldMeaning | undefined {
   return MEANINGS[`${service}.${method}`]?.[field] ?? MEANINGS[service]?.[field] ?? TEXTS[field];
 }
 
-/** Further ways in which a method names objects: the alternatives of a field. */
+/** Return the other ways for a method to name objects, which are the other cases of a oneof. */
 export function alternativesOf(service: string, method: string): readonly (readonly [string, FieldMeaning])[] {
   return Object.entries(MEANINGS[`${service}.${method}`] ?? {}).filter(([field]) => field.includes("."));
 }
 
-/** The request of a call that names an object. */
+/** Create the request of a call that names an object. */
 export function requestOf(method: string, { request }: { request(name: string): JsonObject }, name: string) {
   return { ...request(name), ...FURTHER[method] };
 }

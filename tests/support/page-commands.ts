@@ -3,17 +3,20 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "@jest/globals";
-import { commandBlocks } from "./readme-blocks.ts";
+import { needs } from "../../libs/testkit/src/jest/needs.ts";
+import { type CommandBlock, commandBlocks } from "./readme-blocks.ts";
 import { workspaceRoot } from "./workspace.ts";
 
-/** What each block of a page must print, in the order in which the page has them: each builds on those before. */
+/**
+ * The expected output of each block of a page, in the order of the page. Each block depends on the blocks before it.
+ */
 export type Expected = readonly (readonly [name: string, output: RegExp])[];
 
 /** Where a page's commands run. */
 export interface CommandPlace {
-  /** A folder in which they work as in a checkout; see layOutCheckout(). */
+  /** A folder that works like a checkout; see layOutCheckout(). */
   readonly checkout: string;
-  /** Texts of the page that are others here, such as addresses. */
+  /** Strings of the page, such as addresses, and their replacements. */
   readonly instead: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -22,17 +25,17 @@ const run = promisify(execFile);
 const COMMAND_LIMIT_MS = 180_000;
 const MOST_OUTPUT = 16 * 1024 * 1024;
 
-/** What a page needs besides its own commands. */
+/** What a page needs in addition to its own commands. */
 export interface PageOptions {
-  /** Blocks for which it says no are skipped. */
+  /** Returns whether to run a block. All other blocks are skipped. */
   readonly isRunnable?: (name: string) => boolean;
-  /** What the reader has done before a block, and no block does: it is started here. */
+  /** Steps to run before a block, keyed by the block's name. The reader has done them, but no block contains them. */
   readonly before?: Readonly<Record<string, () => Promise<unknown>>>;
 }
 
 /**
- * Test every block of a page that is opened with "```sh test=NAME", one after the other, in `place()`. The program is
- * in the PATH as `rollcall`.
+ * Run every block of a page that starts with "```sh test=NAME", one after the other, in `place()`. The program is on
+ * the PATH as `rollcall`.
  */
 export function testPage(
   page: string,
@@ -47,15 +50,25 @@ export function testPage(
   });
 
   for (const [name, output] of expected) {
-    (isRunnable(name) ? it : it.skip)(`should work, of ${page}: ${name}`, async () => {
-      const { commands } = blocks.find((block) => block.name === name) ?? { commands: "false" };
+    needs(name, isRunnable(name)).it(`should work, of ${page}: ${name}`, async () => {
+      const at = blocks.findIndex((block) => block.name === name);
       await before[name]?.();
-      expect(await runCommands(commands, place())).toMatch(output);
+      expect(await runCommands(commandsFrom(blocks.slice(0, at + 1)), place())).toMatch(output);
     });
   }
 }
 
-/** Run commands of a page. Answers what they wrote; throws when one fails. */
+/**
+ * Return the commands of the last block, after the exports of the earlier blocks, because readers use one shell for
+ * the whole page.
+ */
+function commandsFrom(blocks: readonly CommandBlock[]): string {
+  const { commands = "false" } = blocks.at(-1) ?? {};
+  const earlier = blocks.slice(0, -1).flatMap((block) => block.commands.match(/^export .*$/gm) ?? []);
+  return [...earlier, commands].join("\n");
+}
+
+/** Run commands of a page. Returns their output; rejects if one of them fails. */
 async function runCommands(commands: string, { checkout, instead, env }: CommandPlace): Promise<string> {
   const here = replaceOnce(commands, instead);
   const { stdout, stderr } = await run("sh", ["-e", "-c", here], {
@@ -67,7 +80,7 @@ async function runCommands(commands: string, { checkout, instead, env }: Command
   return `${stdout}${stderr}`;
 }
 
-/** Replace words of a text in one pass: what stands in the place of one may have another in it, as ports do. */
+/** Replace words of a text in one pass, because a replacement can contain another of the words, such as a port. */
 function replaceOnce(text: string, instead: Readonly<Record<string, string>>): string {
   const words = Object.keys(instead).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   if (words.length === 0) return text;

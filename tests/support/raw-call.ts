@@ -1,37 +1,38 @@
-import { type DescMethod, fromBinary } from "@bufbuild/protobuf";
+import { type DescMethod, fromBinary, type JsonObject } from "@bufbuild/protobuf";
 import { ErrorInfoSchema } from "../../libs/api/src/gen/google/rpc/error_details_pb.ts";
 
 /**
- * What came of a call: "ok", or the code with the reason of its ErrorInfo, for example "permission_denied
+ * The result of a call: "ok", or the code with the reason in its ErrorInfo, for example "permission_denied
  * ROLE_TOO_LOW".
  */
 export type CallOutcome = string;
 
 const ERROR_INFO = "google.rpc.ErrorInfo";
-/** Of the frame that ends a stream. */
+/** The flag of the frame that ends a stream. */
 const END_OF_STREAM = 2;
 const HEAD_BYTES = 5;
 
 /**
- * Call a method with an empty message, as Connect has it over HTTP, by hand: no client of ours is in between. Of a
- * stream the first message is awaited, or its end.
+ * Call a method with Connect over HTTP, without a client library. The message is empty by default. If the method
+ * returns a stream, the message is always empty, and the call waits for the first message or the end.
  */
 export function rawCall(
   baseUrl: string,
   method: DescMethod,
   authorization: string | null,
   more: Readonly<Record<string, string>> = {},
+  message: JsonObject = {},
 ): Promise<CallOutcome> {
   const url = `${baseUrl}/${method.parent.typeName}/${method.name}`;
   const headers = { ...more, ...(authorization === null ? {} : { authorization }) };
-  return method.methodKind === "unary" ? unary(url, headers) : stream(url, headers);
+  return method.methodKind === "unary" ? unary(url, headers, message) : stream(url, headers);
 }
 
-async function unary(url: string, headers: Readonly<Record<string, string>>) {
+async function unary(url: string, headers: Readonly<Record<string, string>>, message: JsonObject) {
   const response = await fetch(url, {
     method: "POST",
     headers: { ...headers, "content-type": "application/json" },
-    body: "{}",
+    body: JSON.stringify(message),
   });
   const answer: unknown = await response.json();
   return response.ok ? "ok" : outcomeOf(answer);

@@ -6,7 +6,7 @@ const SNAPSHOT = "the database, then the log as it grows";
 const REPLICAS = "the memory of the replicas that hold the nodes";
 const NODE = "the node itself, by the replica that holds it";
 
-/** What the policy tables do not contain. */
+/** Details that the policy tables do not contain, keyed by method. */
 const SOURCES: Readonly<Record<string, string>> = {
   "rollcall.admin.v1.AdminService/WatchDrain": "the database, each second",
   "rollcall.events.v1.EventService/WatchEvents": "the log, from its present end or where the request says",
@@ -23,12 +23,15 @@ const SOURCES: Readonly<Record<string, string>> = {
 const BEGIN = "<!-- The table is checked against the policy tables: see tests/min-revision.test.ts. -->\n";
 const END = "<!-- End of the table. -->\n";
 
-/** Methods that answer callers with a role. The others look at no header. */
+/**
+ * Return whether a method honours the header. Methods that return data to callers with a role honour it, and
+ * the others ignore it.
+ */
 function takesRevision(caller: PolicyTable[string]["caller"]): boolean {
   return caller !== "anyone" && caller !== "node" && caller !== "replica";
 }
 
-/** The table of what each method reads, in Markdown. */
+/** Format the table of what each method reads as Markdown. */
 export function formatSourcesTable(policies: PolicyTable): string {
   const methods = Object.entries(policies).filter(([, { caller }]) => takesRevision(caller));
   const sourceOf = (name: string) => (policies[name]?.readsLog === true ? LOG : (SOURCES[name] ?? DATABASE));

@@ -6,7 +6,7 @@ import { workspaceRoot } from "./workspace.ts";
 
 const STUBS = join(workspaceRoot, "libs/api/src/gen/rollcall");
 
-/** Every method of the schema that changes something, served or not. */
+/** List every method in the schema that changes something, whether it is served or not. */
 export async function changingMethods(): Promise<readonly DescMethod[]> {
   const services: DescService[] = [];
   for (const file of readdirSync(STUBS, { recursive: true, encoding: "utf8" }).sort()) {

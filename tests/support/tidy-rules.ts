@@ -1,6 +1,9 @@
 import type { Package, SourceFile } from "./workspace.ts";
 
-/** What each package may carry in a release: imports point one way. ARCHITECTURE.md shows the same table. */
+/**
+ * The packages that a release of each package can contain. Imports go in only one direction. ARCHITECTURE.md shows
+ * the same table.
+ */
 export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   api: [],
@@ -29,7 +32,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   ],
   bench: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
-    // The simulation of work runs what these four decide.
+    // The simulation of executions runs the code of agent, health, keeper and scheduler.
     ...["rpc", "store", "testkit", "wire", "agent", "health", "keeper", "scheduler"],
   ],
 };
@@ -46,7 +49,7 @@ const GRPC_CODES = new Set([
   "UNAUTHENTICATED",
 ]);
 
-/** Dependencies that point the wrong way, for a release or, with the testkit as the one addition, for tests. */
+/** Find dependencies in the wrong direction, in releases and in tests. Tests can additionally use the testkit. */
 export function wrongDependencies(one: Package): readonly string[] {
   const allowed = MAY_DEPEND_ON[one.name];
   if (allowed === undefined) return [`${one.folder}: has no row in the table of imports`];
@@ -54,11 +57,11 @@ export function wrongDependencies(one: Package): readonly string[] {
   const inTests = one.devDependencies.filter((name) => name !== "testkit");
   return [
     ...inRelease.map((name) => `${one.folder}: must not depend on ${name}`),
-    ...inTests.map((name) => `${one.folder}: tests may add the testkit alone, not ${name}`),
+    ...inTests.map((name) => `${one.folder}: tests may additionally depend only on the testkit, not on ${name}`),
   ];
 }
 
-/** References of a project that differ from its workspace dependencies. */
+/** Find references of a project that differ from its workspace dependencies. */
 export function wrongReferences(one: Package): readonly string[] {
   return [
     ...one.dependencies
@@ -70,11 +73,11 @@ export function wrongReferences(one: Package): readonly string[] {
   ];
 }
 
-/** Imports that no dependency allows, or that reach into another package's folder. */
+/** Find imports without a dependency, or into another package's folder. */
 export function wrongImports(one: Package): readonly string[] {
   return one.files.flatMap((file) => {
     const allowed = isTest(file) ? [...one.dependencies, ...one.devDependencies] : one.dependencies;
-    // Tests may climb to their package's folder, where helpers of theirs are; what is released stays in src.
+    // Allow tests to import helpers from anywhere in their package's folder. Released code must stay in src.
     const home = isTest(file) ? one.folder : `${one.folder}/src`;
     const depth = file.path.split("/").length - home.split("/").length - 1;
     return importsOf(file).flatMap((specifier) => {
@@ -89,8 +92,8 @@ export function wrongImports(one: Package): readonly string[] {
 }
 
 /**
- * Names taken from a package that is loaded late. In the bundle such a package, when it is in CommonJS, has a default
- * and nothing else.
+ * Find named imports from a package that is loaded dynamically. In the bundle, such a package in CommonJS has only a
+ * default export.
  */
 export function lateNames(one: Package): readonly string[] {
   return one.files
@@ -98,11 +101,14 @@ export function lateNames(one: Package): readonly string[] {
     .flatMap(({ path, text }) =>
       [...text.matchAll(/\{([^{}]*)\} = await import\("(?![.@]|node:)([^"]+)"\)/g)]
         .filter(([, names = ""]) => !/^\s*default: \w+,?\s*$/.test(names))
-        .map(([, , specifier]) => `${path}: takes names from ${specifier}, which is loaded late: take its default`),
+        .map(
+          ([, , specifier]) =>
+            `${path}: imports names from ${specifier}, which is loaded dynamically: import its default`,
+        ),
     );
 }
 
-/** Clocks and chance in the domain, which takes both as values. */
+/** Find uses of clocks and randomness in the domain, which must receive both as values. */
 export function impurities(one: Package): readonly string[] {
   return one.files
     .filter((file) => !isTest(file))
@@ -113,14 +119,14 @@ export function impurities(one: Package): readonly string[] {
     );
 }
 
-/** Names that are not kebab-case, and files too long to be one thing. */
+/** Find names that are not in kebab case, and files that are too long. */
 export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
   return files.flatMap((file) => {
     const path = file.path.split("/").slice(file.path.startsWith("bench") ? 1 : 2);
     const lines = file.text.split("\n").length - 1;
     return [
       ...path.filter((part) => !KEBAB_CASE.test(part)).map((part) => `${file.path}: ${part} is not kebab-case`),
-      // A package's list of exports is no thought that could be split.
+      // Skip the list of a package's exports, because it cannot be split.
       ...(lines > MAX_LINES && !file.path.endsWith("/src/index.ts")
         ? [`${file.path}: has ${lines} lines; ${MAX_LINES} at most`]
         : []),
@@ -129,8 +135,9 @@ export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
 }
 
 /**
- * Lines of sources that are too wide. The formatter leaves texts and comments alone; names of tests and regular
- * expressions cannot be wrapped, migrations never change, and recordings are as they were printed.
+ * Find source lines that are too wide, because the formatter ignores strings and comments. Skips names of tests and
+ * regular expressions, which cannot be wrapped, migrations, which never change, and recordings, which are kept as
+ * printed.
  */
 export function wideLines(files: readonly SourceFile[]): readonly string[] {
   return files
@@ -138,7 +145,7 @@ export function wideLines(files: readonly SourceFile[]): readonly string[] {
     .flatMap(({ path, text }) => tooWide(path, text, /^\s*((it|describe)\(|\](\s*as const)?\)\()"|^\s*\/[^/*]/));
 }
 
-/** Lines of a page that are too wide, tables, code and what has no space to wrap at aside. */
+/** Find lines of a page that are too wide, except tables, code and lines without a space to wrap at. */
 export function widePageLines({ path, text }: SourceFile): readonly string[] {
   const prose = text.replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replace(/.*/g, ""));
   return tooWide(path, prose, /^\||^\s*(- |\d+\. )?\S+$/);
@@ -151,28 +158,28 @@ function tooWide(path: string, text: string, except: RegExp): readonly string[] 
   });
 }
 
-/** Folders with more files than are easily read through, tests aside. */
+/** Find folders with too many files, not counting tests. */
 export function crowdedFolders(files: readonly SourceFile[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const { path } of files) {
     const folder = path.slice(0, path.lastIndexOf("/"));
-    // Migrations are as many as they are, and in order.
+    // Skip migrations, because they form a sequence and there can be any number of them.
     if (path.endsWith(".test.ts") || folder.endsWith("/migrations")) continue;
     counts.set(folder, (counts.get(folder) ?? 0) + 1);
   }
   return [...counts]
     .filter(([, count]) => count > MAX_FILES)
-    .map(([folder, count]) => `${folder}: has ${count} files beside tests; ${MAX_FILES} at most`);
+    .map(([folder, count]) => `${folder}: has ${count} files other than tests; ${MAX_FILES} at most`);
 }
 
-/** The files and folders of the tree that a document names. */
+/** Find the files and folders of the repository that a page names. */
 export function pathsIn(page: string): readonly string[] {
   const folders = "baseline|bench|bin|deploy|docs|libs|mutants|proto|scripts|services|tests|third_party";
   const path = new RegExp(`(?<![\\w/.-])(?:${folders})/[\\w./-]*(?<![.-])(?![\\w*<{/-])`, "g");
   return [...page.matchAll(path)].map(([named]) => named);
 }
 
-/** Values of the ErrorReason enum whose comment does not begin with their gRPC code, as "[NOT_FOUND] ...". */
+/** Find values of the ErrorReason enum whose comment does not begin with their gRPC code, like "[NOT_FOUND] ...". */
 export function reasonsWithoutCode(proto: string): readonly string[] {
   const body = /enum ErrorReason \{([\s\S]*?)\n\}/.exec(proto)?.[1] ?? "";
   return [...body.matchAll(/((?:^\s*\/\/.*\n)*)^\s*(ERROR_REASON_\w+) = (\d+)/gm)]
@@ -185,7 +192,7 @@ function importsOf(file: SourceFile): readonly string[] {
   return [...withoutComments(file.text).matchAll(IMPORT)].map(([, specifier = ""]) => specifier);
 }
 
-/** A test, or one of the helpers that tests keep in a folder `testing`, or in `test` beside src. */
+/** Whether a file is a test, or a helper in a folder `testing` or in `test` next to src. */
 function isTest(file: SourceFile): boolean {
   const folders = file.path.split("/").slice(0, -1);
   return file.path.endsWith(".test.ts") || folders.includes("test") || folders.includes("testing");

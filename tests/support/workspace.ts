@@ -5,29 +5,29 @@ import { fileURLToPath } from "node:url";
 /** The folder of the whole workspace. */
 export const workspaceRoot = fileURLToPath(new URL("../..", import.meta.url));
 
-/** One source file, its path relative to the workspace. */
+/** One source file, with its path relative to the workspace. */
 export interface SourceFile {
   readonly path: string;
   readonly text: string;
 }
 
-/** One package of the workspace, as its folder says it is. */
+/** One package of the workspace, as its folder describes it. */
 export interface Package {
-  /** The name without its scope, equal to the folder's. */
+  /** The name without its scope. It equals the name of the folder. */
   readonly name: string;
   readonly folder: string;
-  /** Workspace packages that a release of this package carries. */
+  /** Workspace packages that a release of this package contains. */
   readonly dependencies: readonly string[];
   /** Workspace packages that only its tests use. */
   readonly devDependencies: readonly string[];
-  /** Names of the packages whose projects its tsconfig refers to. */
+  /** The names of the packages whose projects the package's tsconfig refers to. */
   readonly references: readonly string[];
-  /** Sources written by hand: generated ones are left out. */
+  /** The handwritten sources, without generated ones. */
   readonly files: readonly SourceFile[];
 }
 
 const SCOPE = "@rollcall/";
-/** Folders of generated files. */
+/** The names of folders with generated files. */
 const NOT_WRITTEN = new Set(["node_modules", "gen", "dist", "bundle"]);
 
 /** Reads every package under libs/ and services/, and bench. */
@@ -40,7 +40,7 @@ export function readPackages(): readonly Package[] {
     .map(readPackage);
 }
 
-/** Reads the TypeScript sources under a folder of the workspace, tests included, generated ones left out. */
+/** Reads the TypeScript sources in a folder of the workspace, including tests but not generated ones. */
 export function readSources(folder: string): readonly SourceFile[] {
   return existsSync(join(workspaceRoot, folder))
     ? sourcePaths(folder)
@@ -49,7 +49,10 @@ export function readSources(folder: string): readonly SourceFile[] {
     : [];
 }
 
-/** Skips node_modules: its links to packages of the workspace form cycles, which a recursive readdir follows. */
+/**
+ * Lists the sources in a folder. Skips node_modules, because its links to packages of the workspace form cycles,
+ * which a recursive readdir would follow.
+ */
 function sourcePaths(folder: string): string[] {
   return readdirSync(join(workspaceRoot, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = `${folder}/${entry.name}`;
@@ -58,12 +61,12 @@ function sourcePaths(folder: string): string[] {
   });
 }
 
-/** Reads a file of the workspace that holds plain JSON. */
+/** Reads a file of the workspace that contains plain JSON. */
 function readJson(path: string): Readonly<Record<string, unknown>> {
   return JSON.parse(readFileSync(join(workspaceRoot, path), "utf8")) as Record<string, unknown>;
 }
 
-/** The folders that a tsconfig refers to, relative to the workspace. */
+/** Return the folders that a tsconfig refers to, relative to the workspace. */
 export function referencesOf(tsconfig: string): readonly string[] {
   const references = (readJson(tsconfig).references ?? []) as readonly { path: string }[];
   return references.map(({ path }) => join(dirname(tsconfig), path));

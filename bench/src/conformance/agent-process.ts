@@ -5,10 +5,13 @@ import { join } from "node:path";
 
 const STOP_LIMIT_MS = 15_000;
 
-/** A program that is an agent, as the scenarios start it. */
+/** An agent's program, as the scenarios start it. */
 export interface Candidate {
   readonly name: string;
-  /** Program and first arguments; --server, --name, --state-dir and --clock-file follow. */
+  /**
+   * The program and its first arguments. The runner appends --server, --name, --state-dir and
+   * --clock-file.
+   */
   readonly command: readonly string[];
 }
 
@@ -24,7 +27,7 @@ export class AgentProcess {
     readonly candidate: Candidate;
     readonly folder: string;
     readonly server: string;
-    /** Told when a process has ended, in whatever way. */
+    /** Called when a process has ended, for any reason. */
     readonly onExit: (code: number | null) => void;
   }) {
     this.#candidate = options.candidate;
@@ -37,9 +40,12 @@ export class AgentProcess {
     this.#start("state");
   }
 
-  /** Start a second one on a copy of the first one's state directory, as a machine whose disk was copied. */
+  /**
+   * Start a second agent on a copy of the first agent's state directory, as on a machine whose disk was
+   * copied.
+   */
   clone(): void {
-    // A copied disk has no living socket.
+    // Omit sockets, because a copied disk has no open sockets.
     const filter = (path: string): boolean => !lstatSync(path).isSocket();
     cpSync(join(this.#folder, "state"), join(this.#folder, "copy"), { recursive: true, filter });
     this.#start("copy");
@@ -53,7 +59,7 @@ export class AgentProcess {
     await writeFile(join(this.#folder, "clock"), String(wrongByMs));
   }
 
-  /** The last lines that it printed. */
+  /** The last lines that the agent printed. */
   async lastWords(): Promise<string> {
     return (await readFile(join(this.#folder, "log"), "utf8").catch(() => "")).slice(-2_000);
   }

@@ -10,27 +10,27 @@ const PYTHON = join(ROOT, "sdk/python");
 const LIMIT_MS = 600_000;
 const run = promisify(execFile);
 
-/** Programs of a kit, each a command to which flags are added. */
+/** The programs of a kit. Flags are appended to each command. */
 export interface KitPrograms {
-  /** The agent that is put before the scenarios. */
+  /** The agent that the scenarios test. */
   readonly conformance: readonly string[];
-  /** The example. */
+  /** The kit's example program. */
   readonly example: readonly string[];
 }
 
-/** Build the programs of the kit for Go into a folder. */
+/** Build the conformance and example programs of the Go kit into a folder. */
 export async function makeGoPrograms(folder: string): Promise<KitPrograms> {
   const out = `${folder}/`;
   await run("go", ["build", "-o", out, "./agent/conformance", "./agent/example"], { cwd: GO, timeout: LIMIT_MS });
   return { conformance: [join(folder, "conformance")], example: [join(folder, "example")] };
 }
 
-/** Install the wheel for Python, as its users do, into an environment in a folder. */
+/** Install the wheel for Python as users do, into an environment in a folder. */
 export async function makePythonPrograms(folder: string): Promise<KitPrograms> {
   const out = join(ROOT, "dist/sdk");
   await run(process.execPath, [join(ROOT, "scripts/sdk/main.mjs"), "python"], { cwd: ROOT, timeout: LIMIT_MS });
   const wheel = (await readdir(out)).find((name) => name.endsWith(".whl"));
-  if (wheel === undefined) throw new Error(`there is no wheel in ${out}`);
+  if (wheel === undefined) throw new Error(`no wheel found in ${out}`);
   await run("python3", ["-m", "venv", folder], { timeout: LIMIT_MS });
   const python = join(folder, "bin/python");
   await run(python, ["-m", "pip", "install", "--quiet", `${join(out, wheel)}[agent]`], { timeout: LIMIT_MS });

@@ -6,22 +6,22 @@ import { parseArgs } from "node:util";
 import { type Outcome, runScenario, type Surroundings } from "./run-scenario.ts";
 import { leastMs, readScenarios, type Scenario } from "./scenario.ts";
 
-const HELP = `Put an agent before the scenarios of sdk/conformance.
+const HELP = `Test an agent with the scenarios of sdk/conformance.
 
 Usage: node main.js [--only NAME,...] [--at-once N] [--within SECONDS] -- PROGRAM [ARGUMENT...]
 
 The program is started with --server HOST:PORT, --name ID, --state-dir DIRECTORY and --clock-file FILE. It registers at
-the server, says that it is the node, and keeps its state in the directory. The file, when it is there, holds the
-milliseconds by which the program's wall clock is to be wrong. SIGTERM asks it to leave. What it is to do it has to do
-within 90 seconds, or within those that are given.`;
+the server as the node ID, and keeps its state in the directory. If the file exists, it contains the milliseconds by
+which the program must shift its wall clock. SIGTERM asks it to leave. Each step must happen within 90 seconds, or
+within SECONDS.`;
 const FOLDER = fileURLToPath(new URL("../../../sdk/conformance/scenarios", import.meta.url));
 const SPLIT = process.argv.indexOf("--");
 const OWN_WORDS = process.argv.slice(2, SPLIT < 0 ? undefined : SPLIT);
 const COMMAND = SPLIT < 0 ? [] : process.argv.slice(SPLIT + 1);
 
-/** They wait more than they work, some of them for half a minute. */
+/** The number of scenarios that run at the same time. They mostly wait, some of them for half a minute. */
 const AT_ONCE = 12;
-/** Only what never happens takes so long: a machine that is busy must not be taken for a broken agent. */
+/** The time limit of a step, in seconds. It is long, so that a busy machine does not look like a broken agent. */
 const WITHIN_S = 90;
 
 async function main(): Promise<boolean> {
@@ -57,14 +57,14 @@ async function main(): Promise<boolean> {
 
 async function runAll(scenarios: readonly Scenario[], at: Surroundings, atOnce: number): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
-  // The longest first, so that none is left alone at the end.
+  // Start the longest scenarios first, so that the run does not end with a single long scenario.
   const waiting = [...scenarios].sort((one, other) => leastMs(other) - leastMs(one));
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       const outcome = await runScenario(next, { name: "agent", command: COMMAND }, at);
       outcomes.push(outcome);
-      const verdict = outcome.passed ? "passed" : "FAILED";
-      console.log(`${verdict} ${outcome.scenario} (${(outcome.tookMs / 1_000).toFixed(1)} s)`);
+      const result = outcome.passed ? "passed" : "FAILED";
+      console.log(`${result} ${outcome.scenario} (${(outcome.tookMs / 1_000).toFixed(1)} s)`);
       for (const problem of outcome.problems) console.log(`    ${problem}`);
     }
   };

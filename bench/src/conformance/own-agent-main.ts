@@ -1,5 +1,5 @@
-// Rollcall's own agent, as the scenarios start one: with the keeper of the checkout, and a wall clock that jumps when
-// it is told to.
+// Runs Rollcall's own agent for the scenarios, with the keeper of the checkout and a wall clock that jumps on
+// request.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { type Clock, createLogger, systemClock } from "@rollcall/process";
 import { ROLLCALL_PROGRAM } from "../servers/rollcall.ts";
 
 const VERSION = "0.1.0";
-/** Root's executions are another user's. */
+/** The user that executions run as, if root runs this program. */
 const USER = process.getuid?.() === 0 ? "nobody" : null;
 const text = { type: "string", default: "" } as const;
 const { values } = parseArgs({ options: { server: text, name: text, "state-dir": text, "clock-file": text } });

@@ -5,11 +5,11 @@ import { HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_
 import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 
 const MOST_FRAME_BYTES = 65_536;
-/** What timers may be early, and clocks apart. */
+/** The tolerance for timers that fire early and for clocks that differ, in milliseconds. */
 const SLACK_MS = 50;
 const TELL_TIME_EVERY_MS = 60_000;
 
-/** What holds for every stream of every scenario. */
+/** Checks the rules that apply to every stream of every scenario. */
 export class StreamRules {
   readonly #broken: (rule: string) => void;
   #hasHello = false;
@@ -20,13 +20,16 @@ export class StreamRules {
   #reportDigest = 0n;
   #observations = new Map<string, ExecutionObservation>();
   #part: ExecutionReport | null = null;
-  /** Settings that were sent and not told yet, by their generations. */
-  readonly #untold = new Map<number, { readonly sentAtMs: number; readonly intervalMs: number }>();
-  /** Those that the agent keeps to, and its Beats since it said so; null while an Ack's interval is in force. */
+  /** Settings that were sent and that no Beat has confirmed yet, keyed by generation. */
+  readonly #unconfirmed = new Map<number, { readonly sentAtMs: number; readonly intervalMs: number }>();
+  /**
+   * The settings that the agent follows, and the number of its Beats since it confirmed them. Null while the interval
+   * of an Ack applies.
+   */
   #pace: { readonly sentAtMs: number; readonly intervalMs: number; beats: number } | null = null;
   #toldTimeAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @param broken called with each rule that is broken. */
+  /** @param broken called for each broken rule, with its description. */
   constructor(broken: (rule: string) => void) {
     this.#broken = broken;
   }
@@ -36,28 +39,28 @@ export class StreamRules {
     this.sentSettings(intervalMs, 1);
   }
 
-  /** The server sends settings now. */
+  /** Record that the server sends settings. */
   sentSettings(intervalMs: number, generation: number): void {
-    this.#untold.set(generation, { sentAtMs: performance.now(), intervalMs });
+    this.#unconfirmed.set(generation, { sentAtMs: performance.now(), intervalMs });
   }
 
-  /** The server sends an Ack with another interval, which no Beat tells. */
+  /** Record that the server sends an Ack with another interval. Beats do not confirm such an interval. */
   sentInterval(): void {
     this.#pace = null;
   }
 
   frame(request: HeartbeatRequest, nowMs: number): void {
     const { frame } = request;
-    if (toBinary(HeartbeatRequestSchema, request).length > MOST_FRAME_BYTES) this.#broken("a frame is above 64 KiB");
-    if (this.#isOver) this.#broken(`a ${frame.case} follows the Goodbye`);
+    if (toBinary(HeartbeatRequestSchema, request).length > MOST_FRAME_BYTES) this.#broken("a frame exceeds 64 KiB");
+    if (this.#isOver) this.#broken(`a ${frame.case} follows a Goodbye`);
     if (frame.case === "hello") {
-      if (this.#hasHello) this.#broken("a stream has two Hellos");
+      if (this.#hasHello) this.#broken("a stream contains two Hellos");
       this.#hasHello = true;
       this.#time(frame.value.agentTimeMs, nowMs);
       return;
     }
     if (!this.#hasHello) this.#broken(`the first frame is a ${frame.case}, not a Hello`);
-    if (!this.#isWelcomed && frame.case !== "goodbye") this.#broken(`a ${frame.case} comes before the Welcome`);
+    if (!this.#isWelcomed && frame.case !== "goodbye") this.#broken(`a ${frame.case} precedes the Welcome`);
     if (frame.case === "beat") this.#beat(frame.value, nowMs);
     if (frame.case === "executionReport") this.#report(frame.value);
     if (frame.case === "goodbye") this.#isOver = true;
@@ -73,25 +76,29 @@ export class StreamRules {
     nowMs: number,
   ): void {
     if (beat.sequence !== this.#sequence + 1) {
-      this.#broken(`the sequence goes from ${this.#sequence} to ${beat.sequence}`);
+      this.#broken(`the sequence jumps from ${this.#sequence} to ${beat.sequence}`);
     }
     this.#sequence = beat.sequence;
-    if (beat.executionsDigest !== this.#reportDigest) this.#broken("a Beat has another digest than the last report");
+    if (beat.executionsDigest !== this.#reportDigest)
+      this.#broken("a Beat's digest differs from that of the last report");
     this.#time(beat.agentTimeMs, nowMs);
     this.#keepsPace(nowMs);
     if (beat.settingsGeneration === 0) return;
-    const told = this.#untold.get(beat.settingsGeneration);
+    const told = this.#unconfirmed.get(beat.settingsGeneration);
     if (told === undefined) {
-      this.#broken(`a Beat tells settings ${beat.settingsGeneration}, which were not sent or were told before`);
+      this.#broken(
+        `a Beat confirms settings ${beat.settingsGeneration}, which were never sent or are already confirmed`,
+      );
       return;
     }
     this.#pace = { ...told, beats: 0 };
-    for (const one of this.#untold.keys()) if (one <= beat.settingsGeneration) this.#untold.delete(one);
+    for (const one of this.#unconfirmed.keys()) if (one <= beat.settingsGeneration) this.#unconfirmed.delete(one);
   }
 
   /**
-   * The Beat that tells settings comes after they were sent, and each one after it an interval later. Beats that are
-   * held up on their way come late and together, but none comes before its time.
+   * Check that the Beat that confirms settings arrives after they were sent, and that each later Beat arrives at least
+   * one interval after the previous one. A Beat can be late, even so late that it arrives together with the next one,
+   * but never early.
    */
   #keepsPace(nowMs: number): void {
     const pace = this.#pace;
@@ -107,7 +114,7 @@ export class StreamRules {
   #time(agentTimeMs: bigint, nowMs: number): void {
     if (agentTimeMs === 0n) return;
     if (nowMs - this.#toldTimeAtMs < TELL_TIME_EVERY_MS / 2) {
-      this.#broken("the wall time is told more often than once a minute");
+      this.#broken("the wall time is reported more than once a minute");
     }
     this.#toldTimeAtMs = nowMs;
   }
@@ -115,7 +122,7 @@ export class StreamRules {
   #report(report: ExecutionReport): void {
     const part = this.#part;
     if (part === null && report.number !== this.#reportNumber + 1n) {
-      this.#broken(`the number of reports goes from ${this.#reportNumber} to ${report.number}`);
+      this.#broken(`the report number jumps from ${this.#reportNumber} to ${report.number}`);
     }
     if (part !== null && (part.number !== report.number || part.digest !== report.digest)) {
       this.#broken("the parts of a report differ in number or digest");
@@ -123,9 +130,9 @@ export class StreamRules {
     if (part === null && report.whole) this.#observations = new Map();
     for (const one of report.observations) {
       const before = this.#observations.get(one.id);
-      if (before !== undefined && one.change < before.change) this.#broken(`the changes of ${one.id} fall`);
+      if (before !== undefined && one.change < before.change) this.#broken(`the change counter of ${one.id} decreases`);
       if (before?.state === ObservedState.ENDED && one.state !== ObservedState.ENDED) {
-        this.#broken(`${one.id} has ended and is there again`);
+        this.#broken(`${one.id} has ended and is reported again`);
       }
       this.#observations.set(one.id, one);
     }
@@ -133,9 +140,9 @@ export class StreamRules {
     if (report.more) return;
     this.#reportNumber = report.number;
     this.#reportDigest = report.digest;
-    // A change report leaves out what was forgotten, so only a whole one is the same for certain.
+    // A report of changes omits forgotten executions, so only a complete report must match exactly.
     if (report.whole && executionsDigest([...this.#observations.values()]) !== report.digest) {
-      this.#broken("a whole report has another digest than its executions");
+      this.#broken("the digest of a complete report differs from that of its executions");
     }
   }
 }

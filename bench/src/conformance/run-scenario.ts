@@ -6,34 +6,36 @@ import { AgentProcess, type Candidate } from "./agent-process.ts";
 import { type PlaneEvent, type Scenario, type Step, says } from "./scenario.ts";
 import { ScriptedPlane } from "./scripted-plane.ts";
 
-/** What came of a scenario. */
+/** The result of a scenario. */
 export interface Outcome {
   readonly scenario: string;
   readonly passed: boolean;
   readonly tookMs: number;
-  /** Why not, for people, one line each. */
+  /** Why the scenario failed, for people. Each entry is one line. */
   readonly problems: readonly string[];
 }
 
-/** A step that did not come true. */
+/** The failure of a step that did not happen in time. */
 class StepFailed extends Error {}
 
-/** Where, and how patiently, a scenario is run. */
+/** Where a scenario runs, and how long it waits. */
 export interface Surroundings {
-  /** Each scenario gets a folder of its own in it, which is removed afterwards. */
+  /** The folder in which each scenario gets its own folder. That folder is removed afterwards. */
   readonly root: string;
-  /** What an agent is to do counts as not done after this, beside what it has to wait. */
+  /**
+   * The time limit for the agent's next action, in addition to the delay that the step requires before the action.
+   */
   readonly withinMs: number;
 }
 
-/** Run a scenario with an agent of its own. */
+/** Run a scenario with a fresh agent. */
 export async function runScenario(
   scenario: Scenario,
   candidate: Candidate,
   { root, withinMs }: Surroundings,
 ): Promise<Outcome> {
   const folder = join(root, scenario.name);
-  // Executions of root's agents are another user's, and pass through.
+  // If root runs the agent, executions run as another user. That user must be able to traverse the folder.
   await mkdir(folder, { recursive: true, mode: 0o711 });
   const plane = new ScriptedPlane(scenario);
   await plane.listen();
@@ -66,9 +68,12 @@ class ScenarioRun {
   readonly #withinMs: number;
   readonly #kept = new Map<string, unknown>();
   #wake: () => void = () => {};
-  /** Events up to here have been awaited. */
+  /** The index of the first event that no step has awaited yet. */
   #cursor = 0;
-  /** When the script last did something. Events come late on a busy machine, so no time is taken from one. */
+  /**
+   * When the script last did something. Times are measured from this moment and not from events, because events
+   * arrive late on a busy machine.
+   */
   #actedAtMs = performance.now();
 
   constructor(plane: ScriptedPlane, agent: AgentProcess, withinMs: number) {
@@ -93,7 +98,7 @@ class ScenarioRun {
     const plane = this.#plane;
     if (step.await !== undefined) return this.#await(step);
     if (step.quiet !== undefined) return this.#quiet(step.quiet, step.forbid ?? []);
-    // What was done before this is not an answer to it.
+    // Earlier events cannot be a response to this step.
     this.#cursor = plane.events.length;
     if (step.send !== undefined) plane.send(this.#filled(step.send), step.on);
     else if (step.sendBytes !== undefined) plane.sendBytes(Buffer.from(step.sendBytes, "base64"));
@@ -101,7 +106,7 @@ class ScenarioRun {
     else if (step.set !== undefined) plane.set(step.set);
     else if (step.clock !== undefined) await this.#agent.setClock(step.clock);
     else if (step.agent !== undefined) await this.#order(step.agent);
-    else throw new Error("a step that says nothing");
+    else throw new Error("a step without an action");
     this.#actedAtMs = performance.now();
   }
 
@@ -128,7 +133,7 @@ class ScenarioRun {
     const where = step.where && this.#filled(step.where);
     let found = 0;
     for (;;) {
-      if (this.#plane.broken.length > 0) throw new Error("a rule was broken meanwhile");
+      if (this.#plane.broken.length > 0) throw new Error("a rule was broken during the step");
       const event = this.#plane.events[this.#cursor];
       if (event === undefined) {
         await this.#changed(endMs);
@@ -168,7 +173,7 @@ class ScenarioRun {
 
   #filled(json: JsonObject): JsonObject {
     const text = JSON.stringify(json).replace(/"\$kept:([^"]+)"/g, (_, name: string) => {
-      if (!this.#kept.has(name)) throw new Error(`nothing was kept as ${name}`);
+      if (!this.#kept.has(name)) throw new Error(`no value was kept as ${name}`);
       return JSON.stringify(this.#kept.get(name));
     });
     return JSON.parse(text) as JsonObject;

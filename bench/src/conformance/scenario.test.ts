@@ -26,7 +26,7 @@ describe("parseScenario()", () => {
     expect(() => parseScenario("a.json", text(more))).toThrow(/^a\.json/);
   });
 
-  it("should take one that is right", () => {
+  it("should accept a valid scenario", () => {
     const scenario = parseScenario("a.json", text({ steps: [{ quiet: 100 }, { await: "beat", notBeforeMs: 20 }] }));
     expect(leastMs(scenario)).toBe(120);
   });

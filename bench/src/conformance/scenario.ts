@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
-/** What the scripted control plane sees of an agent. */
+/** The kinds of events that the scripted control plane records about an agent. */
 export type EventKind =
   | "register"
   | "rotate"
@@ -25,26 +25,29 @@ export interface PlaneEvent {
   readonly says: JsonObject;
 }
 
-/** How the scripted control plane answers from now on. What is left out stays. */
+/** How the scripted control plane responds from now on. Omitted fields keep their value. */
 export interface Manner {
-  /** `lose`: it is taken, and the answer is lost. `silent`: no answer. */
+  /** How to respond to a registration. `lose`: accept it, and lose the response. `silent`: do not respond. */
   readonly register?: "take" | "lose" | "silent" | Refusal;
   readonly rotate?: "take" | "lose" | Refusal;
-  /** `ignore`: no answer. */
+  /** How to respond to a Hello. `ignore`: do not respond. */
   readonly hello?: "welcome" | "ignore" | Refusal | { readonly goAway: JsonObject };
-  /** What else a Welcome says, over the scenario's. */
+  /** Fields of a Welcome that override the scenario's. */
   readonly welcome?: JsonObject;
   readonly acks?: boolean;
   readonly reportAcks?: boolean;
-  /** `wrong`: other bytes than were asked for. `gone`: the record has none any more. */
+  /**
+   * How to respond to a request for specs. `wrong`: send other bytes than the requested ones. `gone`: say that the
+   * store no longer has the spec.
+   */
   readonly specs?: "send" | "wrong" | "gone" | "silent";
-  /** What happens to connections to the second health replica. Default: `closed`. */
+  /** Whether the port of the second health replica accepts connections. Default: `closed`. */
   readonly second?: "open" | "closed";
-  /** The same of the first one. Default: `open`. */
+  /** Whether the port of the first health replica accepts connections. Default: `open`. */
   readonly first?: "open" | "closed";
 }
 
-/** How it answers where nothing was set. */
+/** The default responses of the scripted control plane. */
 export const USUAL: Required<Manner> = {
   register: "take",
   rotate: "take",
@@ -63,49 +66,57 @@ export interface Refusal {
   readonly retryAfterMs?: number;
 }
 
-/** One step of a script. Exactly one of `await`, `quiet`, `send`, `sendBytes`, `set`, `agent`, `clock` says which. */
+/**
+ * One step of a script. Exactly one of the fields `await`, `quiet`, `send`, `sendBytes`, `end`, `set`, `agent` and
+ * `clock` is set.
+ */
 export interface Step {
-  /** Wait until the agent does this. */
+  /** Wait for an event of this kind. */
   readonly await?: EventKind;
-  /** What the event must say; `$name` stands for what `keep` kept. Others of its kind are passed over. */
+  /**
+   * Fields that the event must contain. `$name` stands for the value that `keep` stored under this name. Other events
+   * of the same kind are skipped.
+   */
   readonly where?: JsonObject;
-  /** How often. Default: once. */
+  /** How many such events to wait for. Default: one. */
   readonly count?: number;
-  /** No sooner than so long after the script last did something. */
+  /** The minimum time between the script's last action and the event. */
   readonly notBeforeMs?: number;
-  /** What must not happen meanwhile. */
+  /** Events that must not happen before this step is done. */
   readonly forbid?: readonly EventKind[];
-  /** Remember a field of the event, by a name. */
+  /** Store fields of the event, each under a name. */
   readonly keep?: Readonly<Record<string, string>>;
-  /** Watch for so long that nothing of `forbid` happens. */
+  /** How many milliseconds must pass without an event of `forbid`. */
   readonly quiet?: number;
-  /** Send a frame on the newest stream that is open, or on the one before it. */
+  /** Send a frame on the newest open stream, or on the stream before it. */
   readonly send?: JsonObject;
   readonly on?: "newest" | "former";
-  /** Send a frame as it is, base64. */
+  /** Send these bytes, written in base64, as a frame. */
   readonly sendBytes?: string;
-  /** End the newest stream with a status. */
+  /** How to end the newest stream: with a status, or by breaking its connection. */
   readonly end?: Refusal | "broken";
   readonly set?: Manner;
-  /** `start` begins a process, `clone` a second one on a copy of the state directory. */
+  /** `start` starts a process. `clone` starts a second process on a copy of the state directory. */
   readonly agent?: "start" | "stop" | "kill" | "clone" | "suspend" | "resume";
-  /** Make the agent's wall clock wrong by so many milliseconds. */
+  /** Shift the agent's wall clock by this many milliseconds. */
   readonly clock?: number;
 }
 
-/** A scenario as it is on the disk. */
+/** A scenario in its format on disk. */
 export interface Scenario {
   readonly name: string;
-  /** What an agent that passes keeps to. */
+  /** The requirement that the scenario checks. */
   readonly checks: string;
-  /** Settings of each Welcome. Default: a heartbeat every 200 ms. */
+  /** The settings of each Welcome. Default: a heartbeat every 200 ms. */
   readonly settings?: JsonObject;
-  /** Commands of executions, by name: `$digest:NAME` stands for the digest of the spec. */
+  /**
+   * The commands of executions, keyed by the name of their spec. `$digest:NAME` stands for the digest of the spec.
+   */
   readonly specs?: Readonly<Record<string, readonly string[]>>;
   readonly steps: readonly Step[];
 }
 
-/** Read all scenarios of a folder, by name. Rejects for one that has an unknown field. */
+/** Read all scenarios of a folder, ordered by name. Rejects for an unknown field. */
 export async function readScenarios(folder: string): Promise<readonly Scenario[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith(".json")).sort();
   return Promise.all(names.map(async (name) => parseScenario(name, await readFile(join(folder, name), "utf8"))));
@@ -116,12 +127,12 @@ const STEP_FIELDS = new Set(
 );
 const FIELDS = new Set(["name", "checks", "settings", "specs", "steps"]);
 
-/** How long a scenario waits at least, in milliseconds. */
+/** The minimum time in milliseconds that a scenario takes because of the delays in its steps. */
 export function leastMs({ steps }: Scenario): number {
   return steps.reduce((sum, { quiet = 0, notBeforeMs = 0 }) => sum + quiet + notBeforeMs, 0);
 }
 
-/** Read one. Throws for an unknown field: a misspelt one would check nothing. */
+/** Parse a scenario. Throws for an unknown field, because a misspelled field would check nothing. */
 export function parseScenario(file: string, text: string): Scenario {
   const scenario = JSON.parse(text) as Scenario;
   const unknown = [
@@ -129,11 +140,11 @@ export function parseScenario(file: string, text: string): Scenario {
     ...scenario.steps.flatMap((step) => Object.keys(step).filter((field) => !STEP_FIELDS.has(field))),
   ];
   if (unknown.length > 0) throw new Error(`${file} has unknown fields: ${unknown.join(", ")}`);
-  if (`${scenario.name}.json` !== file) throw new Error(`${file} names itself ${scenario.name}`);
+  if (`${scenario.name}.json` !== file) throw new Error(`${file} must contain its own name, not ${scenario.name}`);
   return scenario;
 }
 
-/** Whether a value says all that another one asks for. */
+/** Whether a value contains everything that `asked` contains. */
 export function says(value: JsonValue | undefined, asked: JsonValue): boolean {
   if (typeof asked !== "object" || asked === null || Array.isArray(asked)) {
     return JSON.stringify(value ?? null) === JSON.stringify(asked);

@@ -32,7 +32,7 @@ import { keyFingerprint } from "@rollcall/identity";
 import { toGrpcStatus } from "@rollcall/rpc";
 import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
 import { nodeInfoDigest } from "@rollcall/wire";
-import { CLUSTER_ID, KnownKeys } from "./known-keys.ts";
+import { CLUSTER_ID, RecordedKeys } from "./recorded-keys.ts";
 import { StreamRules } from "./rules.ts";
 import { type EventKind, type Manner, type PlaneEvent, type Refusal, type Scenario, USUAL } from "./scenario.ts";
 import { base64, errorOf, filled, msOf, responseOf, specBytes, told } from "./wire.ts";
@@ -47,19 +47,19 @@ interface OpenStream {
 }
 
 const DEFAULT_SETTINGS: JsonObject = { heartbeatInterval: "0.2s", infoInterval: "60s", unhealthyAfter: "60s" };
-/** A scenario's agent does less; what it does beyond that is passed over. */
+/** The maximum number of recorded events. An agent causes fewer in any scenario. Further events are ignored. */
 const MOST_EVENTS = 100_000;
 
-/** A control plane that checks every proof and every rule of the contract, and does what a script tells it. */
+/** A control plane that follows a script, and checks every proof and every rule of the protocol. */
 export class ScriptedPlane {
   readonly events: PlaneEvent[] = [];
-  /** Rules that were broken. */
+  /** Descriptions of the rules that the agent broke. */
   readonly broken: string[] = [];
   #manner = USUAL;
   readonly #scenario: Scenario;
   readonly #streams: OpenStream[] = [];
   readonly #servers: Server[] = [];
-  readonly #keys = new KnownKeys((rule) => this.broken.push(rule));
+  readonly #keys = new RecordedKeys((rule) => this.broken.push(rule));
   #epoch = 0;
   #infoDigest = "";
   #listener: () => void = () => {};
@@ -77,7 +77,7 @@ export class ScriptedPlane {
     this.secondPort = await this.#serve(this.#health("second"));
   }
 
-  /** Called after each event. */
+  /** Set the function to call after each event. */
   onEvent(listener: () => void): void {
     this.#listener = listener;
   }
@@ -90,14 +90,14 @@ export class ScriptedPlane {
     for (const server of this.#servers) server.forceShutdown();
   }
 
-  /** Note something; also what the agent's process does. */
+  /** Record an event of the agent's streams or of its process. */
   note(kind: EventKind, says: JsonObject): void {
     if (this.events.length >= MOST_EVENTS) return;
     this.events.push({ kind, atMs: performance.now(), says });
     this.#listener();
   }
 
-  /** Send a frame on the newest open stream, or on the one before. */
+  /** Send a frame on the newest open stream, or on the stream before it. */
   send(json: JsonObject, on: "newest" | "former" = "newest"): void {
     const frame = fromJson(HeartbeatResponseSchema, this.#filled(json));
     const stream = this.#open(on);
@@ -216,14 +216,14 @@ export class ScriptedPlane {
       return;
     }
     const known = this.#keys.identities.get(nodeId);
-    const verdict = acceptKey(known?.identity ?? { current: fingerprint, next: null }, fingerprint);
-    if (!verdict.accepted) {
+    const result = acceptKey(known?.identity ?? { current: fingerprint, next: null }, fingerprint);
+    if (!result.accepted) {
       done(toGrpcStatus(errorOf({ refuse: "NODE_KEY_MISMATCH" })));
       return;
     }
     const keys = known?.keys ?? new Map<string, Uint8Array>();
     keys.set(fingerprint, publicKey);
-    this.#keys.identities.set(nodeId, { identity: verdict.identity, keys });
+    this.#keys.identities.set(nodeId, { identity: result.identity, keys });
     if (manner === "lose") {
       done({ code: 14, details: "the answer was lost on purpose" });
       return;
@@ -233,7 +233,7 @@ export class ScriptedPlane {
       node: { id: nodeId, membership: { state: MembershipState.APPROVED } },
       clusterId: CLUSTER_ID,
       created: known === undefined,
-      // Without a host: it is that of the registry.
+      // Without a host, the agent uses the registry's host.
       healthEndpoints: [`:${this.firstPort}`],
     });
     done(null, answer);
@@ -323,7 +323,7 @@ export class ScriptedPlane {
     const named = Object.values(this.#scenario.specs ?? {}).map(specBytes);
     const found = named.find((bytes) => createHash("sha256").update(bytes).digest().equals(digest));
     const spec = specs === "gone" ? Buffer.alloc(0) : specs === "wrong" ? Buffer.from("other bytes") : found;
-    if (spec === undefined) this.broken.push("a spec was asked for that no reference names");
+    if (spec === undefined) this.broken.push("a spec was requested that no reference names");
     else stream.call.write(responseOf({ spec: { digest: base64(digest), spec: base64(spec) } }));
   }
 
@@ -331,13 +331,13 @@ export class ScriptedPlane {
     const { nodeId, signature, nodeInfoDigest: digest } = hello;
     const known = this.#keys.identities.get(nodeId);
     const used = this.#keys.signer(nodeId, HealthService.method.heartbeat.name, { nonce: stream.nonce, signature });
-    const verdict = known && used !== null ? acceptKey(known.identity, used) : { accepted: false as const };
+    const result = known && used !== null ? acceptKey(known.identity, used) : { accepted: false as const };
     this.note("hello", {
       ...says,
       key: used ?? "",
       isInfoKnown: Buffer.from(digest).toString("hex") === this.#infoDigest,
     });
-    if (known !== undefined && used === null) this.broken.push("a Hello is signed by no key of the node");
+    if (known !== undefined && used === null) this.broken.push("a Hello is not signed with a key of the node");
     const manner = this.#manner.hello;
     if (manner === "ignore") return;
     if (typeof manner === "object") {
@@ -348,13 +348,13 @@ export class ScriptedPlane {
       } else stream.call.emit("error", toGrpcStatus(errorOf(manner)));
       return;
     }
-    if (known === undefined || !verdict.accepted) {
+    if (known === undefined || !result.accepted) {
       stream.isOpen = false;
       const reason = known === undefined ? "NODE_NOT_REGISTERED" : "PROOF_INVALID";
       stream.call.emit("error", toGrpcStatus(errorOf({ refuse: reason })));
       return;
     }
-    known.identity = verdict.identity;
+    known.identity = result.identity;
     this.#welcome(stream);
   }
 

@@ -19,7 +19,7 @@ const KINDS = {
   wantSpecs: "want",
 } as const;
 
-/** What a frame is, and what it says. */
+/** Return the kind of a frame and its contents. */
 export function told(request: HeartbeatRequest): readonly [EventKind, JsonObject] {
   const name = request.frame.case;
   if (name === undefined) return ["left", {}];
@@ -27,23 +27,22 @@ export function told(request: HeartbeatRequest): readonly [EventKind, JsonObject
   return [KINDS[name], json[name] as JsonObject];
 }
 
-/** The error of a refusal. */
 export function errorOf({ refuse: reason, retryAfterMs }: Refusal): Error {
   const more = retryAfterMs === undefined ? {} : { retryAfterMs };
   return refuse(reason as ErrorReasonName, `${reason}, by script`, more);
 }
 
-/** Bytes as protobuf JSON has them. */
+/** Encode bytes as protobuf JSON does. */
 export function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("base64");
 }
 
-/** Milliseconds; 0 for none. */
+/** Convert a duration to milliseconds. Returns 0 for an absent duration. */
 export function msOf(duration: { readonly seconds: bigint; readonly nanos: number } | undefined): number {
   return duration === undefined ? 0 : Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
 }
 
-/** The spec of a process, as a server has it. */
+/** Encode the spec of a process as a server sends it. */
 export function specBytes(command: readonly string[]): Buffer {
   const spec = create(ExecutionSpecSchema, {
     job: "scripted",
@@ -54,7 +53,7 @@ export function specBytes(command: readonly string[]): Buffer {
   return Buffer.from(toBinary(ExecutionSpecSchema, spec));
 }
 
-/** Replaces what stands for addresses and digests of a run. */
+/** Replace the placeholders of addresses and digests. */
 export function filled(
   json: JsonObject,
   ports: { readonly first: number; readonly second: number },
@@ -73,7 +72,7 @@ export function filled(
   return JSON.parse(text) as JsonValue;
 }
 
-/** A frame of the server, from protobuf JSON. */
+/** Create a frame of the server from protobuf JSON. */
 export function responseOf(json: JsonObject): HeartbeatResponse {
   return fromJson(HeartbeatResponseSchema, json);
 }

@@ -5,64 +5,76 @@ import { createAccessToken, startDatabase, withClient } from "../servers/databas
 import { freePorts, portFlags, ROLLCALL_PROGRAM } from "../servers/rollcall.ts";
 import { ServerProcess } from "../servers/server-process.ts";
 import { callJobs } from "../servers/work-of-nodes.ts";
-import type { Drill, Verdict } from "./drill.ts";
+import type { Drill, DrillResult } from "./drill.ts";
 import { DrilledMachine } from "./machines/drilled-machine.ts";
 import { MACHINE_FAULTS, type MachineFault } from "./machines/machine-faults.ts";
 
-/** Within this a fault is to be a condition of its node, on a machine that is not busy. */
+/** The time within which a fault must become a condition of its node, on a machine that is not busy. */
 const SEEN_WITHIN_MS = 30_000;
-/** How long is waited for anything. */
+/** The time limit for waiting for anything. */
 const PATIENCE_MS = 300_000;
-const LOOK_EVERY_MS = 250;
+const SCAN_EVERY_MS = 250;
 
-/** What came of one fault. */
+/** The result of one fault. */
 export interface FaultOutcome {
   readonly name: string;
-  /** Why it was not tried; null when it was. */
+  /** Why the fault was skipped; null if it was tried. */
   readonly skipped: string | null;
-  /** Until the node reported the condition, and was held for it; null when it never did. */
+  /** The time until the node reported the condition and got a hold for it; null if it never did. */
   readonly seenAfterMs: number | null;
-  /** Until the node was ELIGIBLE again, from the repair on; null when it never was. */
+  /** The time from the repair until the node was ELIGIBLE again; null if it never was. */
   readonly overAfterMs: number | null;
+  /** The behaviour of executions during the fault; null if none were placed. */
+  readonly work: WorkOutcome | null;
 }
 
-/** Every fault that an agent is to find in its machine, with real processes. */
+/**
+ * Whether executions that ran on the machine stayed there, and whether executions that had not started became ready on
+ * another machine.
+ */
+export interface WorkOutcome {
+  readonly hasStayed: boolean;
+  readonly hasMoved: boolean;
+}
+
+/** Tries every fault that an agent must detect on its machine, with real processes. */
 export const brokenAgents: Drill = {
   name: "broken-agents",
   title: "full and read-only disks, no descriptors, no processes, dead and stuck keepers, an engine that hangs",
-  run: async (context, { judgesTime, length }) => {
+  run: async (context, { limitsTime, length }) => {
     const plane = await startPlane(context);
+    const faults = length === "short" ? MACHINE_FAULTS.filter(({ isInShort }) => isInShort) : MACHINE_FAULTS;
     const tried: FaultOutcome[] = [];
-    const [first, ...others] =
-      length === "short" ? MACHINE_FAULTS.filter(({ isInShort }) => isInShort) : MACHINE_FAULTS;
-    let work = "not tried: its fault is not possible here";
-    if (first !== undefined) {
-      const obstacle = await first.obstacle();
-      if (obstacle === null) {
-        const placed = await placeUnder(context, plane, first);
-        work = placed.work;
-        tried.push(placed.outcome);
-      } else tried.push(skipped(first, obstacle));
+    for (const isUnderWork of [true, false]) {
+      const group = faults.filter((fault) => (fault.isUnderWork ?? false) === isUnderWork);
+      tried.push(...(await Promise.all(group.map((fault) => tryFault(context, plane, fault)))));
     }
-    tried.push(...(await Promise.all(others.map((fault) => tryFault(context, plane, fault)))));
-    return verdictOf(tried, work, judgesTime ? SEEN_WITHIN_MS : null);
+    return resultOf(tried, limitsTime ? SEEN_WITHIN_MS : null);
   },
 };
 
-/** The verdict; `seenWithinMs` is null where the clock does not count. */
-export function verdictOf(tried: readonly FaultOutcome[], work: string, seenWithinMs: number | null): Verdict {
-  const isWell = ({ skipped: why, seenAfterMs, overAfterMs }: FaultOutcome): boolean =>
-    why !== null ||
-    (seenAfterMs !== null && overAfterMs !== null && (seenWithinMs === null || seenAfterMs <= seenWithinMs));
-  const passed = tried.every(isWell) && !work.startsWith("FAILED");
+/** The result of the drill. `seenWithinMs` is null if times are not evaluated. */
+export function resultOf(tried: readonly FaultOutcome[], seenWithinMs: number | null): DrillResult {
+  const isSeen = ({ seenAfterMs, overAfterMs }: FaultOutcome): boolean =>
+    seenAfterMs !== null && overAfterMs !== null && (seenWithinMs === null || seenAfterMs <= seenWithinMs);
+  const isWell = (one: FaultOutcome): boolean =>
+    one.skipped !== null || (isSeen(one) && one.work?.hasStayed !== false && one.work?.hasMoved !== false);
+  const passed = tried.every(isWell);
   const count = tried.filter(({ skipped: why }) => why === null).length;
-  const lines = tried.map(({ name, skipped: why, seenAfterMs, overAfterMs }) =>
+  const lines = tried.map(({ name, skipped: why, seenAfterMs, overAfterMs, work }) =>
     why === null
-      ? `  ${name}: reported after ${secondsOf(seenAfterMs)}, over ${secondsOf(overAfterMs)} after the repair`
+      ? `  ${name}: reported after ${secondsOf(seenAfterMs)}, cleared ${secondsOf(overAfterMs)} after the repair` +
+        workText(work)
       : `  ${name}: SKIPPED, ${why}`,
   );
   const title = `${passed ? "PASSED" : "FAILED"}: ${count} of ${tried.length} faults were tried`;
-  return { passed, text: [title, ...lines, `  work: ${work}`].join("\n") };
+  return { passed, text: [title, ...lines].join("\n") };
+}
+
+function workText(work: WorkOutcome | null): string {
+  if (work === null) return "";
+  const [stayed, moved] = [work.hasStayed ? "stayed" : "DID NOT STAY", work.hasMoved ? "moved" : "DID NOT MOVE"];
+  return `; running work ${stayed}, unstarted work ${moved}`;
 }
 
 interface Plane {
@@ -88,53 +100,61 @@ async function startPlane(context: BenchContext): Promise<Plane> {
   return { url, token: await createAccessToken(url, "admin"), port: ports.api };
 }
 
-/** Try a fault on a machine of its own. */
+/** Try a fault on a separate machine. */
 async function tryFault(context: BenchContext, plane: Plane, fault: MachineFault): Promise<FaultOutcome> {
   const obstacle = await fault.obstacle();
   if (obstacle !== null) return skipped(fault, obstacle);
+  if (fault.isUnderWork === true) return tryUnderWork(context, plane, fault);
   const machine = await startMachine(context, plane, fault);
   const seenAfterMs = await breakMachine(plane, fault, machine);
   const overAfterMs = await repairMachine(plane, fault, machine);
   context.progress(`${fault.name}: reported after ${secondsOf(seenAfterMs)}, over after ${secondsOf(overAfterMs)}`);
-  return { name: fault.name, skipped: null, seenAfterMs, overAfterMs };
+  return { name: fault.name, skipped: null, seenAfterMs, overAfterMs, work: null };
 }
 
 /**
- * Try a fault under work: what runs there stays, and what was placed there and has not started is placed elsewhere once
- * there is another node.
+ * Try a fault on a machine with executions. Running executions must stay. Executions that were placed there but have
+ * not started must move to another node once there is one.
  */
-async function placeUnder(
-  context: BenchContext,
-  plane: Plane,
-  fault: MachineFault,
-): Promise<{ readonly outcome: FaultOutcome; readonly work: string }> {
+async function tryUnderWork(context: BenchContext, plane: Plane, fault: MachineFault): Promise<FaultOutcome> {
+  const [stays, moves, spare] = [`stays-${fault.name}`, `moves-${fault.name}`, `spare-${fault.name}`];
   const machine = await startMachine(context, plane, fault);
-  await submit(plane, "stays");
-  const running = await until(() => readyOn(plane, "stays", machine.name));
-  // An agent that runs could start the execution before the fault, or report the fault before it is placed.
+  await submit(plane, stays, fault.name);
+  const running = await until(() => readyOn(plane, stays, machine.name));
+  // Stop the agent. Otherwise it could start the execution before the fault, or report the fault before the execution
+  // is placed.
   machine.signalAgent("SIGSTOP");
-  await submit(plane, "moves");
-  const placed = await until(() => placedOn(plane, "moves", machine.name));
+  await submit(plane, moves, fault.name);
+  const placed = await until(() => placedOn(plane, moves, machine.name));
   const breaking = breakMachine(plane, fault, machine);
   machine.signalAgent("SIGCONT");
   const seenAfterMs = await breaking;
-  await startMachine(context, plane, { ...fault, name: "spare", prepare: async () => {} });
-  const moved = await until(() => readyOn(plane, "moves", "spare"));
-  const stays = await readyOn(plane, "stays", machine.name);
+  await startMachine(context, plane, { ...fault, name: spare, prepare: async () => {} }, fault.name);
+  const moved = await until(() => readyOn(plane, moves, spare));
+  const stayed = await readyOn(plane, stays, machine.name);
   const overAfterMs = await repairMachine(plane, fault, machine);
-  const isWell = running !== null && stays === running && placed !== null && moved !== null && moved !== placed;
-  const work = isWell ? "what ran stayed, what had not started moved" : "FAILED: an execution did not stay or move";
-  context.progress(`${fault.name}: ${work}`);
-  return { outcome: { name: fault.name, skipped: null, seenAfterMs, overAfterMs }, work };
+  const work = {
+    // Check that the same execution still runs after the repair.
+    hasStayed: running !== null && stayed === running && (await readyOn(plane, stays, machine.name)) === running,
+    hasMoved: placed !== null && moved !== null && moved !== placed,
+  };
+  context.progress(`${fault.name}: reported after ${secondsOf(seenAfterMs)}${workText(work)}`);
+  return { name: fault.name, skipped: null, seenAfterMs, overAfterMs, work };
 }
 
-async function startMachine(context: BenchContext, plane: Plane, fault: MachineFault): Promise<DrilledMachine> {
-  const machine = new DrilledMachine(context, fault.name, `127.0.0.1:${plane.port}`);
+/** @param group the value of the label that the jobs of the fault select. */
+async function startMachine(
+  context: BenchContext,
+  plane: Plane,
+  fault: MachineFault,
+  group = fault.name,
+): Promise<DrilledMachine> {
+  const machine = new DrilledMachine(context, { name: fault.name, group, server: `127.0.0.1:${plane.port}` });
   await machine.makeDirectory();
   await fault.prepare?.(machine);
   await machine.start();
   if ((await until(() => isEligible(plane, machine.name))) === null) {
-    throw new Error(`${machine.name} did not become ELIGIBLE: see its log in ${context.directory}`);
+    throw new Error(`${machine.name} did not become ELIGIBLE; see its log in ${context.directory}`);
   }
   return machine;
 }
@@ -180,19 +200,26 @@ async function nodeOf({ url }: Plane, name: string): Promise<SeenNode> {
   return rows[0] ?? { reasons: [], holds: [], health: "UNKNOWN", executors: 0 };
 }
 
-async function submit({ port, token }: Plane, name: string): Promise<void> {
+async function submit({ port, token }: Plane, name: string, group: string): Promise<void> {
   const task = { process: { command: ["sleep", "infinity"] } };
   await callJobs(port, token, "SubmitJob", {
-    spec: { ...{ name, type: "JOB_TYPE_SERVICE", count: 1, queueTimeout: "3600s" }, ...task },
+    spec: {
+      ...{ name, type: "JOB_TYPE_SERVICE", count: 1, queueTimeout: "3600s" },
+      selector: `drill=${group}`,
+      matchAgentLabels: true,
+      ...task,
+    },
   });
 }
 
-/** The execution of a job that is ready on a node. */
+/** Find the execution of a job that is ready on a node. Returns its id; null after the time limit. */
 function readyOn(plane: Plane, job: string, node: string): Promise<string | null> {
   return executionOf(plane, job, node, "o.observed = 'READY'");
 }
 
-/** The execution of a job that is placed on a node and has not started. */
+/**
+ * Find the execution of a job that is placed on a node and has not started. Returns its id; null after the time limit.
+ */
 function placedOn(plane: Plane, job: string, node: string): Promise<string | null> {
   return executionOf(plane, job, node, "(o.observed is null or o.observed = 'STARTING')");
 }
@@ -205,18 +232,18 @@ async function executionOf({ url }: Plane, job: string, node: string, condition:
   return rows[0]?.id ?? null;
 }
 
-/** Look until there is something; null when there never is. */
+/** Poll until there is a value. Returns null after PATIENCE_MS. */
 async function until<T>(look: () => Promise<T | null>): Promise<T | null> {
   const endMs = performance.now() + PATIENCE_MS;
   for (;;) {
     const found = await look();
     if (found !== null || performance.now() > endMs) return found;
-    await delay(LOOK_EVERY_MS);
+    await delay(SCAN_EVERY_MS);
   }
 }
 
 function skipped({ name }: MachineFault, why: string): FaultOutcome {
-  return { name, skipped: why, seenAfterMs: null, overAfterMs: null };
+  return { name, skipped: why, seenAfterMs: null, overAfterMs: null, work: null };
 }
 
 function secondsOf(ms: number | null): string {

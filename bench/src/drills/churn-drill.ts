@@ -9,17 +9,17 @@ import { createAccessToken, withClient } from "../servers/database.ts";
 import { makeJoinToken } from "../servers/join-token.ts";
 import { greatestOf } from "../servers/replica-metrics.ts";
 import { type RunningService, startService } from "../servers/rollcall.ts";
-import { type ChurnLimits, type ChurnOutcome, type ChurnSample, churnVerdict } from "./churn-verdict.ts";
+import { type ChurnLimits, type ChurnOutcome, type ChurnSample, churnResult } from "./churn-result.ts";
 import type { Drill, FleetSize } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 
-/** How long it goes on, and how often what happens. */
+/** How long the churn lasts, and how often each kind of change is made. */
 interface ChurnPlan {
   readonly size: FleetSize;
   readonly lastsMs: number;
   readonly roundMs: number;
   readonly sampleMs: number;
-  /** Rounds that a killed agent stays away. */
+  /** The number of rounds that a killed agent stays away. */
   readonly awayRounds: number;
   readonly watchers: number;
   readonly joins: number;
@@ -45,20 +45,20 @@ const PLANS: Readonly<Record<"full" | "short", ChurnPlan>> = {
     awayRounds: 2,
     watchers: 10,
     joins: 10,
-    // Code is compiled and caches fill for some minutes: a short run says nothing about growth.
+    // A short run cannot show growth, because code is compiled and caches fill for some minutes.
     limits: { warmUpMs: 4_000, growth: null, lagEvents: 2_000 },
   },
 };
 
-/** Of all agents, so many are killed in a round, and as many move. */
+/** The share of all agents that is killed in each round. The same share moves in each round. */
 const SHARE = 1 / 1_000;
-/** Rounds from one change of what costs more: joins, leaves, policies, watchers. */
-const SELDOM = 4;
+/** The number of rounds between expensive changes: joins, leaves, policies and watchers. */
+const ROUNDS_BETWEEN_MORE = 4;
 const LAG = "rollcall_feed_lag_revisions";
-/** Tables with as many rows at the end as at the beginning. */
+/** Tables that have as many rows at the end of the drill as at its start. */
 const STEADY_TABLES = ["nodes", "node_sessions", "node_labels", "node_identities", "leases", "health_replicas"];
 
-/** A fleet that changes all the time: nothing may grow with the changes that were. */
+/** Changes a fleet all the time. Nothing may grow with the number of past changes. */
 export const churn: Drill = {
   name: "churn",
   title: "nothing is broken: agents die, return and move, machines join and leave, policies and watchers change",
@@ -66,7 +66,7 @@ export const churn: Drill = {
     const plan = PLANS[length];
     const size = { ...plan.size, ...(agents === undefined ? {} : { agents }) };
     const world = await ChurnWorld.start(context, { ...plan, size });
-    return churnVerdict(await world.run(), plan.limits);
+    return churnResult(await world.run(), plan.limits);
   },
 };
 
@@ -124,7 +124,7 @@ class ChurnWorld {
     return new ChurnWorld(context, plan, { fleet, registry, admin, token, joinToken });
   }
 
-  /** Change one thing after the other for as long as planned, and look at everything now and then. */
+  /** Make changes one after the other for the planned time, and take samples at intervals. */
   async run(): Promise<ChurnOutcome> {
     const { lastsMs, roundMs, sampleMs, size } = this.#plan;
     const samples: ChurnSample[] = [];
@@ -136,7 +136,7 @@ class ChurnWorld {
       const movers = this.#someNodes();
       await this.#fleet.move(movers);
       this.#changes.moves += movers.length;
-      if (round % SELDOM === 0) await this.#changeMore(round / SELDOM);
+      if (round % ROUNDS_BETWEEN_MORE === 0) await this.#changeMore(round / ROUNDS_BETWEEN_MORE);
       const atMs = performance.now() - startMs;
       if (atMs - sampledAtMs >= sampleMs) {
         sampledAtMs = atMs;
@@ -149,14 +149,14 @@ class ChurnWorld {
     while (this.#away.length > 0) await this.#return();
     await this.#fleet.recover();
     const { gaps } = await this.#fleet.report();
-    const judged = await this.#fleet.judged();
+    const evaluated = await this.#fleet.evaluated();
     return {
       agents: size.agents,
       samples,
       changes: this.#changes,
       failed: this.#failed,
       lastFailure: this.#lastFailure,
-      falselyJudged: judged.filter((node) => !this.#killedEver.has(node) && !gaps.includes(node)),
+      falselyDeclared: evaluated.filter((node) => !this.#killedEver.has(node) && !gaps.includes(node)),
     };
   }
 
@@ -236,7 +236,7 @@ class ChurnWorld {
     return { atMs, heapBytes, rssBytes, lagEvents: Math.max(...lags), ...(await this.#tables()) };
   }
 
-  /** Dead rows that are not used again make a table grow while its rows stay as many. */
+  /** A table whose number of rows stays constant grows if its dead rows are not reused. */
   async #tables(): Promise<Pick<ChurnSample, "tableBytes" | "bloatBytes">> {
     const { rows } = await withClient(this.#fleet.database.url, async (client) => {
       await client.query("create extension if not exists pgstattuple");

@@ -5,17 +5,17 @@ import type { FleetDrill } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 import { findLibfaketime } from "./libfaketime.ts";
 
-/** The replicas' wall clock jumps; the machine's is left alone. */
+/** The wall clock of the replicas jumps, while the clock of the machine does not. */
 export const clock: FleetDrill = {
   name: "clock",
-  title: "the wall clock of every replica jumps a day forward, back, and a day further back",
+  title: "the wall clock of every replica jumps one day ahead, back, and one day behind",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },
   faultMs: { full: 30_000, short: 2_000 },
   run: async (context, size, faultMs) => {
     const library = findLibfaketime();
     if (library === null) throw new Error("this drill needs libfaketime (package faketime)");
     const file = join(context.directory, "clock");
-    // In one step: half of a line is another time.
+    // Replace the file atomically, because half a line would be a different time.
     const set = (offset: string): void => {
       writeFileSync(`${file}.next`, `${offset}\n`);
       renameSync(`${file}.next`, file);

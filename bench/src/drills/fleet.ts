@@ -9,7 +9,7 @@ import { type BenchDatabase, startDatabase, withClient } from "../servers/databa
 import { type RunningService, startService } from "../servers/rollcall.ts";
 import type { DrillOutcome, FleetSize } from "./drill.ts";
 
-/** As configured by default. */
+/** The full size, with the default configuration. */
 export const FULL_SIZE: FleetSize = {
   agents: 1_000,
   replicas: 2,
@@ -17,7 +17,7 @@ export const FULL_SIZE: FleetSize = {
   unhealthyAfterMs: 60_000,
 };
 
-/** Everything twenty times shorter. */
+/** A small fleet for short drills. Its times are about twenty times shorter. */
 export const SHORT_SIZE: FleetSize = {
   agents: 100,
   replicas: 2,
@@ -25,32 +25,38 @@ export const SHORT_SIZE: FleetSize = {
   unhealthyAfterMs: 3_000,
 };
 
-/** API connections of a replica: fewer than the default, since agents share the limit of open files. */
-const READERS_OF_A_REPLICA = 512;
+/**
+ * The maximum number of API connections of a replica. It is less than the default, because the API shares the
+ * limit of open files with the agents.
+ */
+const MOST_API_CONNECTIONS = 512;
 const RECOVER_WITHIN_MS = 300_000;
 const LONGEST_PATIENCE_MS = 20_000;
-/** The least patience, in intervals: there is an Ack in each. */
+/**
+ * The minimum time that an agent waits for an Ack before it leaves a path, in heartbeat intervals. Each interval has an
+ * Ack, so the time must exceed one interval.
+ */
 const LEAST_PATIENCE = 4 / 3;
 
-/** What of a fleet is other than usual. */
+/** Options that differ from the default fleet. */
 export interface FleetOptions {
-  /** Put a fault proxy before each replica. */
+  /** Whether to put a fault proxy in front of each replica. */
   readonly hasProxies?: boolean;
-  /** All agents begin at the first replica. */
+  /** Whether all agents start at the first replica. */
   readonly isOnFirst?: boolean;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** CPU seconds. */
+/** The CPU seconds that a fleet has used. */
 export interface FleetCpu {
   readonly replicas: number;
   readonly postgres: number;
 }
 
-/** How the agents came in at first: how long it took, and what it cost. */
+/** The time and CPU that the first connection of all agents took. */
 export type CameIn = FleetCpu & { readonly tookMs: number };
 
-/** What was used from one reading to the next. */
+/** The CPU used between two readings. */
 export function cpuBetween(before: FleetCpu, after: FleetCpu): FleetCpu {
   return {
     replicas: after.replicas - before.replicas,
@@ -58,7 +64,7 @@ export function cpuBetween(before: FleetCpu, after: FleetCpu): FleetCpu {
   };
 }
 
-/** Replicas with agents that are held and HEALTHY, before anything is broken. */
+/** Replicas and their agents. All agents are connected and HEALTHY before anything is broken. */
 export class Fleet {
   readonly database: BenchDatabase;
   readonly proxies: readonly FaultProxy[];
@@ -68,7 +74,7 @@ export class Fleet {
   readonly #replicas: RunningService[];
   readonly #loads: PacedLoads;
   #startRevision = "0";
-  #cameIn: CameIn = { tookMs: 0, replicas: 0, postgres: 0 };
+  #reconnects: CameIn = { tookMs: 0, replicas: 0, postgres: 0 };
 
   private constructor(
     context: BenchContext,
@@ -109,15 +115,15 @@ export class Fleet {
     return fleet;
   }
 
-  get cameIn(): CameIn {
-    return this.#cameIn;
+  get reconnects(): CameIn {
+    return this.#reconnects;
   }
 
   get replicas(): readonly RunningService[] {
     return this.#replicas;
   }
 
-  /** Kill every replica at the same moment, and start them again at the same ports some time later. */
+  /** Kill all replicas at the same moment, and restart them on the same ports after `downMs`. */
   async restartAll(downMs: number): Promise<void> {
     for (const { server } of this.#replicas) server.signal("SIGKILL");
     await Promise.all(this.#replicas.map(({ server }) => server.stop()));
@@ -134,67 +140,68 @@ export class Fleet {
     return this.#loads.order({ kind: "report", gapMs: this.#size.unhealthyAfterMs });
   }
 
-  /** Let the agents of these nodes die, and answer when each last sent something. */
+  /** Kill the agents of these nodes. Returns when each of these agents last sent something. */
   async kill(nodes: readonly number[]): Promise<PacedOutcome["killed"]> {
     return (await this.#loads.order({ kind: "kill", nodes })).killed;
   }
 
-  /** Let agents that were killed start again, as new processes. */
+  /** Restart killed agents as new processes. */
   async revive(nodes: readonly number[]): Promise<void> {
     await this.#loads.order({ kind: "revive", nodes });
   }
 
-  /** Let agents leave their replica for the next. */
+  /** Move agents from their replica to the next. */
   async move(nodes: readonly number[]): Promise<void> {
     await this.#loads.order({ kind: "move", nodes });
   }
 
-  /** What the replicas and Postgres have used so far. */
+  /** The CPU that the replicas and Postgres have used so far. */
   cpuSeconds(): FleetCpu {
     const used = this.#replicas.map(({ server }) => server.cpuSeconds());
     const replicas = used.reduce((sum, seconds) => sum + seconds, 0);
     return { replicas, postgres: this.database.cpuSeconds() };
   }
 
-  /** Wait until every agent is held and HEALTHY. Answers how long it took. */
+  /** Wait until every agent is connected and HEALTHY. Returns how long that took, in milliseconds. */
   async recover(): Promise<number> {
     const { agents, intervalMs } = this.#size;
     const startMs = performance.now();
     for (;;) {
       const { held } = await this.report();
-      // Counting costs every process that is measured. The record comes back later than the replicas in some drills.
+      // Count last, because counting uses CPU of every measured process. In some drills the store comes back
+      // later than the replicas.
       const healthy = held === agents ? await this.#healthy().catch(() => 0) : 0;
       const tookMs = performance.now() - startMs;
       if (held === agents && healthy === held) return tookMs;
       if (tookMs > RECOVER_WITHIN_MS + comesAtMs(agents, intervalMs)) {
-        throw new Error(`${held} of ${agents} agents are held, ${healthy} nodes are HEALTHY`);
+        throw new Error(`${held} of ${agents} agents are connected, ${healthy} nodes are HEALTHY`);
       }
       await delay(Math.max(100, agents / 50));
     }
   }
 
-  /** Wait until all is well again and nothing can come any more, then say what happened since the start. */
+  /** Wait until the fleet is healthy and no late event can follow. Returns what happened since the start. */
   async outcome(): Promise<DrillOutcome> {
     const recoveredAfterMs = await this.recover();
-    // Who fell silent in the fault would be declared by now.
+    // Wait until any node that fell silent during the fault has been declared unhealthy.
     await delay(this.#size.unhealthyAfterMs + this.#size.intervalMs);
     await this.recover();
     const { gaps, reconnects } = await this.report();
-    const judged = await this.judged();
+    const evaluated = await this.evaluated();
     const reactions = await this.#subjectsOf("node.reactions.allowed", "true");
-    const falselyJudged = judged.filter((node) => !gaps.includes(node));
+    const falselyDeclared = evaluated.filter((node) => !gaps.includes(node));
     return {
       agents: this.#size.agents,
       recoveredAfterMs,
       reconnects,
-      falselyJudged,
-      rightlyJudged: judged.length - falselyJudged.length,
+      falselyDeclared,
+      rightlyDeclared: evaluated.length - falselyDeclared.length,
       reactionsAllowed: reactions.length,
     };
   }
 
   /** Nodes that were declared UNHEALTHY or UNKNOWN since the start. */
-  async judged(): Promise<readonly string[]> {
+  async evaluated(): Promise<readonly string[]> {
     return this.#subjectsOf("node.health.changed", "after ->> 'health' <> 'HEALTHY'");
   }
 
@@ -210,7 +217,7 @@ export class Fleet {
     });
     const tookMs = await this.recover();
     const { replicas, postgres } = cpuBetween(before, this.cpuSeconds());
-    this.#cameIn = { tookMs, replicas, postgres };
+    this.#reconnects = { tookMs, replicas, postgres };
     const each = (seconds: number) => ((seconds / agents) * 1_000).toFixed(1);
     this.#context.progress(
       `${agents} agents HEALTHY after ${(tookMs / 1_000).toFixed(1)} s, each for ${each(replicas)} ms of CPU ` +
@@ -248,6 +255,6 @@ function flagsOf({ intervalMs, unhealthyAfterMs }: FleetSize): readonly string[]
     `Orchestrator.NodeManager.DisconnectTimeout=${unhealthyAfterMs}ms`,
     `Orchestrator.NodeManager.UnknownTimeout=${unhealthyAfterMs * 5}ms`,
     `Compute.Heartbeat.Interval=${intervalMs}ms`,
-    `Listen.MaxConnections=${READERS_OF_A_REPLICA}`,
+    `Listen.MaxConnections=${MOST_API_CONNECTIONS}`,
   ].flatMap((setting) => ["--set", setting]);
 }

@@ -13,30 +13,40 @@ import { seedNodes } from "../seeds/seed-nodes.ts";
 import { createAccessToken, startDatabase } from "../servers/database.ts";
 import { freePorts, portFlags, ROLLCALL_PROGRAM } from "../servers/rollcall.ts";
 import { ServerProcess } from "../servers/server-process.ts";
-import type { Drill, DrillOptions, Verdict } from "./drill.ts";
-import { type HostileLimits, hostileVerdict, type ScenarioOutcome } from "./hostile-verdict.ts";
+import type { Drill, DrillOptions, DrillResult } from "./drill.ts";
+import { type HostileLimits, hostileResult, type ScenarioOutcome } from "./hostile-result.ts";
 
 interface HostileSize {
   readonly attackMs: number;
-  /** How long after each scenario is watched as well. */
+  /** How long to continue watching after each scenario. */
   readonly afterMs: number;
-  /** What an attack leaves is to be gone by then: the longest patience of the server with a connection, and some. */
+  /**
+   * The time limit for the effects of an attack to disappear: the server's longest timeout for a connection, plus
+   * a margin.
+   */
   readonly calmWithinMs: number;
 }
 
 const AGENTS = 50;
-/** The first calls of all clients, before anything is compared with the start. */
+/** The time in which all clients make their first calls, before the baseline is measured. */
 const WARM_UP_MS = 2_000;
-/** Nothing is measured while the last attack is still felt; what is felt for longer counts against the next. */
+/**
+ * How long to wait for the effects of an attack to end. An effect that lasts longer is attributed to the next
+ * attack.
+ */
 const SETTLED_WITHIN_MS = 5_000;
 const READY_EVERY_MS = 50;
-/** How long an operator waits for an answer: where time is not evaluated, the machine may do much else. */
+/**
+ * How long an operator waits for a response. The longer time applies if times are not evaluated, because then the
+ * machine may be busy.
+ */
 const PATIENCE_MS = 10_000;
 const LONG_PATIENCE_MS = 60_000;
 
 const SIZES: Readonly<Record<"full" | "untimed" | "short", HostileSize>> = {
   full: { attackMs: 5_000, afterMs: 1_000, calmWithinMs: 120_000 },
-  // The 99th percentile wants many acknowledgements; whether a stream is lost or a call is refused shows sooner.
+  // Short attacks are enough if times are not evaluated, because only the 99th percentile needs many
+  // acknowledgements.
   untimed: { attackMs: 2_000, afterMs: 500, calmWithinMs: 120_000 },
   short: { attackMs: 200, afterMs: 20, calmWithinMs: 60_000 },
 };
@@ -44,32 +54,35 @@ const SIZES: Readonly<Record<"full" | "untimed" | "short", HostileSize>> = {
 const ON_TIME: HostileLimits = { ackP99Ms: 100, apiMs: 1_000 };
 const AT_ANY_TIME: HostileLimits = { ackP99Ms: null, apiMs: null };
 
-/** Everything that strangers and known callers can do wrong at the doors of one process, one after the other. */
+/**
+ * Misuses the ports of one process in every way that anonymous clients and known callers can, one scenario after
+ * the other.
+ */
 export const hostile: Drill = {
   name: "hostile",
-  title: "floods, broken frames, silence and greed at every port, beside 50 well-behaved agents",
+  title: "floods, broken frames, silence and greed at every port, next to 50 well-behaved agents",
   run: (context, options) => run(context, options, []),
 };
 
-/** The same where everything is encrypted. */
+/** Runs the same scenarios over TLS. */
 export const hostileTls: Drill = {
   name: "hostile-tls",
-  title: "the same through TLS",
+  title: "the same over TLS",
   run: (context, options) => run(context, options, ["--tls"]),
 };
 
 async function run(
   context: BenchContext,
-  { length, agents = AGENTS, judgesTime }: DrillOptions,
+  { length, agents = AGENTS, limitsTime }: DrillOptions,
   flags: readonly string[],
-): Promise<Verdict> {
-  const size = SIZES[length === "full" && !judgesTime ? "untimed" : length];
+): Promise<DrillResult> {
+  const size = SIZES[length === "full" && !limitsTime ? "untimed" : length];
   const target = await startTarget(context, agents, flags);
   const { ports, authority, adminToken, viewerToken } = target;
   const secured = authority === undefined ? {} : { authority };
   const good = await GoodAgents.start(agents, { port: ports.agents, ...secured });
   context.atEnd(() => good.stop());
-  const patienceMs = judgesTime ? PATIENCE_MS : LONG_PATIENCE_MS;
+  const patienceMs = limitsTime ? PATIENCE_MS : LONG_PATIENCE_MS;
   const prober = new ApiProber({ port: ports.api, ...secured }, adminToken, patienceMs);
   context.atEnd(() => prober.stop());
   const attackers = new LoadProcess<AttackOrder, AttackOutcome>("hostile/attack-load");
@@ -77,7 +90,7 @@ async function run(
 
   await delay(WARM_UP_MS);
   const before = await target.holds();
-  // The garbage collection that came with it held up the acknowledgements.
+  // Wait, because holds() collects garbage, and garbage collection delays acknowledgements.
   await delay(WARM_UP_MS);
   const outcomes: ScenarioOutcome[] = [];
   for (const { name } of hostileScenarios({ viewerToken }).filter(isChosen)) {
@@ -88,7 +101,7 @@ async function run(
     const attack = await attackers.order({ ...order, durationMs: size.attackMs });
     await delay(size.afterMs);
     const lastWords = target.lastWords();
-    if (lastWords !== null) throw new Error(`the server ended during ${name}:\n${lastWords}`);
+    if (lastWords !== null) throw new Error(`the server exited during ${name}:\n${lastWords}`);
     await prober.probe();
     const outcome = { name, attack, agents: good.take(), api: prober.take() };
     outcomes.push(outcome);
@@ -99,17 +112,17 @@ async function run(
   }
   await calm(target, before.descriptors, size.calmWithinMs);
   const after = await target.holds();
-  const limits = judgesTime ? ON_TIME : AT_ANY_TIME;
-  return hostileVerdict({ agents, outcomes, before, after }, limits);
+  const limits = limitsTime ? ON_TIME : AT_ANY_TIME;
+  return hostileResult({ agents, outcomes, before, after }, limits);
 }
 
-/** SCENARIO names one to be tried alone. */
+/** Whether to run a scenario. The variable SCENARIO selects a single scenario. */
 function isChosen({ name }: { readonly name: string }): boolean {
   const { SCENARIO } = process.env;
   return SCENARIO === undefined || SCENARIO.split(",").includes(name);
 }
 
-/** What a process has in its hands. */
+/** The resources that a process holds. */
 interface Holdings {
   readonly descriptors: number;
   readonly heapBytes: number;
@@ -118,13 +131,13 @@ interface Holdings {
 interface Target extends HostileTarget {
   readonly adminToken: string;
   readonly viewerToken: string;
-  /** What the server said last, if it has ended. */
+  /** The server's last output if it has ended; otherwise null. */
   lastWords(): string | null;
   descriptors(): number;
   holds(): Promise<Holdings>;
 }
 
-/** `rollcall up` as it is shipped, on a record with nodes whose agents can prove to be them. */
+/** Start the shipped `rollcall up` on a store with nodes whose agents can prove their identity. */
 async function startTarget(context: BenchContext, agents: number, flags: readonly string[]): Promise<Target> {
   const { url } = await startDatabase(context);
   await seedNodes({ url, count: agents, identities: true });
@@ -138,7 +151,7 @@ async function startTarget(context: BenchContext, agents: number, flags: readonl
     logFile: join(context.directory, "up.log"),
   });
   context.atEnd(() => server.stop());
-  // The port is open a moment before the process takes agents.
+  // Wait until the process accepts agents. Its port opens shortly before that.
   while (server.lastWords === null && !(await isReady(ports.probes))) await delay(READY_EVERY_MS);
   const isTls = flags.includes("--tls");
   const descriptors = () => readdirSync(`/proc/${server.pid}/fd`).length;
@@ -156,7 +169,7 @@ async function startTarget(context: BenchContext, agents: number, flags: readonl
   };
 }
 
-/** Whether a process says that it takes calls and agents. */
+/** Whether a process reports that it accepts calls and agents. */
 async function isReady(probePort: number): Promise<boolean> {
   return fetch(`http://127.0.0.1:${probePort}/readyz`).then(
     ({ ok }) => ok,
@@ -164,7 +177,7 @@ async function isReady(probePort: number): Promise<boolean> {
   );
 }
 
-/** Wait until as few descriptors are open as at the start, for as long as that may take. */
+/** Wait until the number of open descriptors is back to `descriptors`, for at most the given time. */
 async function calm(target: Target, descriptors: number, withinMs: number): Promise<void> {
   const limitAtMs = performance.now() + withinMs;
   while (target.descriptors() > descriptors && performance.now() < limitAtMs) await delay(500);

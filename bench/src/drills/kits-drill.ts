@@ -8,11 +8,11 @@ import type { BenchContext } from "../bench-context.ts";
 import { makeGoPrograms, makePythonPrograms } from "../conformance/kit-programs.ts";
 import { startDatabase, withClient } from "../servers/database.ts";
 import { type RunningService, startService } from "../servers/rollcall.ts";
-import type { Drill, Verdict } from "./drill.ts";
+import type { Drill, DrillResult } from "./drill.ts";
 
 const KILLS = { full: 100, short: 4 };
 const RECOVER_WITHIN_MS = 120_000;
-const LOOK_EVERY_MS = 50;
+const SCAN_EVERY_MS = 50;
 const UNHEALTHY_AFTER_MS = 15_000;
 const FLAGS = [
   `Orchestrator.NodeManager.DisconnectTimeout=${UNHEALTHY_AFTER_MS}ms`,
@@ -21,10 +21,10 @@ const FLAGS = [
 ].flatMap((setting) => ["--set", setting]);
 const NODES = ["kit-go", "kit-python"];
 
-/** Agents of the kits, while health replicas are killed one after the other. */
+/** Kills health replicas one after the other while agents of the kits are connected. */
 export const kits: Drill = {
   name: "kits",
-  title: "SIGKILL of the health replicas in turn, 100 times, under the example agents of the kits for Go and Python",
+  title: "SIGKILL of one health replica after the other, 100 times, with the example agents of the Go and Python kits",
   run: async (context, { length }) => {
     const kills = KILLS[length];
     const [go, python] = await Promise.all([
@@ -54,20 +54,19 @@ export const kits: Drill = {
       await healthy(url);
       if ((kill + 1) % 10 === 0) context.progress(`${kill + 1} of ${kills} replicas were killed`);
     }
-    // What fell silent would be declared by now.
+    // Wait until any node that fell silent has been declared unhealthy.
     await delay(UNHEALTHY_AFTER_MS + 1_000);
     await healthy(url);
     const alive = agents.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null).length;
-    return verdictOf(kills, alive, await eventsSince(url, start));
+    return resultOf(kills, alive, await eventsSince(url, start));
   },
 };
 
-/** What came of it. */
-export function verdictOf(kills: number, alive: number, events: Readonly<Record<string, number>>): Verdict {
+export function resultOf(kills: number, alive: number, events: Readonly<Record<string, number>>): DrillResult {
   const losses = (events["node.health.changed"] ?? 0) + (events["node.reactions.allowed"] ?? 0);
   const passed = losses === 0 && alive === NODES.length;
   const lines = [
-    `${passed ? "PASSED" : "FAILED"}: ${alive} of ${NODES.length} agents lived through ${kills} kills`,
+    `${passed ? "PASSED" : "FAILED"}: ${alive} of ${NODES.length} agents survived ${kills} kills`,
     `  events of a loss: ${losses}`,
     ...Object.entries(events).map(([type, count]) => `  ${type}: ${count}`),
   ];
@@ -96,7 +95,7 @@ function startAgent(context: BenchContext, command: readonly string[], name: str
   return child;
 }
 
-/** Wait until both nodes are held by a replica that lives, and HEALTHY. */
+/** Wait until both nodes are HEALTHY and connected to a live replica. */
 async function healthy(url: string): Promise<void> {
   const endMs = performance.now() + RECOVER_WITHIN_MS;
   const sql =
@@ -106,7 +105,7 @@ async function healthy(url: string): Promise<void> {
     const { rows } = await withClient(url, (client) => client.query(sql, [NODES]));
     if (rows[0]?.count === NODES.length) return;
     if (performance.now() > endMs) throw new Error(`only ${rows[0]?.count} of ${NODES.length} nodes are HEALTHY`);
-    await delay(LOOK_EVERY_MS);
+    await delay(SCAN_EVERY_MS);
   }
 }
 

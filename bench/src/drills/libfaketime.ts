@@ -7,8 +7,8 @@ const PLACES = [
 ];
 
 /**
- * Where libfaketime for programs with threads is, which Debian's package `faketime` brings; null when it is not
- * installed.
+ * Find the library libfaketime for programs with threads, from Debian's package `faketime`. Returns null
+ * if it is not installed.
  */
 export function findLibfaketime(): string | null {
   return PLACES.find((path) => existsSync(path)) ?? null;

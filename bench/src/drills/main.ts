@@ -1,21 +1,24 @@
 import { BenchContext } from "../bench-context.ts";
 import { describeMachineTime, readMachineTime } from "../machine-time.ts";
+import { simulation } from "../simulation/simulation-drill.ts";
 import { brokenAgents } from "./broken-agents-drill.ts";
 import { churn } from "./churn-drill.ts";
 import { clock } from "./clock-drill.ts";
 import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
+import { histories } from "./histories/histories-drill.ts";
 import { hostile, hostileTls } from "./hostile-drill.ts";
 import { kits } from "./kits-drill.ts";
 import { deadPath, network } from "./network-drills.ts";
 import { poisonedSessions } from "./poisoned-sessions-drill.ts";
-import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
 import { restoredWork } from "./restored-work-drill.ts";
 import { schedulerCrashes } from "./scheduler-crashes-drill.ts";
 import { slowDependencies } from "./slow/slow-dependencies-drill.ts";
+import { postgres } from "./store-drills.ts";
 import { webhooks } from "./webhooks-drill.ts";
 
-// Usage: node main.js [--short] [--no-clock] [NAME...]; without a name it prints what there is.
+// Usage: node main.js [--short] [--no-clock] [NAME...]. Without a name, it prints the list of
+// drills.
 const DRILLS: readonly Drill[] = [
   ...[stop, stopAlone, network, deadPath, postgres, clock, killAll].map(fleetDrill),
   hostile,
@@ -26,8 +29,10 @@ const DRILLS: readonly Drill[] = [
   restoredWork,
   brokenAgents,
   webhooks,
+  histories,
   kits,
   churn,
+  simulation,
 ];
 const NO_SIZE = { agents: 0, nodes: 0, events: 0, intervalMs: 0, hours: 0, seed: 0, durationMs: 0 };
 
@@ -55,12 +60,12 @@ const { AGENTS } = process.env;
 const options: DrillOptions = {
   length: words.includes("--short") ? "short" : "full",
   ...(AGENTS === undefined ? {} : { agents: Number(AGENTS) }),
-  judgesTime: !words.includes("--no-clock") && !words.includes("--short"),
+  limitsTime: !words.includes("--no-clock") && !words.includes("--short"),
 };
 const names = words.filter((word) => !word.startsWith("--"));
 const chosen = DRILLS.filter(({ name }) => names.includes(name) || names.includes("all"));
 if (chosen.length === 0) {
-  console.log("make drill NAME=... [SHORT=1] [AGENTS=1000], with one of these, or all:");
+  console.log("make drill NAME=... [SHORT=1] [AGENTS=1000] [SEED=1], with one of these, or all:");
   for (const { name, title } of DRILLS) console.log(`  ${name.padEnd(18)} ${title}`);
   if (names.length > 0) process.exitCode = 2;
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { FleetDrill } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 
-/** Nothing passes between any agent and any replica. */
+/** Cuts the network between all agents and all replicas. */
 export const network: FleetDrill = {
   name: "network",
   title: "the network between agents and replicas drops everything",
@@ -18,10 +18,10 @@ export const network: FleetDrill = {
   },
 };
 
-/** The path to one replica is dead: nothing is reset, nothing comes. */
+/** Drops all data on the path to one replica. Connections stay open. */
 export const deadPath: FleetDrill = {
   name: "dead-path",
-  title: "the path to the replica that holds all agents goes silent; they leave it for another one",
+  title: "the path to the replica with all agents goes silent; they move to another one",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },
   faultMs: { full: 30_000, short: 2_500 },
   run: async (context, size, faultMs) => {
@@ -31,7 +31,7 @@ export const deadPath: FleetDrill = {
     first?.silence(true);
     await delay(faultMs);
     const { held, reconnects } = await fleet.report();
-    context.progress(`${reconnects - before} paths left, ${held} agents held elsewhere`);
+    context.progress(`${reconnects - before} paths left, ${held} agents connected elsewhere`);
     first?.silence(false);
     return fleet.outcome();
   },

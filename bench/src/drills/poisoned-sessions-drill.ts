@@ -11,14 +11,14 @@ import { type BenchNats, startNats } from "../servers/nats.ts";
 import { freePorts, type ProcessPorts, portFlags, ROLLCALL_PROGRAM } from "../servers/rollcall.ts";
 import { ServerProcess } from "../servers/server-process.ts";
 import { startWebhookReceiver } from "../servers/webhook-receiver.ts";
-import type { Drill, DrillOptions, Verdict } from "./drill.ts";
+import type { Drill, DrillOptions, DrillResult } from "./drill.ts";
 import { DatabaseSessions, DEAFENING, faultsOf, LONG_LIVED, SERVER_FAULTS, SESSION_POISONS } from "./poisons.ts";
 
 interface Size {
   readonly agents: number;
   readonly intervalMs: number;
   readonly unhealthyAfterMs: number;
-  /** How long a fault of the database lasts: in full, longer than a lease. */
+  /** How long a fault of the database lasts. In the full drill, it outlasts a lease. */
   readonly faultMs: number;
 }
 
@@ -26,17 +26,20 @@ const SIZES: Readonly<Record<"full" | "short", Size>> = {
   full: { agents: 200, intervalMs: 1_000, unhealthyAfterMs: 10_000, faultMs: 20_000 },
   short: { agents: 20, intervalMs: 500, unhealthyAfterMs: 5_000, faultMs: 500 },
 };
-/** Sessions are poisoned between transactions, each of which ends in seconds. */
+/**
+ * The time limit for poisoning a session. A session is poisoned between transactions, and each transaction ends
+ * within seconds.
+ */
 const POISONS_WITHIN_MS = 60_000;
-/** For everything to work again after the fault. */
+/** The time limit for everything to work again after the fault. */
 const RECOVERS_WITHIN_MS = 90_000;
 const CALL_TIMEOUT_MS = 20_000;
-const LOOK_EVERY_MS = 100;
-/** So that the process connects, and its agents too. */
+const SCAN_EVERY_MS = 100;
+/** The time limit for the process and its agents to connect. */
 const STARTS_WITHIN_MS = 120_000;
 const NODE = benchNodeId(0);
 
-/** Each error that makes a session, or all of them, useless, on each connection that lives long. */
+/** Causes every error that makes one session or all sessions useless, on each long-lived connection. */
 export const poisonedSessions: Drill = {
   name: "poisoned-sessions",
   title: "sessions of Postgres become read-only, lose their role, statements or transaction, or end",
@@ -44,11 +47,11 @@ export const poisonedSessions: Drill = {
     const world = await PoisonedWorld.start(context, options);
     if (options.length === "full") await world.eachConnection();
     await world.allConnections();
-    return world.verdict();
+    return world.result();
   },
 };
 
-/** What the process must answer and do again after each fault. */
+/** One control plane, and the checks that it must pass after each fault. */
 class PoisonedWorld {
   readonly #context: BenchContext;
   readonly #size: Size;
@@ -97,7 +100,7 @@ class PoisonedWorld {
     const proxy = await PoisoningProxy.start(url);
     context.atEnd(() => proxy.close());
     const nats = await startNats(context).catch(() => null);
-    if (nats === null) context.progress("no nats-server on the PATH: the relay does not take part");
+    if (nats === null) context.progress("no nats-server on the PATH: the relay is not tested");
     const receiver = await startWebhookReceiver(context);
     const ports = await freePorts();
     const settings = [
@@ -124,7 +127,7 @@ class PoisonedWorld {
     return world;
   }
 
-  /** Each poison on each connection, one after the other. */
+  /** Apply each poison to each connection, one after the other. */
   async eachConnection(): Promise<void> {
     for (const [kind, name] of LONG_LIVED) {
       for (const poison of SESSION_POISONS) await this.#poisonSessions(kind, [name], poison);
@@ -132,7 +135,7 @@ class PoisonedWorld {
     }
   }
 
-  /** Each poison on all connections at once. */
+  /** Apply each poison to all connections at the same time. */
   async allConnections(): Promise<void> {
     const names = [...LONG_LIVED.values()];
     for (const poison of SESSION_POISONS) await this.#poisonSessions("all", names, poison);
@@ -140,8 +143,8 @@ class PoisonedWorld {
     for (const { name, begin, end } of SERVER_FAULTS) await this.#whileBroken(`server, ${name}`, begin, end);
   }
 
-  async verdict(): Promise<Verdict> {
-    // A node that fell silent during the last fault would be declared by now.
+  async result(): Promise<DrillResult> {
+    // Wait until any node that fell silent during the last fault has been declared unhealthy.
     await delay(this.#size.unhealthyAfterMs + this.#size.intervalMs);
     const { gaps, reconnects } = await this.#loads.order({ kind: "report", gapMs: this.#size.unhealthyAfterMs });
     const { rows } = await withClient(this.#url, (client) =>
@@ -153,13 +156,13 @@ class PoisonedWorld {
     );
     const falsely = rows.map(({ subject }) => subject).filter((node) => !gaps.includes(node));
     if (falsely.length > 0)
-      this.#complaints.push(`${falsely.length} healthy nodes were judged: ${falsely.slice(0, 3)}`);
+      this.#complaints.push(`${falsely.length} healthy nodes were declared unhealthy: ${falsely.slice(0, 3)}`);
     const { answered, unavailable } = this.#calls;
     const passed = this.#complaints.length === 0;
     const lines = [
       `${passed ? "PASSED" : "FAILED"}: ${this.#scenarios} faults, ${this.#size.agents} agents`,
       `  calls:          ${answered} answered, ${unavailable} UNAVAILABLE`,
-      `  falsely judged: ${falsely.length}`,
+      `  wrongly declared: ${falsely.length}`,
       `  reconnects:     ${reconnects}`,
       ...this.#complaints.map((complaint) => `  ${complaint}`),
     ];
@@ -188,7 +191,7 @@ class PoisonedWorld {
     const poisoned = this.#proxy.poison((it) => names.includes(it), statement);
     const isLate = delay(POISONS_WITHIN_MS, null, { ref: false });
     const count = await Promise.race([poisoned, isLate]);
-    if (count === null) throw new Error(`${title}: a session never became idle`);
+    if (count === null) throw new Error(`${title}: no session became idle`);
     if (count === 0) {
       this.#complaints.push(`${title}: there was no session to poison`);
     }
@@ -215,9 +218,9 @@ class PoisonedWorld {
     const endAtMs = performance.now() + this.#size.faultMs;
     do {
       await this.#change(title);
-      await delay(LOOK_EVERY_MS);
+      await delay(SCAN_EVERY_MS);
     } while (performance.now() < endAtMs);
-    // After a crash the server refuses everybody for a while.
+    // Wait, because the server refuses all connections for a while after a crash.
     await this.#untilRecovered(title, "the administrator's connection", async () => {
       await this.#administer(end);
       return true;
@@ -234,7 +237,7 @@ class PoisonedWorld {
     }
   }
 
-  /** Everything that uses the database works, and the process is the same. */
+  /** Check that everything that uses the database works, and that the process was not restarted. */
   async #expectWorking(title: string): Promise<void> {
     this.#scenarios += 1;
     const startMs = performance.now();
@@ -247,7 +250,7 @@ class PoisonedWorld {
     await this.#untilRecovered(title, "the feed", async () => (await this.#feedPids()).length === 1);
     const counter = await this.#leaseCounter();
     await this.#untilRecovered(title, "the lease", async () => (await this.#leaseCounter()) > counter);
-    if (this.#server.lastWords !== null) throw new Error(`the process ended: ${this.#server.lastWords}`);
+    if (this.#server.lastWords !== null) throw new Error(`the process exited: ${this.#server.lastWords}`);
     this.#context.progress(`${title}: works after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
   }
 
@@ -260,11 +263,11 @@ class PoisonedWorld {
     const limitAtMs = performance.now() + limitMs;
     while (!(await isSo().catch(() => false))) {
       if (performance.now() > limitAtMs) throw new Error(`waited too long for ${what}`);
-      await delay(LOOK_EVERY_MS);
+      await delay(SCAN_EVERY_MS);
     }
   }
 
-  /** Read and change the same node. Whether the last change was answered. */
+  /** List nodes, then cordon and uncordon a node. Returns whether the last call was answered. */
   async #change(title: string): Promise<boolean> {
     let isAnswered = false;
     for (const [method, body] of [
@@ -275,12 +278,12 @@ class PoisonedWorld {
       const outcome = await this.#call(method, body);
       isAnswered = outcome === "answered";
       if (outcome === "answered" || outcome === "unavailable") this.#calls[outcome] += 1;
-      else this.#complaints.push(`${title}: ${method} was answered with ${outcome}`);
+      else this.#complaints.push(`${title}: ${method} returned ${outcome}`);
     }
     return isAnswered;
   }
 
-  /** "answered", "unavailable", or what else came, in words. */
+  /** Make a call. Returns "answered", "unavailable", or a description of any other response. */
   async #call(method: string, body: object): Promise<string> {
     try {
       const answer = await fetch(`http://127.0.0.1:${this.#ports.api}/${method}`, {
@@ -292,7 +295,7 @@ class PoisonedWorld {
       const text = await answer.text();
       if (answer.ok) return "answered";
       if (JSON.parse(text).code === "unavailable") return "unavailable";
-      // The call before it was UNAVAILABLE, and left nothing to undo.
+      // CordonNode was UNAVAILABLE and had no effect, so there is nothing to undo.
       return text.includes("NODE_NOT_CORDONED") ? "answered" : text.slice(0, 300);
     } catch (error) {
       return String(error);
@@ -324,7 +327,7 @@ class PoisonedWorld {
     return rows[0]?.count ?? 0;
   }
 
-  /** The last event about the node that is changed. */
+  /** The revision of the last event about the node that the drill changes. */
   async #lastRevision(): Promise<string> {
     const { rows } = await withClient(this.#url, (client) =>
       client.query<{ revision: string }>(

@@ -1,13 +1,13 @@
 import { Client } from "pg";
 
-/** The connections of `rollcall up` that live as long as the process, by their application name. */
+/** The connections of `rollcall up` that stay open as long as the process runs, keyed by application name. */
 export const LONG_LIVED: ReadonlyMap<string, string> = new Map([
   ["pools", "rollcall up"],
   ["lease", "rollcall up lease"],
   ["feed", "rollcall up feed"],
 ]);
 
-/** Statements that bring a session into a state in which it is of no use until it ends. */
+/** Statements that make a session useless until it is closed, keyed by name. */
 export const SESSION_POISONS: ReadonlyMap<string, string> = new Map([
   ["25006 (read-only)", "set default_transaction_read_only = on"],
   ["25P02 (failed transaction)", "begin; select 1 / 0"],
@@ -17,21 +17,23 @@ export const SESSION_POISONS: ReadonlyMap<string, string> = new Map([
   ["42P01 (another schema)", "set search_path = pg_temp"],
   ["57014 (a timeout)", "set statement_timeout = 1"],
   ["57P01 (ended)", "select pg_terminate_backend(pg_backend_pid())"],
-  ["57P05 (ended when idle)", "set idle_session_timeout = 1"],
+  ["57P05 (idle timeout)", "set idle_session_timeout = 1"],
   ["no subscriptions", "unlisten *"],
 ]);
 
-/** Those after which a connection that listens is notified of nothing, while its statements succeed. */
+/** Statements after which a listening connection gets no notifications although its queries succeed. */
 export const DEAFENING: ReadonlySet<string> = new Set(["begin", "unlisten *"]);
 
-/** Something that is wrong with the database, until it is repaired. */
+/** A fault of the database, which lasts until it is repaired. */
 export interface DatabaseFault {
   readonly name: string;
   begin(sessions: DatabaseSessions): Promise<void>;
   end(sessions: DatabaseSessions): Promise<void>;
 }
 
-/** What an administrator does to the database and its sessions, over a connection that none of it affects. */
+/**
+ * Changes the database and its sessions as an administrator, over a connection that the changes do not affect.
+ */
 export class DatabaseSessions {
   readonly #client: Client;
   readonly #database: string;
@@ -50,7 +52,7 @@ export class DatabaseSessions {
       options: "-c default_transaction_read_only=off",
       application_name: "administrator",
     });
-    // A crash of the server ends it as well.
+    // Ignore errors, because a crash of the server closes this connection as well.
     client.on("error", () => {});
     await client.connect();
     return new DatabaseSessions(client, database);
@@ -60,12 +62,12 @@ export class DatabaseSessions {
     await this.#client.end().catch(() => {});
   }
 
-  /** Change the database: the rest of an `alter database` statement. */
+  /** Change the database. `change` is the rest of an `alter database` statement. */
   async alter(change: string): Promise<void> {
     await this.#client.query(`alter database ${this.#database} ${change}`);
   }
 
-  /** Change the whole server, sessions that are open included. */
+  /** Change the whole server, including open sessions. */
   async alterSystem(change: string): Promise<void> {
     await this.#client.query(`alter system ${change}`);
     await this.#client.query("select pg_reload_conf()");
@@ -79,7 +81,7 @@ export class DatabaseSessions {
     );
   }
 
-  /** The processes of the server for sessions with this application name. */
+  /** The ids of the server's processes for sessions with this application name. */
   async pids(name: string): Promise<readonly number[]> {
     const { rows } = await this.#client.query<{ pid: number }>(
       "select pid from pg_stat_activity where datname = $1 and application_name = $2 order by pid",
@@ -89,7 +91,7 @@ export class DatabaseSessions {
   }
 }
 
-/** Faults of the database for new sessions, while those of these names are ended. */
+/** Faults of the database for new sessions. Each fault terminates the open sessions with these names. */
 export function faultsOf(names: readonly string[]): readonly DatabaseFault[] {
   const untilReset = (name: string, change: string, reset: string): DatabaseFault => ({
     name,

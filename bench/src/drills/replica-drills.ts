@@ -4,10 +4,10 @@ import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 
 const MINUTE_MS = 60_000;
 
-/** A replica stands still; the other one is there for its agents. */
+/** Pauses one replica with SIGSTOP, so that the other one takes over its agents. */
 export const stop: FleetDrill = {
   name: "stop",
-  title: "SIGSTOP of the replica that holds all agents, while another one could take them",
+  title: "SIGSTOP of the replica with all agents, while another one is available",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },
   faultMs: { full: MINUTE_MS, short: 3_000 },
   run: async (context, size, faultMs) => {
@@ -21,7 +21,7 @@ export const stop: FleetDrill = {
   },
 };
 
-/** The only replica stands still. */
+/** Pauses the only replica with SIGSTOP. */
 export const stopAlone: FleetDrill = {
   name: "stop-alone",
   title: "SIGSTOP of the only replica",
@@ -30,16 +30,16 @@ export const stopAlone: FleetDrill = {
   run: stop.run,
 };
 
-/** Everything dies at once. */
+/** Kills all replicas at the same time. */
 export const killAll: FleetDrill = {
   name: "kill-all",
-  title: "SIGKILL of all replicas at once; they are started again after the time of the fault",
+  title: "SIGKILL of all replicas at once; they are restarted after the fault's duration",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },
   faultMs: { full: 5_000, short: 500 },
   run: async (context, size, faultMs) => {
     const fleet = await Fleet.start(context, size);
     await fleet.restartAll(faultMs);
-    context.progress("all replicas killed and started again");
+    context.progress("all replicas killed and restarted");
     return fleet.outcome();
   },
 };

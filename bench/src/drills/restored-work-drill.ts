@@ -6,9 +6,12 @@ import { seedNodes } from "../seeds/seed-nodes.ts";
 import { createAccessToken, startDatabase, withClient } from "../servers/database.ts";
 import { freePorts, type ProcessPorts, type RunningService, startService } from "../servers/rollcall.ts";
 import { countOf, offerWork, submitService } from "../servers/work-of-nodes.ts";
-import type { Drill, Verdict } from "./drill.ts";
+import type { Drill, DrillResult } from "./drill.ts";
 
-/** How much runs when the backup is made, and how much more when it is restored. */
+/**
+ * The number of executions that run when the backup is made, and the number of further executions that run when it
+ * is restored.
+ */
 interface Size {
   readonly agents: number;
   readonly known: number;
@@ -17,20 +20,23 @@ interface Size {
 
 const FULL: Size = { agents: 50, known: 400, unknown: 600 };
 const SHORT: Size = { agents: 10, known: 40, unknown: 60 };
-/** A machine has room for 25, so that most of them have some. */
+/**
+ * The processor capacity that each machine offers, in millicores. It has room for 25 executions, so most machines
+ * have some.
+ */
 const OFFERED = 50_000;
 const EACH = 2_000;
-/** Without progress. */
+/** How long to wait without any progress. */
 const LIMIT_MS = 300_000;
-/** What would be stopped for the restored record would have been told so by then. */
+/** The time within which the restored store would have stopped every execution that it does not want. */
 const QUIET_MS = 20_000;
 const INTERVAL_MS = 2_000;
 const READY = "select count(*)::integer as count from execution_observations where observed = 'READY'";
 
-/** An old backup is restored while executions run that it has not heard of. */
+/** Restores an old backup while executions run that it does not contain. */
 export const restoredWork: Drill = {
   name: "restored-work",
-  title: "an old backup of the record is restored under 1,000 running executions",
+  title: "an old backup of the store is restored while 1,000 executions run",
   run: async (context, { length }) => {
     const size = length === "full" ? FULL : SHORT;
     const database = await startDatabase(context);
@@ -50,7 +56,7 @@ export const restoredWork: Drill = {
     await until(url, READY, size.known);
     await plane.stop("SIGTERM");
     await copyDatabase(url, "rollcall", "backup");
-    context.progress(`${size.known} executions run, and the record is backed up`);
+    context.progress(`${size.known} executions run, and the store is backed up`);
     await plane.start();
     await submitService(plane.apiPort, token, { name: "unknown", count: size.unknown, millicores: EACH });
     await until(url, READY, size.known + size.unknown);
@@ -61,7 +67,7 @@ export const restoredWork: Drill = {
     await until(url, ORPHANED, size.unknown);
     await delay(QUIET_MS);
     const { work } = await load.order({ kind: "report", gapMs: LIMIT_MS });
-    return verdictOf(size, work, {
+    return resultOf(size, work, {
       orphaned: await count(url, ORPHANED),
       adopted: await count(url, LIVE),
     });
@@ -71,11 +77,11 @@ export const restoredWork: Drill = {
 const ORPHANED = "select count(*)::integer as count from executions where state = 'ORPHANED' and desired = 'RUN'";
 const LIVE = "select count(*)::integer as count from executions where state = 'LIVE' and desired = 'RUN'";
 
-function verdictOf(
+function resultOf(
   { known, unknown }: Size,
   work: PacedOutcome["work"],
   record: { readonly orphaned: number; readonly adopted: number },
-): Verdict {
+): DrillResult {
   const all = known + unknown;
   const isWhole = work.running === all && work.starts === all && work.stops === 0 && work.ends === 0;
   const passed = isWhole && record.orphaned === unknown && record.adopted === known;
@@ -83,13 +89,13 @@ function verdictOf(
     `${passed ? "PASSED" : "FAILED"}: ${work.running} of ${all} executions run`,
     `  told to stop:      ${work.stops}`,
     `  started again:     ${work.starts - all}`,
-    `  adopted again:     ${record.adopted} of ${known} that the backup has`,
-    `  shown as ORPHANED: ${record.orphaned} of ${unknown} that it has not`,
+    `  adopted again:     ${record.adopted} of ${known} in the backup`,
+    `  shown as ORPHANED: ${record.orphaned} of ${unknown} not in the backup`,
   ];
   return { passed, text: lines.join("\n") };
 }
 
-/** Health and the scheduler, at the same ports whenever they are started. */
+/** The health service and the scheduler, always on the same ports. */
 class ControlPlane {
   readonly #context: BenchContext;
   readonly #url: string;
@@ -134,7 +140,7 @@ class ControlPlane {
   }
 }
 
-/** Make one database from another, whatever there was under its name: no process is connected to either. */
+/** Replace one database with a copy of another. No process may be connected to either. */
 async function copyDatabase(url: string, from: string, to: string): Promise<void> {
   const own = new URL(url).pathname.slice(1);
   const nameOf = (name: string) => (name === "rollcall" ? own : `${own}_${name}`);
@@ -160,7 +166,7 @@ async function until(url: string, query: string, wanted: number): Promise<void> 
   }
 }
 
-/** What there is, for a person who looks for what is missing. */
+/** Describe the current state of the store, to explain missing executions. */
 function standing(url: string): Promise<string> {
   const all = `select json_build_object(
     'lease', (select json_agg(instance) from leases where name = 'scheduler'),

@@ -11,28 +11,31 @@ import { seedNodes } from "../seeds/seed-nodes.ts";
 import { createAccessToken, startDatabase, withClient } from "../servers/database.ts";
 import { startService } from "../servers/rollcall.ts";
 import { callJobs, offerWork, submitService } from "../servers/work-of-nodes.ts";
-import type { Drill, Verdict } from "./drill.ts";
-import { RecordMachines } from "./record-machines.ts";
+import type { Drill, DrillResult } from "./drill.ts";
+import { StoreMachines } from "./store-machines.ts";
 
 const CRASHES = { full: 1_000, short: 8 } as const;
 const NODES = 8;
 const MILLICORES = 2_000;
 const EACH = 100;
-/** Processes that are started ahead: the next one leads as soon as the one before is dead. */
+/**
+ * The number of schedulers that are started in advance, so that the next one leads as soon as the leader is
+ * dead.
+ */
 const STANDBYS = 3;
 const MOST_STEPS = 14;
 const MOST_MS = 20;
 const SETTLE_MS = 300_000;
-const LOOK_EVERY_MS = 100;
+const SCAN_EVERY_MS = 100;
 const SERVICES = ["steady-0", "steady-1", "steady-2"];
 const BATCHES = ["once-0", "once-1"];
 const FIRST = 8;
 const MOST = 40;
 
-/** The scheduler that leads is killed, and the next one takes over, again and again. */
+/** Kills the leading scheduler again and again. The next scheduler must take over. */
 export const schedulerCrashes: Drill = {
   name: "scheduler-crashes",
-  title: "SIGKILL of the scheduler that leads, between any two of its steps or within one, 1,000 times",
+  title: "SIGKILL of the leading scheduler, between any two of its steps or within one, 1,000 times",
   run: async (context, { length, agents }) => {
     const crashes = agents ?? CRASHES[length];
     const database = await startDatabase(context);
@@ -48,12 +51,12 @@ export const schedulerCrashes: Drill = {
     const { server, port } = await startService(context, "scheduler", url);
     for (const name of SERVICES) await submitService(port, token, { name, count: FIRST, millicores: EACH });
     for (const name of BATCHES) await callJobs(port, token, "SubmitJob", { spec: batchOf(name) });
-    // From now on it would lead and not die.
+    // Stop this scheduler. Otherwise it would lead from now on and never die.
     await server.stop();
     const world = new CrashingWorld(context, { url, store });
     await world.crash(crashes);
     await world.settle();
-    return world.verdict(crashes);
+    return world.result(crashes);
   },
 };
 
@@ -65,7 +68,7 @@ interface Parts {
 class CrashingWorld {
   readonly #context: BenchContext;
   readonly #parts: Parts;
-  readonly #machines: RecordMachines;
+  readonly #machines: StoreMachines;
   readonly #nodeIds = Array.from({ length: NODES }, (_, index) => benchNodeId(index));
   readonly #counts = new Map<string, number>();
   readonly #seed = Math.floor(Math.random() * 2 ** 31);
@@ -81,26 +84,28 @@ class CrashingWorld {
   constructor(context: BenchContext, parts: Parts) {
     this.#context = context;
     this.#parts = parts;
-    this.#machines = new RecordMachines(parts.store, this.#nodeIds);
+    this.#machines = new StoreMachines(parts.store, this.#nodeIds);
     context.atEnd(async () => {
       for (const process of this.#processes.values()) process.kill("SIGKILL");
     });
     context.progress(`seed ${this.#seed}`);
   }
 
-  /** Let schedulers lead and die, with something to decide all the time. */
+  /**
+   * Let schedulers lead and die. Keep changing jobs, so that there is always something to decide.
+   */
   async crash(times: number): Promise<void> {
     for (const name of SERVICES) this.#counts.set(name, FIRST);
     while (this.#killed < times && this.#violation === null) {
       while (this.#processes.size < STANDBYS) this.#start(true);
       await this.#change();
       await this.#look();
-      await delay(LOOK_EVERY_MS);
+      await delay(SCAN_EVERY_MS);
       if (this.#looks % 50 === 0) this.#context.progress(`${this.#killed} of ${times} killed`);
     }
   }
 
-  /** One scheduler that does not die: all is done that was wanted. */
+  /** Start one scheduler that does not die, and let it finish all work. */
   async settle(): Promise<void> {
     this.#isSettling = true;
     for (const process of this.#processes.values()) process.kill("SIGKILL");
@@ -115,18 +120,18 @@ class CrashingWorld {
         this.#violation = complaint;
         return;
       }
-      await delay(LOOK_EVERY_MS);
+      await delay(SCAN_EVERY_MS);
     }
   }
 
-  verdict(times: number): Verdict {
+  result(times: number): DrillResult {
     const violation = this.#violation ?? this.#machines.violation;
     const passed = violation === null && this.#killed >= times;
     const lines = [
-      `${passed ? "PASSED" : "FAILED"}: ${this.#killed} schedulers were killed while they led (seed ${this.#seed})`,
+      `${passed ? "PASSED" : "FAILED"}: ${this.#killed} leading schedulers were killed (seed ${this.#seed})`,
       `  executions started: ${this.#machines.starts}, none twice`,
       `  batch jobs run:     ${this.#batches}, all completed`,
-      `  looks at the record: ${this.#looks}, nothing given away twice`,
+      `  checks of the store: ${this.#looks}, nothing allocated twice`,
       ...(violation === null ? [] : [`  ${violation}`]),
     ];
     return { passed, text: lines.join("\n") };
@@ -145,13 +150,16 @@ class CrashingWorld {
     this.#processes.set(instance, child);
     child.once("exit", (code, signal) => {
       this.#processes.delete(instance);
-      if (signal !== "SIGKILL") this.#violation ??= `${instance} ended by itself with ${code ?? signal}`;
-      // Those that are still there at the end are ended by the drill.
+      if (signal !== "SIGKILL") this.#violation ??= `${instance} exited unexpectedly with ${code ?? signal}`;
+      // Do not count schedulers that the drill itself stops at the end.
       if (isDoomed && !this.#isSettling) this.#killed += 1;
     });
   }
 
-  /** Something new is wanted: what JobService writes, without a process that serves it and would lead. */
+  /**
+   * Submit or change a job in the same way as JobService. No process serves JobService here, because that
+   * process would lead.
+   */
   async #change(): Promise<void> {
     const { url } = this.#parts;
     const pick = (names: readonly string[]) => names[Math.floor(this.#random() * names.length)] ?? "";
@@ -185,7 +193,7 @@ class CrashingWorld {
     this.#violation ??= this.#machines.violation ?? (await this.#unsound());
   }
 
-  /** As if it had run out: its process is dead. */
+  /** Expire the lease of a dead process immediately. */
   async #endDeadLease(): Promise<void> {
     const alive = [...this.#processes.keys()];
     await this.#parts.store.db
@@ -196,7 +204,9 @@ class CrashingWorld {
       .execute();
   }
 
-  /** What is given away twice, or wanted twice; null for nothing. */
+  /**
+   * Describe resources that were allocated twice or executions that are wanted twice; null if there are none.
+   */
   async #unsound(): Promise<string | null> {
     const { rows, allocations } = await this.#parts.store.transaction(async (tx) => ({
       rows: await readLiveExecutions(tx, { after: "", limit: 10_000 }),
@@ -207,16 +217,16 @@ class CrashingWorld {
       const { job, index, desired, replacedBy, state } = execution;
       if (desired !== "RUN" || replacedBy !== null || (state !== "LIVE" && state !== "LOST")) continue;
       const place = `${job} ${index}`;
-      if (places.has(place)) return `two executions are wanted in place ${place}`;
+      if (places.has(place)) return `two executions are wanted for replica index ${place}`;
       places.add(place);
     }
     for (const [nodeId, { millicores }] of allocations) {
-      if (millicores > MILLICORES) return `${nodeId} has given away ${millicores} millicores`;
+      if (millicores > MILLICORES) return `${nodeId} has allocated ${millicores} millicores`;
     }
     return null;
   }
 
-  /** What is not done yet; null when all is. */
+  /** Describe unfinished work; null if everything is done. */
   async #unsettled(): Promise<string | null> {
     const { store } = this.#parts;
     const rows = await readLiveExecutions(store.db, { after: "", limit: 10_000 });
@@ -228,9 +238,9 @@ class CrashingWorld {
       if (holds !== running.has(id)) return `execution ${id} holds ${holds}, and runs ${running.has(id)}`;
       if (holds) held.set(nodeId, (held.get(nodeId) ?? 0) + grant.millicores);
     }
-    if (running.size !== rows.length) return `${running.size} run, and ${rows.length} are in the record`;
+    if (running.size !== rows.length) return `${running.size} run, and ${rows.length} are in the store`;
     for (const [nodeId, { millicores }] of allocations) {
-      if (millicores !== (held.get(nodeId) ?? 0)) return `${nodeId} has given away ${millicores} millicores`;
+      if (millicores !== (held.get(nodeId) ?? 0)) return `${nodeId} has allocated ${millicores} millicores`;
     }
     for (const [name, count] of this.#counts) {
       const places = rows.filter(({ execution }) => execution.job === name && execution.desired === "RUN");

@@ -2,13 +2,13 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
-import { type FaultOutcome, verdictOf } from "./broken-agents-drill.ts";
+import { type FaultOutcome, resultOf } from "./broken-agents-drill.ts";
 
 const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));
-// The last fault is over minutes after the start where the machine is busy.
+// The time limit of the test. On a busy machine, the last fault ends minutes after the start.
 const LIMIT_MS = 900_000;
 
-describe("the drill of broken agents, whose faults are tried whatever the clock says", () => {
+describe("the drill of broken agents, without time limits", () => {
   it(
     "should have a condition for each fault, move what has not started, and have none after the repair",
     async () => {
@@ -25,18 +25,19 @@ describe("the drill of broken agents, whose faults are tried whatever the clock 
   );
 });
 
-describe("verdictOf()", () => {
-  const seen: FaultOutcome = { name: "f", skipped: null, seenAfterMs: 30_000, overAfterMs: 1 };
-  const work = "stayed and moved";
-  it.each<[string, Partial<FaultOutcome>, string, number | null, boolean]>([
-    ["a fault that was reported in time", {}, work, 30_000, true],
-    ["one that was reported late", { seenAfterMs: 30_001 }, work, 30_000, false],
-    ["one that was reported late where the clock does not count", { seenAfterMs: 30_001 }, work, null, true],
-    ["one that was never reported", { seenAfterMs: null }, work, null, false],
-    ["one that stayed after the repair", { overAfterMs: null }, work, null, false],
-    ["one that was skipped", { skipped: "no root", seenAfterMs: null, overAfterMs: null }, work, 30_000, true],
-    ["work that did not move", {}, "FAILED: no", 30_000, false],
-  ])("should judge %s", (_, changes, words, limit, passed) => {
-    expect(verdictOf([{ ...seen, ...changes }], words, limit).passed).toBe(passed);
+describe("resultOf()", () => {
+  const seen: FaultOutcome = { name: "f", skipped: null, seenAfterMs: 30_000, overAfterMs: 1, work: null };
+  it.each<[string, Partial<FaultOutcome>, number | null, boolean]>([
+    ["a fault that was reported in time", {}, 30_000, true],
+    ["one that was reported late", { seenAfterMs: 30_001 }, 30_000, false],
+    ["one that was reported late without a time limit", { seenAfterMs: 30_001 }, null, true],
+    ["one that was never reported", { seenAfterMs: null }, null, false],
+    ["one that stayed after the repair", { overAfterMs: null }, null, false],
+    ["one that was skipped", { skipped: "no root", seenAfterMs: null, overAfterMs: null }, 30_000, true],
+    ["work that stayed and moved", { work: { hasStayed: true, hasMoved: true } }, 30_000, true],
+    ["work that did not move", { work: { hasStayed: true, hasMoved: false } }, 30_000, false],
+    ["work that did not stay", { work: { hasStayed: false, hasMoved: true } }, 30_000, false],
+  ])("should evaluate %s", (_, changes, limit, passed) => {
+    expect(resultOf([{ ...seen, ...changes }], limit).passed).toBe(passed);
   });
 });

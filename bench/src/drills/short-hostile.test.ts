@@ -5,13 +5,14 @@ import { describe, expect, it } from "@jest/globals";
 
 const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));
 const AGENTS = "40";
-// Nearly a hundred scenarios, one after the other: a minute, where the machine is not busy.
+// The time limit of the test. Nearly a hundred scenarios run one after the other. They take a minute on a machine
+// that is not busy.
 const LIMIT_MS = 600_000;
 
-/** Floods that end a session while the server still reads what it has sent. */
+/** Floods that end a session while the server still reads the session's data. */
 const RESETS = ["rapid-reset", "made-reset", "reset-burst"].flatMap((name) => [`${name}-api`, `${name}-agents`]);
 
-describe("the drill of hostile peers, shrunk", () => {
+describe("the drill of hostile peers, in a small size", () => {
   it.each([
     ["in clear text", "hostile", {}],
     ["through TLS, where calls are reset at once", "hostile-tls", { SCENARIO: RESETS.join() }],

@@ -4,12 +4,13 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
 
 const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));
-// Some twenty faults, one after the other: a minute, where the machine is not busy.
+// The time limit of the test. Some twenty faults happen one after the other. They take a minute on a
+// machine that is not busy.
 const LIMIT_MS = 600_000;
 
-describe("the drill of poisoned sessions, shrunk", () => {
+describe("the drill of poisoned sessions, in a small size", () => {
   it(
-    "should find that every fault ends in new sessions, and no node is judged for it",
+    "should find that every fault leads to new sessions, and no node is declared unhealthy because of it",
     async () => {
       const { stdout } = await promisify(execFile)(
         process.execPath,

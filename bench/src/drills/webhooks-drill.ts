@@ -10,7 +10,7 @@ import type { BenchContext } from "../bench-context.ts";
 import { createAccessToken, startDatabase, withClient } from "../servers/database.ts";
 import { freePort } from "../servers/free-port.ts";
 import { freePorts, type ProcessPorts, type RunningService, startService } from "../servers/rollcall.ts";
-import type { Drill, Verdict } from "./drill.ts";
+import type { Drill, DrillResult } from "./drill.ts";
 
 const EVENTS = { full: 10_000, short: 400 } as const;
 const SUBJECTS = 200;
@@ -20,13 +20,13 @@ const BURST_EVERY_MS = 400;
 const PUBLISHERS = 2;
 const REFUSED_PERCENT = 3;
 const SETTLE_MS = 300_000;
-const LOOK_EVERY_MS = 200;
+const SCAN_EVERY_MS = 200;
 const KILL_EVERY_MS = { least: 500, most: 2_500 };
 
-/** Publisher and receiver of a webhook are killed at random while events come. */
+/** Kills the publisher and the receiver of a webhook at random while events arrive. */
 export const webhooks: Drill = {
   name: "webhooks",
-  title: "SIGKILL of what delivers to a webhook, and of its receiver, at random, while 10,000 events come",
+  title: "SIGKILL of a webhook's publisher or receiver, at random, while 10,000 events are delivered",
   run: async (context, { length, agents }) => {
     const count = agents ?? EVENTS[length];
     const { url } = await startDatabase(context);
@@ -35,7 +35,7 @@ export const webhooks: Drill = {
     await world.setWebhook(token);
     await world.sendAndKill(count);
     await world.settle(count);
-    return world.verdict(count);
+    return world.result(count);
   },
 };
 
@@ -81,7 +81,7 @@ class WebhookWorld {
     if (!answer.ok) throw new Error(`SetWebhook was refused: ${await answer.text()}`);
   }
 
-  /** Let events come, and kill one or the other now and then. */
+  /** Write events, and kill the publisher or the receiver from time to time. */
   async sendAndKill(count: number): Promise<void> {
     let isSending = true;
     const killing = this.#killWhile(() => isSending);
@@ -95,17 +95,17 @@ class WebhookWorld {
     await killing;
   }
 
-  /** Wait until everything has been delivered, with nothing killed any more. */
+  /** Wait until everything has been delivered, without further kills. */
   async settle(count: number): Promise<void> {
     const limit = performance.now() + SETTLE_MS;
     while (performance.now() < limit) {
       const taken = [...this.#taken().values()].reduce((sum, revisions) => sum + new Set(revisions).size, 0);
       if (taken >= count) return;
-      await delay(LOOK_EVERY_MS);
+      await delay(SCAN_EVERY_MS);
     }
   }
 
-  async verdict(count: number): Promise<Verdict> {
+  async result(count: number): Promise<DrillResult> {
     const expected = await this.#expected();
     const taken = this.#taken();
     const complaints: string[] = [];
@@ -113,7 +113,7 @@ class WebhookWorld {
       const first = [...new Set(taken.get(subject) ?? [])];
       const missing = revisions.filter((revision) => !first.includes(revision));
       if (missing.length > 0) complaints.push(`${subject} lacks ${missing.slice(0, 3).join(", ")}`);
-      else if (first.join() !== revisions.join()) complaints.push(`${subject} came in another order`);
+      else if (first.join() !== revisions.join()) complaints.push(`${subject} arrived in the wrong order`);
     }
     const deliveries = [...taken.values()].reduce((sum, revisions) => sum + revisions.length, 0);
     const sent = [...expected.values()].reduce((sum, revisions) => sum + revisions.length, 0);
@@ -123,7 +123,7 @@ class WebhookWorld {
     const lines = [
       `${passed ? "PASSED" : "FAILED"}: ${sent} events of ${expected.size} subjects (seed ${this.#seed})`,
       `  killed:        ${publishers} publishers, ${receivers} receivers`,
-      `  delivered:     ${deliveries}, of them ${deliveries - sent} again; ${REFUSED_PERCENT} of 100 were refused`,
+      `  delivered:     ${deliveries}, ${deliveries - sent} of them again; ${REFUSED_PERCENT} percent were refused`,
       `  out of order:  ${complaints.length === 0 ? "none within a subject" : complaints.slice(0, 5).join("; ")}`,
     ];
     return { passed, text: lines.join("\n") };
@@ -155,7 +155,7 @@ class WebhookWorld {
     if (publisher === undefined) return;
     publisher.server.signal("SIGKILL");
     this.#killed.publishers += 1;
-    // As if it had run out, which takes ten seconds: the process is dead.
+    // Expire the lease of the dead process immediately instead of after ten seconds.
     await withClient(this.#url, (client) =>
       client.query(
         `delete from leases where name = 'deliver-webhooks'
@@ -182,7 +182,7 @@ class WebhookWorld {
     return startService(this.#context, "admin", this.#url, flags, { ports });
   }
 
-  /** Events as changes of nodes make them, each burst in one transaction. */
+  /** Write events in the same way as changes to nodes do. Each burst is one transaction. */
   async #send(count: number): Promise<void> {
     const events = Array.from({ length: count }, () => {
       const subject = `n${Math.floor(this.#random() * SUBJECTS)}`;

@@ -3,10 +3,13 @@ import { type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rol
 import { messageFrame } from "./http2-frames.ts";
 
 const GPUS = [0, 1];
-/** A connection carries one call, so it is always the first of the client's streams. */
+/** The id of the only call on a connection. It is always the client's first stream. */
 const STREAM_ID = 1;
 
-/** A Beat with the usage of a machine with two GPUs, as an agent sends it: totals only in the first of a stream. */
+/**
+ * Create a Beat with the usage of a machine with two GPUs, as an agent sends it. Only the first Beat of a stream
+ * contains totals.
+ */
 function beatRequest(sequence: number, executionsDigest: bigint): HeartbeatRequest {
   const totals = sequence === 1;
   const wobble = sequence % 10;
@@ -37,17 +40,17 @@ function beatRequest(sequence: number, executionsDigest: bigint): HeartbeatReque
   });
 }
 
-/** Frames of Beats, each encoded once for all agents: a Beat names no node. */
+/** Encoded frames of Beats. All agents share them, because a Beat names no node. */
 export class BeatFrames {
   readonly #frames: Buffer[] = [];
   readonly #executionsDigest: bigint;
 
-  /** @param executionsDigest of all agents; 0 for agents that run nothing. */
+  /** @param executionsDigest the executions digest of all agents; 0 for agents that run nothing. */
   constructor(executionsDigest = 0n) {
     this.#executionsDigest = executionsDigest;
   }
 
-  /** The whole HTTP/2 frame of the Beat with this sequence. */
+  /** The complete HTTP/2 frame of the Beat with this sequence number. */
   at(sequence: number): Buffer {
     for (let next = this.#frames.length + 1; next <= sequence; next++) {
       this.#frames.push(

@@ -1,19 +1,20 @@
-/** So many agents come at once, which costs the record less than if they came one by one. */
+/** The number of agents that arrive in one group. Groups cost the store less than single arrivals. */
 const TOGETHER = 250;
-/** Spread over so long. */
+/** The time over which the agents of a group arrive. */
 const SPREAD_MS = 100;
-/** So fast the first of them come in; `ARRIVALS` says how many a second where cores are plenty. */
+/** The initial arrival rate, in agents per second. Set `ARRIVALS` on a machine with many cores. */
 const FIRST_A_SECOND = Number(process.env.ARRIVALS ?? 200);
 /**
- * To hold so many agents that beat every 15 s would take two cores that servers and loaders share, and leave nothing
- * for further ones.
+ * The number of agents at which arrivals would stop. If this many agents beat every 15 s, heartbeats use both
+ * cores that servers and loaders share, and leave no CPU for further agents.
  */
 const CROWD = 120_000;
 const CROWD_INTERVAL_MS = 15_000;
 
 /**
- * When the n-th agent of a fleet comes, in milliseconds after the first: the more are held, the slower others come,
- * since a machine that is too busy to answer in time loses those that it has.
+ * When the n-th agent of a fleet connects, in milliseconds after the first agent. The rate falls as more
+ * agents are connected, because a machine that is too busy to respond in time loses the agents that it
+ * already has.
  */
 export function comesAtMs(n: number, intervalMs: number): number {
   const crowd = CROWD * Math.max(1, intervalMs / CROWD_INTERVAL_MS);

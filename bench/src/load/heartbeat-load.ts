@@ -1,14 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { BeatFrames } from "./beat-frames.ts";
-import { type AgentIdentity, type AgentListener, agentIdentity, HeldAgent } from "./held-agent.ts";
+import { type AgentIdentity, type AgentListener, agentIdentity, LiveAgent } from "./live-agent.ts";
 import { answerOrders } from "./orders.ts";
 
-/** What the benchmark orders from this process. */
+/** An order from the benchmark to this process. */
 export type HeartbeatOrder =
-  /** Make the identities of so many agents, so that it is no part of what is measured next. */
+  /** Create the identities of this many agents in advance, so that their creation is not measured. */
   | { readonly kind: "prepare"; readonly agents: number }
-  /** Connect agents until so many are held; 200 at once where nothing else is said. Each runs so many executions. */
+  /**
+   * Connect agents until this many are held, by default 200 at a time. Each agent runs the given number of
+   * executions.
+   */
   | {
       readonly kind: "hold";
       readonly port: number;
@@ -16,19 +19,22 @@ export type HeartbeatOrder =
       readonly executions?: number;
       readonly atOnce?: number;
     }
-  /** Each agent beats as fast as it is acknowledged, one Beat outstanding, until its total of Beats is reached. */
+  /**
+   * Make each agent send the next Beat as soon as the previous one is acknowledged, until it has sent this many
+   * Beats in total.
+   */
   | { readonly kind: "beat"; readonly totalEach: number }
-  /** Each agent beats as fast as it is acknowledged, one Beat outstanding, for this long. */
+  /** Make each agent send the next Beat as soon as the previous one is acknowledged, for this long. */
   | { readonly kind: "beat-for"; readonly durationMs: number };
 
-/** What became of an order. */
+/** The result of an order. */
 export interface HeartbeatOutcome {
-  /** Agents that are held now. */
+  /** The number of agents that are connected now. */
   readonly held: number;
-  /** Beats acknowledged since the order came. */
+  /** The number of Beats acknowledged since the order arrived. */
   readonly acks: number;
   readonly elapsedMs: number;
-  /** Streams that ended unasked since the process began, and why the last one did. */
+  /** The number of streams that ended unexpectedly since the process started, and the reason of the last end. */
   readonly lost: number;
   readonly lastRefusal: string;
 }
@@ -38,28 +44,28 @@ const WELCOME_LIMIT_MS = 30_000;
 const JOIN_TRIES = 5;
 const JOIN_PAUSE_MS = 1_000;
 const BEATS_LIMIT_MS = 300_000;
-/** A server compares digests and makes none: all agents may have the same. */
+/** The digest of all agents. They can share it, because a server only compares digests. */
 const DIGEST = 0x1234_5678_9abc_def0n;
 
 let frames = new BeatFrames();
 let executions = 0;
-const agents = new Map<number, HeldAgent>();
+const agents = new Map<number, LiveAgent>();
 let identities: readonly AgentIdentity[] = [];
 let acks = 0;
 let lost = 0;
 let lastRefusal = "";
-let mayBeat: (agent: HeldAgent) => boolean = () => false;
+let mayBeat: (agent: LiveAgent) => boolean = () => false;
 let outstanding = 0;
 let allAcknowledged: () => void = () => {};
 
 const listener: AgentListener = {
-  onAck(agent: HeldAgent): void {
+  onAck(agent: LiveAgent): void {
     acks += 1;
     if (mayBeat(agent)) agent.beat();
     else settleOne();
   },
-  onEnd(agent: HeldAgent, refusal: string): void {
-    // A stream that was never open is retried by its caller.
+  onEnd(agent: LiveAgent, refusal: string): void {
+    // Ignore the end if the stream was never open, because the caller then tries again.
     if (!agents.delete(agent.identity.index)) return;
     lost += 1;
     lastRefusal = refusal;
@@ -67,7 +73,7 @@ const listener: AgentListener = {
   },
 };
 
-const acknowledged = new Map<HeldAgent, () => void>();
+const acknowledged = new Map<LiveAgent, () => void>();
 const workingListener: AgentListener = {
   ...listener,
   onWork: (agent, frame) => {
@@ -77,8 +83,8 @@ const workingListener: AgentListener = {
   },
 };
 
-/** Report the executions of an agent, which all run; resolves once they are in the record. */
-function report(agent: HeldAgent): Promise<void> {
+/** Report the executions of an agent as running. Resolves once the store has the report. */
+function report(agent: LiveAgent): Promise<void> {
   const observations = Array.from({ length: executions }, (_, index) => ({
     id: `${agent.identity.nodeId.replace("-", "")}x${index}`,
     state: ObservedState.READY,
@@ -100,7 +106,7 @@ function prepare(count: number): void {
   if (identities.length !== count) identities = Array.from({ length: count }, (_, index) => agentIdentity(index));
 }
 
-/** Answers how long it took, identities not included. */
+/** Connect all agents. Returns how long that took, excluding the creation of identities. */
 async function hold(order: Extract<HeartbeatOrder, { readonly kind: "hold" }>): Promise<number> {
   const { port, atOnce = CONNECTING_AT_ONCE } = order;
   executions = order.executions ?? 0;
@@ -115,10 +121,10 @@ async function hold(order: Extract<HeartbeatOrder, { readonly kind: "hold" }>): 
   return performance.now() - start;
 }
 
-/** Comes back after being turned away, as an agent would, but only so often. */
+/** Connect one agent. If the server sends it away, try again a limited number of times, like a real agent. */
 async function join(identity: AgentIdentity, port: number): Promise<void> {
   for (let tries = 1; ; tries++) {
-    const agent = new HeldAgent(identity, { port }, frames, executions > 0 ? workingListener : listener);
+    const agent = new LiveAgent(identity, { port }, frames, executions > 0 ? workingListener : listener);
     try {
       await agent.open();
       await within(WELCOME_LIMIT_MS, agent.welcome, `no welcome for ${identity.nodeId}`);
@@ -133,8 +139,8 @@ async function join(identity: AgentIdentity, port: number): Promise<void> {
   }
 }
 
-/** Answers how long it took until everything was acknowledged. */
-async function beatWhile(may: (agent: HeldAgent) => boolean): Promise<number> {
+/** Let agents beat while `may` returns true. Returns how long it took until all Beats were acknowledged. */
+async function beatWhile(may: (agent: LiveAgent) => boolean): Promise<number> {
   mayBeat = may;
   const start = performance.now();
   const beating = [...agents.values()].filter(may);

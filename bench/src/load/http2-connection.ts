@@ -13,20 +13,20 @@ import { type ConnectTarget, openSocket } from "./open-socket.ts";
 
 const SETTINGS_ACK = frame(FRAME_TYPE.settings, FLAG_ACK, 0, Buffer.alloc(0));
 
-/** What a connection tells its owner. */
+/** Callbacks of a connection. */
 export interface Http2Listener {
-  /** One gRPC message; the bytes are valid during the call alone. */
+  /** Receives one gRPC message. The bytes are valid only during the call. */
   onMessage(streamId: number, message: Buffer): void;
-  /** The server ended or reset a stream. */
+  /** Called when the server has ended or reset a stream. */
   onStreamEnd(streamId: number): void;
-  /** The connection is gone, with every stream on it. */
+  /** Called when the connection, and with it every stream, is closed. */
   onClose(): void;
 }
 
 /**
- * The client's half of one HTTP/2 connection over a plain socket: a load generator must be cheaper than what it
- * measures. It does not read headers, and it trusts its user to leave little unacknowledged (less than 64 KiB), because
- * it does not account for the server's receiving windows.
+ * The client's side of one HTTP/2 connection over a plain socket. It is minimal, because a load generator must cost
+ * less than the system under test. It does not read headers. It does not track the server's receive windows, so its
+ * user must keep less than 64 KiB unacknowledged.
  */
 export class Http2Connection {
   readonly #socket: Socket;
@@ -35,7 +35,7 @@ export class Http2Connection {
   #rest: Buffer | null = null;
   #nextStreamId = 1;
   #ready: () => void = () => {};
-  /** Settles when the server's settings came, so that it takes calls. */
+  /** Resolves when the server's settings have arrived, so that the server accepts calls. */
   readonly ready: Promise<void>;
 
   constructor(target: ConnectTarget, listener: Http2Listener) {
@@ -46,13 +46,13 @@ export class Http2Connection {
       this.#ready = resolve;
       this.#socket.once("error", reject);
     });
-    this.#socket.on("error", () => {}); // "close" follows and tells the listener.
+    this.#socket.on("error", () => {}); // "close" follows and notifies the listener.
     this.#socket.on("connect", () => this.#socket.write(clientPreface()));
     this.#socket.on("data", (chunk: Buffer) => this.#read(chunk));
     this.#socket.on("close", () => listener.onClose());
   }
 
-  /** Opens a gRPC call and answers its stream's id; the messages of the call are written with `write`. */
+  /** Opens a gRPC call and returns the id of its stream. Write the messages of the call with `write`. */
   openStream(path: string, headers?: Readonly<Record<string, string>>): number {
     const streamId = this.#nextStreamId;
     this.#nextStreamId += 2;
@@ -61,7 +61,7 @@ export class Http2Connection {
     return streamId;
   }
 
-  /** Writes a frame that was encoded before. */
+  /** Writes an encoded frame. */
   write(encoded: Buffer): void {
     this.#socket.write(encoded);
   }

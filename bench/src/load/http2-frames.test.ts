@@ -4,7 +4,7 @@ import { MessageReader } from "./message-reader.ts";
 
 const MOST_BYTES = 16_384;
 
-/** The frames in a row of bytes. */
+/** The frames in a sequence of bytes. */
 function framesIn(bytes: Buffer) {
   const frames: { readonly type: number; readonly flags: number; readonly payload: Buffer }[] = [];
   for (let from = 0; from < bytes.length; ) {

@@ -1,4 +1,7 @@
-/** The frames of HTTP/2 (RFC 9113) that a gRPC client cannot do without, written by hand to cost next to nothing. */
+/**
+ * Encodes the frames of HTTP/2 (RFC 9113) that a gRPC client needs. The code is written by hand, to cost as little as
+ * possible.
+ */
 
 export const FRAME_HEADER_BYTES = 9;
 
@@ -16,14 +19,14 @@ export const FLAG_ACK = 1;
 export const FLAG_END_STREAM = 1;
 const FLAG_END_HEADERS = 4;
 const GRPC_PREFIX_BYTES = 5;
-/** What every server takes: it has to announce it if it takes more. */
+/** The frame size that every server accepts. A server that accepts larger frames announces it. */
 const MOST_FRAME_BYTES = 16_384;
 
 const SETTING_INITIAL_WINDOW_SIZE = 4;
 const INITIAL_WINDOW_BYTES = 65_535;
 const MAX_WINDOW_BYTES = 2 ** 31 - 1;
 
-/** One frame: its nine bytes of header, then the payload. */
+/** One frame: a header of nine bytes, then the payload. */
 export function frame(type: number, flags: number, streamId: number, payload: Buffer): Buffer {
   const whole = Buffer.alloc(FRAME_HEADER_BYTES + payload.length);
   whole.writeUIntBE(payload.length, 0, 3);
@@ -34,7 +37,7 @@ export function frame(type: number, flags: number, streamId: number, payload: Bu
   return whole;
 }
 
-/** One uncompressed gRPC message, in one DATA frame or, where it is too large for that, in several. */
+/** Encodes one uncompressed gRPC message in one DATA frame, or in several if the message is too large. */
 export function messageFrame(streamId: number, message: Uint8Array, endStream = false): Buffer {
   const payload = Buffer.alloc(GRPC_PREFIX_BYTES + message.length);
   payload.writeUInt32BE(message.length, 1);
@@ -50,7 +53,7 @@ export function messageFrame(streamId: number, message: Uint8Array, endStream = 
   return Buffer.concat(frames);
 }
 
-/** The HEADERS frame that opens a gRPC call. Nothing is indexed or compressed, so no state is kept between calls. */
+/** Encodes the HEADERS frame that opens a gRPC call. Nothing is indexed or compressed, so calls share no state. */
 export function headersFrame(streamId: number, path: string, headers: Readonly<Record<string, string>> = {}): Buffer {
   const method = 0x83; // POST, from the static table
   const scheme = 0x86; // http
@@ -66,8 +69,8 @@ export function headersFrame(streamId: number, path: string, headers: Readonly<R
 }
 
 /**
- * What a client says first. It opens its receiving windows as far as they go, once, so that no window update is ever
- * owed while a benchmark runs.
+ * Encodes the first bytes of a client. They open the client's receive windows to the maximum, so that no window
+ * update is needed during a benchmark.
  */
 export function clientPreface(): Buffer {
   const setting = Buffer.alloc(6);
@@ -82,7 +85,7 @@ export function clientPreface(): Buffer {
   ]);
 }
 
-/** A header field as a literal without indexing (RFC 7541). Name and value may have up to 126 bytes. */
+/** Encodes a header field as a literal without indexing (RFC 7541). Name and value can each have up to 126 bytes. */
 function literalHeader(name: string, value: string): Buffer {
   const literalWithoutIndexing = 0;
   return Buffer.concat([

@@ -4,23 +4,23 @@ import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Answer } from "./orders.ts";
 
-/** A load generator in a process of its own, so that its cost is not the benchmark's nor the server's. */
+/** A load generator in a separate process, so that neither the benchmark nor the server bears its cost. */
 export class LoadProcess<Order extends object, Outcome> {
   readonly #child: ChildProcess;
   readonly #ended = new AbortController();
 
-  /** Starts a program of this folder, by its name without an extension. */
+  /** Starts a program in this folder, given its name without the extension. */
   constructor(program: string) {
-    // Of the same kind as this file: built, or a source in tests.
+    // Use the extension of this file. In tests the program is a source, otherwise it is a built file.
     const name = `./${program}${extname(import.meta.url)}`;
     const path = fileURLToPath(new URL(name, import.meta.url));
     this.#child = fork(path, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
     this.#child.once("exit", (code, signal) => {
-      this.#ended.abort(new Error(`the load generator ended: ${signal ?? code}`));
+      this.#ended.abort(new Error(`the load generator exited: ${signal ?? code}`));
     });
   }
 
-  /** Orders something and waits for its outcome. One order at a time. */
+  /** Sends an order and waits for its outcome. Only one order can be in progress at a time. */
   async order(order: Order): Promise<Outcome> {
     this.#child.send(order);
     const [answer] = (await once(this.#child, "message", { signal: this.#ended.signal })) as [Answer<Outcome>];

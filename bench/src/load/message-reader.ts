@@ -1,11 +1,14 @@
 const PREFIX_BYTES = 5;
 const NOTHING = Buffer.alloc(0);
 
-/** Cuts the gRPC messages of one stream out of DATA payloads, however those are split or joined. */
+/**
+ * Extracts the gRPC messages of one stream from DATA payloads, regardless of how the messages are
+ * split or joined.
+ */
 export class MessageReader {
   #rest: Buffer = NOTHING;
 
-  /** Hands every message that is complete by now to `take`. The bytes are valid during the call alone. */
+  /** Passes every complete message to `take`. The bytes are valid only during the call. */
   push(payload: Buffer, take: (message: Buffer) => void): void {
     const bytes = this.#rest.length === 0 ? payload : Buffer.concat([this.#rest, payload]);
     let offset = 0;
@@ -15,7 +18,7 @@ export class MessageReader {
       take(bytes.subarray(offset + PREFIX_BYTES, end));
       offset = end;
     }
-    // Copied: what is left over may outlive the socket's own buffer.
+    // Copy the rest, because it may outlive the socket's buffer.
     this.#rest = offset === bytes.length ? NOTHING : Buffer.from(bytes.subarray(offset));
   }
 }

@@ -1,35 +1,41 @@
 import net from "node:net";
 import tls from "node:tls";
 
-/** A server of this machine. */
+/** A server on this machine. */
 export interface ServerAddress {
   readonly port: number;
-  /** PEM of the authority of its certificate; it is spoken to in clear text when absent. */
+  /** The PEM of the authority that signed the server's certificate. Absent: plain text. */
   readonly authority?: string;
 }
 
-/** Where to connect to, and from which loopback address. */
+/** A server, and the loopback address to connect from. */
 export interface ConnectTarget extends ServerAddress {
-  /** Each local address has ports of its own, so many of them carry more connections than one can. */
+  /**
+   * The address to connect from. Each local address has its own ports, so several addresses allow more
+   * connections.
+   */
   readonly localAddress: string;
 }
 
-/** Open a connection to a server's HTTP/2. What is written before it stands is sent as soon as it does. */
+/**
+ * Open an HTTP/2 connection to a server. Bytes written before the connection is open are sent as soon as it
+ * is.
+ */
 export function openSocket({ authority, ...target }: ConnectTarget): net.Socket {
   const address = { host: "127.0.0.1", ...target };
   if (authority === undefined) return net.connect(address);
   const carrier = net.connect(address);
   const socket = tls.connect({ socket: carrier, host: address.host, ca: authority, ALPNProtocols: ["h2"] });
   carriers.set(socket, carrier);
-  // Its errors end the connection above it, whose "close" tells.
+  // Ignore an error of this socket. It ends the TLS connection, which reports "close".
   carrier.on("error", () => {});
   return socket;
 }
 
-/** The TCP connections below those of TLS, which cannot be reset themselves. */
+/** The TCP connection below each TLS connection, because a TLS connection itself cannot be reset. */
 const carriers = new WeakMap<net.Socket, net.Socket>();
 
-/** Reset a connection: its peer gets RST in place of an orderly end. */
+/** Reset a connection, so that its peer receives RST instead of an orderly close. */
 export function resetSocket(socket: net.Socket): void {
   const carrier = carriers.get(socket) ?? socket;
   carrier.resetAndDestroy();

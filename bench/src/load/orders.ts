@@ -1,11 +1,11 @@
-/** What a load process answers to one order. */
+/** The response of a load process to one order. */
 export type Answer<Outcome> =
   | { readonly ok: true; readonly outcome: Outcome }
   | { readonly ok: false; readonly message: string };
 
 /**
- * Makes this process a servant of the one that forked it: each message is an order, carried out one after the other and
- * answered. The process ends with its parent.
+ * Makes this process execute the orders of its parent. Each message is an order. The process executes and answers
+ * them one after the other, and ends with its parent.
  */
 export function answerOrders<Order, Outcome>(carryOut: (order: Order) => Promise<Outcome>): void {
   const answer = (message: Answer<Outcome>): void => {

@@ -2,11 +2,11 @@ import { ServerCredentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "@jest/globals";
 import { createBareServer } from "../servers/bare-grpcjs-server.ts";
 import { BeatFrames } from "./beat-frames.ts";
-import { agentIdentity } from "./held-agent.ts";
+import { agentIdentity } from "./live-agent.ts";
 import { PacedAgent, type PacedWork } from "./paced-agent.ts";
 
 describe("PacedAgent", () => {
-  it("should begin its session before it hears what comes with the Welcome", async () => {
+  it("should start its session before it handles frames that arrive with the Welcome", async () => {
     const server = createBareServer({ told: [{ case: "executions", value: { logId: "log-1", whole: true } }] });
     const port = await new Promise<number>((resolve, reject) => {
       server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>

@@ -1,20 +1,23 @@
 import type { HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { BeatFrames } from "./beat-frames.ts";
-import { type AgentIdentity, HeldAgent, type RequestFrame } from "./held-agent.ts";
+import { type AgentIdentity, LiveAgent, type RequestFrame } from "./live-agent.ts";
 
-/** How agents of a fleet behave. */
+/** How the agents of a fleet behave. */
 export interface PacedTerms {
-  /** Of each replica; an agent tries them in turn, beginning with the first, or spread over all of them. */
+  /**
+   * The ports of the replicas. An agent tries them one after the other. It starts with the first port or, if
+   * `isSpread`, with one that depends on its index.
+   */
   readonly ports: readonly number[];
   readonly isSpread: boolean;
   readonly intervalMs: number;
-  /** Without an Ack for so long a path is left. */
+  /** How long an agent waits for an Ack before it leaves the path. */
   readonly patienceMs: number;
 }
 
-/** What an agent does about work. */
+/** An agent's side of executions. */
 export interface PacedWork {
-  /** What its Beats say. */
+  /** The executions digest that the agent sends in its Beats. */
   readonly toldDigest: bigint;
   opened(send: (frame: RequestFrame) => void): void;
   receive(frame: HeartbeatResponse["frame"]): void;
@@ -24,12 +27,12 @@ export interface PacedWork {
 
 const CONNECT_PATIENCE_MS = 5_000;
 const WELCOME_PATIENCE_MS = 20_000;
-/** What an agent adds where the server says nothing. */
+/** The delay before a retry if the server gives none. */
 const RETRY_MS = 1_000;
 
 /**
- * One agent as agents are: it beats in its interval, leaves dead paths, comes back when it is told to, and logs its own
- * sends.
+ * An agent that behaves like a real one. It beats at its interval, leaves dead paths, reconnects after the delay that
+ * the server gives, and records when it sends.
  */
 export class PacedAgent {
   readonly identity: AgentIdentity;
@@ -37,7 +40,7 @@ export class PacedAgent {
   readonly #terms: PacedTerms;
   readonly #work: PacedWork | null;
   #turn: number;
-  #stream: HeldAgent | null = null;
+  #stream: LiveAgent | null = null;
   #isOpen = false;
   #openedAtMs = 0;
   #retryAtMs = 0;
@@ -65,12 +68,15 @@ export class PacedAgent {
     return this.#isOpen;
   }
 
-  /** Whether it waits to be let in. */
+  /** Whether the agent is connecting and has not been welcomed yet. */
   get isOpening(): boolean {
     return this.#stream !== null && !this.#isOpen;
   }
 
-  /** The wall time of its last send, which other processes of the machine can compare with theirs. */
+  /**
+   * The wall time at which the agent last sent something, for comparison with the times of other processes on the
+   * machine.
+   */
   get lastSentAtMs(): number {
     return performance.timeOrigin + (this.#lastSentMs ?? 0);
   }
@@ -79,12 +85,12 @@ export class PacedAgent {
     return this.#reconnects;
   }
 
-  /** The longest time between two of its own sends, up to now. */
+  /** The longest time between two sends so far. */
   longestGapMs(nowMs: number): number {
     return Math.max(this.#longestGapMs, this.#lastSentMs === null ? 0 : nowMs - this.#lastSentMs);
   }
 
-  /** Whether it would connect now. */
+  /** Whether it is time to connect. */
   isDue(nowMs: number): boolean {
     return this.#stream === null && nowMs >= this.#retryAtMs;
   }
@@ -94,7 +100,7 @@ export class PacedAgent {
     const { ports } = this.#terms;
     const port = ports[this.#turn % ports.length] ?? 0;
     this.#turn += 1;
-    const stream = new HeldAgent(this.identity, { port }, this.#frames, {
+    const stream = new LiveAgent(this.identity, { port }, this.#frames, {
       onWelcome: () => this.#onWelcome(stream),
       onAck: () => {
         if (this.#stream !== stream) return;
@@ -107,12 +113,12 @@ export class PacedAgent {
     this.#stream = stream;
     this.#openedAtMs = nowMs;
     this.#log(nowMs);
-    // The listener is called at its end.
+    // The listener handles the end of the stream.
     stream.open().catch(() => this.#onEnd(stream));
     stream.welcome.catch(() => this.#onEnd(stream));
   }
 
-  /** Beat if it is time to, and leave if nothing has come for too long. */
+  /** Send a Beat if one is due. Leave the path if nothing has arrived for too long. */
   look(nowMs: number): void {
     const stream = this.#stream;
     if (stream === null) return;
@@ -126,12 +132,12 @@ export class PacedAgent {
     }
   }
 
-  /** Leave an open session for the next replica, as when the path to this one has failed. */
+  /** Leave an open session and go to the next replica, as if the current path had failed. */
   move(): void {
     if (this.#isOpen && this.#stream !== null) this.#leave(this.#stream);
   }
 
-  /** Die for good: the kernel closes the connection. */
+  /** Die permanently. The kernel closes the connection. */
   kill(): void {
     this.#stream?.close();
     this.#stream = null;
@@ -139,7 +145,7 @@ export class PacedAgent {
     this.#retryAtMs = Number.POSITIVE_INFINITY;
   }
 
-  #onWelcome(stream: HeldAgent): void {
+  #onWelcome(stream: LiveAgent): void {
     if (this.#stream !== stream) return;
     const nowMs = performance.now();
     this.#isOpen = true;
@@ -150,32 +156,33 @@ export class PacedAgent {
     this.#beat(stream, nowMs);
   }
 
-  #beat(stream: HeldAgent, nowMs: number): void {
+  #beat(stream: LiveAgent, nowMs: number): void {
     this.#log(nowMs);
-    // Not all at once for ever after they came at once.
+    // Delay the first Beat by a different time for each agent, to spread the Beats of agents that connected at the
+    // same time.
     const isFirst = stream.beats === 0;
     this.#nextBeatMs = nowMs + this.#terms.intervalMs * (isFirst ? Math.random() : 1);
     if (this.#work === null) stream.beat();
     else stream.beatWith(this.#work.toldDigest);
   }
 
-  #onWork(stream: HeldAgent, frame: HeartbeatResponse["frame"]): void {
+  #onWork(stream: LiveAgent, frame: HeartbeatResponse["frame"]): void {
     if (this.#stream === stream) this.#work?.receive(frame);
   }
 
-  /** An attempt to connect is as much a sign of life as a Beat. */
+  /** Record that the agent sent something. An attempt to connect also counts. */
   #log(nowMs: number): void {
     const gapMs = this.#lastSentMs === null ? 0 : nowMs - this.#lastSentMs;
     this.#longestGapMs = Math.max(this.#longestGapMs, gapMs);
     this.#lastSentMs = nowMs;
   }
 
-  #leave(stream: HeldAgent): void {
+  #leave(stream: LiveAgent): void {
     stream.close();
     this.#onEnd(stream);
   }
 
-  #onEnd(stream: HeldAgent): void {
+  #onEnd(stream: LiveAgent): void {
     if (this.#stream !== stream) return;
     this.#stream = null;
     if (this.#isOpen) this.#work?.closed();

@@ -1,26 +1,26 @@
 import { BeatFrames } from "./beat-frames.ts";
 import { comesAtMs } from "./coming-in.ts";
-import { agentIdentity } from "./held-agent.ts";
+import { agentIdentity } from "./live-agent.ts";
 import { answerOrders } from "./orders.ts";
 import { PacedAgent, type PacedTerms } from "./paced-agent.ts";
 import { PacedMachines, type WorkFigures } from "./paced-machines.ts";
 
-/** What is ordered from this process. */
+/** An order to this process. */
 export type PacedOrder =
-  /** Run the agents of these nodes from now on, as part of a fleet of so many. */
+  /** Run the agents of these nodes from now on, as part of a fleet of the given size. */
   | ({
       readonly kind: "run";
       readonly firstNode: number;
       readonly agents: number;
       readonly fleet: number;
-      /** Whether their machines run work. */
+      /** Whether the machines run executions. */
       readonly runsWork?: boolean;
     } & PacedTerms)
-  /** Let these agents die. */
+  /** Kill these agents. */
   | { readonly kind: "kill"; readonly nodes: readonly number[] }
-  /** Let those that were killed start again, as new processes. */
+  /** Restart killed agents as new processes. */
   | { readonly kind: "revive"; readonly nodes: readonly number[] }
-  /** Let these agents leave their replica for the next. */
+  /** Move these agents from their replica to the next. */
   | { readonly kind: "move"; readonly nodes: readonly number[] }
   /** Returns the state of the agents. */
   | { readonly kind: "report"; readonly gapMs: number };
@@ -29,23 +29,29 @@ export type PacedOrder =
 export interface PacedOutcome {
   /** Agents with an open session. */
   readonly held: number;
-  /** Attempts that failed and streams that ended, since the process began. */
+  /** The number of attempts that failed and of streams that ended since the process started. */
   readonly reconnects: number;
-  /** Nodes whose own log shows a gap of at least the given length: judging them was right. */
+  /**
+   * Nodes whose agents sent nothing for at least the given time, so that it was right to declare them
+   * unhealthy.
+   */
   readonly gaps: readonly string[];
-  /** What the machines of agents that run work have done. */
+  /** The number of executions that the machines have started and ended. */
   readonly work: WorkFigures;
-  /** Those that an order has killed, and the wall time of their last send. */
+  /** The agents that an order killed, and the wall time at which each last sent something. */
   readonly killed: readonly { readonly nodeId: string; readonly lastSentAtMs: number }[];
 }
 
-const LOOK_EVERY_MS = 20;
+const SCAN_EVERY_MS = 20;
 /**
- * So often an agent is looked at in each of its intervals, all of them in turn: a large fleet must not cost its
- * machine a core for looking alone.
+ * The number of times that each agent is checked per interval. The checks run in small batches, so that a large
+ * fleet does not occupy a core.
  */
-const LOOKS_AN_INTERVAL = 30;
-/** At one time, and in all processes of the fleet together: what waits longer than an agent does is done in vain. */
+const SCANS_PER_INTERVAL = 30;
+/**
+ * The limits of concurrent connection attempts, per process and in all processes of the fleet together. Further
+ * attempts would wait longer than an agent's timeout and be wasted.
+ */
 const MOST_OPENING = 300;
 const MOST_OPENING_OF_FLEET = 1_500;
 
@@ -53,14 +59,14 @@ const frames = new BeatFrames();
 const machines = new PacedMachines();
 const agents = new Map<number, PacedAgent>();
 let terms: PacedTerms | null = null;
-let looksATime = 0;
+let scansAtOnce = 0;
 let mostOpening = MOST_OPENING;
 let turn = agents.values();
 const opening = new Set<PacedAgent>();
 
-/** The next few agents, in turn. */
+/** Iterate over the next few agents, and start again after the last one. */
 function* nextAgents(): Generator<PacedAgent> {
-  for (let count = Math.min(looksATime, agents.size); count > 0; count -= 1) {
+  for (let count = Math.min(scansAtOnce, agents.size); count > 0; count -= 1) {
     let next = turn.next();
     if (next.done) {
       turn = agents.values();
@@ -91,8 +97,8 @@ function carryOut(order: PacedOrder): PacedOutcome {
       const work = order.runsWork === true ? machines.add(identity.nodeId) : null;
       agents.set(identity.index, new PacedAgent(identity, frames, order, { retryAtMs, work }));
     }
-    if (looksATime === 0) setInterval(look, LOOK_EVERY_MS);
-    looksATime = Math.ceil((agents.size * LOOKS_AN_INTERVAL * LOOK_EVERY_MS) / order.intervalMs);
+    if (scansAtOnce === 0) setInterval(look, SCAN_EVERY_MS);
+    scansAtOnce = Math.ceil((agents.size * SCANS_PER_INTERVAL * SCAN_EVERY_MS) / order.intervalMs);
     mostOpening = Math.min(MOST_OPENING, Math.ceil((MOST_OPENING_OF_FLEET * order.agents) / order.fleet));
   }
   if (order.kind === "revive" && terms !== null) {

@@ -3,10 +3,16 @@ import { LoadProcess } from "./load-process.ts";
 import type { PacedTerms } from "./paced-agent.ts";
 import type { PacedOrder, PacedOutcome } from "./paced-load.ts";
 
-/** A process may open 20,000 files where this was tuned. */
+/**
+ * The maximum number of agents in one process. A process could open 20,000 files on the machine
+ * where this limit was chosen.
+ */
 export const MOST_AGENTS_A_PROCESS = 18_000;
 
-/** The agents of a fleet, nodes 0 and up, in as many processes as they need. These end with the benchmark. */
+/**
+ * The agents of a fleet, for the nodes from index 0, in as many processes as needed. The processes
+ * end with the benchmark.
+ */
 export class PacedLoads {
   readonly #agents: number;
   readonly #loads: readonly LoadProcess<PacedOrder, PacedOutcome>[];
@@ -18,7 +24,7 @@ export class PacedLoads {
     for (const load of this.#loads) context.atEnd(() => load.stop());
   }
 
-  /** Run all agents from now on; they come in at the pace of `comesAtMs`. */
+  /** Start all agents. They connect at the times that `comesAtMs` returns. */
   async run(terms: PacedTerms): Promise<void> {
     const fleet = this.#agents;
     await this.#order((load) => {
@@ -28,12 +34,12 @@ export class PacedLoads {
     });
   }
 
-  /** Order the same of each process. Answers for all agents together. */
+  /** Send the same order to each process. Returns the combined result of all agents. */
   order(order: Exclude<PacedOrder, { kind: "run" }>): Promise<PacedOutcome> {
     return this.#order(() => order);
   }
 
-  /** End the processes, and all their agents with them. */
+  /** Stop the processes and all their agents. */
   async stop(): Promise<void> {
     await Promise.all(this.#loads.map((load) => load.stop()));
   }

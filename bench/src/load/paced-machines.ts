@@ -3,19 +3,19 @@ import { type MachineWorld, SimulatedKeeper } from "../simulation/simulated-keep
 import { WorkAgent } from "../simulation/simulated-work-agent.ts";
 import type { PacedWork } from "./paced-agent.ts";
 
-/** What machines have done. */
+/** The number of executions that machines have started, stopped and ended. */
 export interface WorkFigures {
-  /** Processes that run. */
+  /** The number of running processes. */
   readonly running: number;
   readonly starts: number;
-  /** Processes that were told to stop. */
+  /** The number of processes that were asked to stop. */
   readonly stops: number;
   readonly ends: number;
 }
 
 /**
- * Machines that run work without processes: agents and keepers decide as they are shipped, in real time and over real
- * streams, and what they start is counted.
+ * Machines that run executions without processes. Agents and keepers decide with the shipped code, in real time and
+ * over real streams, but the executions that they start are only counted.
  */
 export class PacedMachines {
   #starts = 0;
@@ -27,7 +27,7 @@ export class PacedMachines {
     return { running: starts - ends, starts, stops, ends };
   }
 
-  /** A machine of this node. */
+  /** Add the machine of this node. */
   add(nodeId: string): PacedWork {
     const world: MachineWorld = {
       nowMs: () => performance.now(),
@@ -43,7 +43,7 @@ export class PacedMachines {
       stopping: () => {
         this.#stops += 1;
       },
-      // All run on until they are stopped.
+      // All executions run until they are stopped.
       lifeOf: () => null,
     };
     const agent = new WorkAgent(new SimulatedKeeper(nodeId, world), world, () => true);
@@ -61,7 +61,10 @@ export class PacedMachines {
   }
 }
 
-/** Run something when so much time has passed: a timer alone counts from before, where its turn took long. */
+/**
+ * Run a function after a delay. A timer can fire too early, because it counts from the start of its event-loop
+ * iteration, which may have been long ago.
+ */
 function runAt(ms: number, run: () => void): void {
   const dueMs = performance.now() + ms;
   const look = (): void => {

@@ -10,30 +10,33 @@ import { benchNodeId, benchNodeInfo, benchNodeKey } from "../seeds/bench-nodes.t
 import { answerOrders } from "./orders.ts";
 import { UnaryClient } from "./unary-client.ts";
 
-/** What the benchmark orders from this process: register so many new nodes, over so many connections at once. */
+/** An order to this process: register this many new nodes over this many concurrent connections. */
 export interface RegistrationOrder {
-  /** Of the registries, which share the nodes evenly. */
+  /** Ports of the registries, which share the nodes evenly. */
   readonly ports: readonly number[];
-  /** Index of the first node; no index may be used twice. */
+  /** The index of the first node. Each index can be used only once. */
   readonly from: number;
   readonly count: number;
-  /** PEM of the authority of the registries' certificates; they are spoken to in clear text when absent. */
+  /** The PEM of the authority that signed the registries' certificates. Absent: plain text. */
   readonly authority?: string;
   readonly connections: number;
-  /** The text of the join token that every node gives; empty for none. */
+  /** The join token that every node presents; empty for none. */
   readonly joinToken: string;
-  /** Registrations begun a second; absent: as many as get through. */
+  /** Registrations started per second. Absent: unlimited. */
   readonly perSecond?: number;
 }
 
-/** What became of an order. */
+/** The result of an order. */
 export interface RegistrationOutcome {
   readonly registered: number;
   readonly failed: number;
   readonly lastFailure: string;
-  /** From the first challenge asked for to the last answer. Keys were made before. */
+  /** The time from the first request for a challenge to the last response. Keys were created before. */
   readonly elapsedMs: number;
-  /** How long each RegisterNode took; at a given rate from when it was due, its challenge included. */
+  /**
+   * The duration of each RegisterNode. At a given rate, it is measured from the scheduled time and includes the
+   * challenge.
+   */
   readonly latenciesMs: readonly number[];
 }
 
@@ -41,8 +44,8 @@ const SERVICE = "/rollcall.registry.v1.RegistryService";
 const REGISTER_PATH = `${SERVICE}/RegisterNode`;
 
 /**
- * A node that is ready to register: its request is encoded but for the proof, so that little is left to do while time
- * is taken.
+ * A node that is ready to register. Its request is already encoded except for the proof, so that little work
+ * remains during the measurement.
  */
 interface Candidate {
   readonly nodeId: string;
@@ -69,7 +72,7 @@ async function register(
   );
   const text = proofText({ method: REGISTER_PATH, clusterId, nodeId, nonce });
   const proof = { nonce, signature: signProof(key.privateKey, text) };
-  // Fields may come in any order: what is encoded already is completed by appending to it.
+  // Complete the encoded request by appending the proof. This works because fields can come in any order.
   const rest = toBinary(RegisterNodeRequestSchema, create(RegisterNodeRequestSchema, { proof }));
   const sentAtMs = performance.now();
   await client.call(REGISTER_PATH, Buffer.concat([request, rest]));

@@ -2,23 +2,23 @@ import { Http2Connection } from "./http2-connection.ts";
 import { messageFrame } from "./http2-frames.ts";
 import type { ConnectTarget } from "./open-socket.ts";
 
-/** Unary gRPC calls, one after the other, on one connection by hand. */
+/** Makes unary gRPC calls, one after the other, on one hand-written connection. */
 export class UnaryClient {
   readonly #connection: Http2Connection;
   readonly #headers: Readonly<Record<string, string>>;
   #answer: Buffer | null = null;
   #settle: { resolve(answer: Buffer): void; reject(error: Error): void } | null = null;
 
-  /** Every call carries these headers, names in lower case. */
+  /** @param headers the headers of every call, with names in lower case. */
   constructor(target: ConnectTarget, headers: Readonly<Record<string, string>> = {}) {
     this.#headers = headers;
     this.#connection = new Http2Connection(target, {
       onMessage: (_streamId, message) => {
-        // Copied: the bytes are the socket's, which reads on.
+        // Copy the message, because the socket reuses its bytes.
         this.#answer = Buffer.from(message);
       },
       onStreamEnd: () => this.#end("the call was refused"),
-      onClose: () => this.#end("the connection is gone"),
+      onClose: () => this.#end("the connection is closed"),
     });
   }
 
@@ -26,7 +26,10 @@ export class UnaryClient {
     return this.#connection.ready;
   }
 
-  /** Calls a method with an encoded request and answers the encoded response. Rejects when the server answers none. */
+  /**
+   * Calls a method with an encoded request and returns the encoded response. Rejects if the server sends no
+   * response.
+   */
   call(path: string, request: Uint8Array): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       this.#answer = null;

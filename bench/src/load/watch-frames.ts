@@ -2,7 +2,10 @@ const EVENTS_TAG = 0x0a; // Field 1, length-delimited.
 const LENGTH_DELIMITED = 2;
 const MORE = 0x80;
 
-/** Count the events of an encoded WatchEventsResponse without decoding them. */
+/**
+ * Count the events of an encoded WatchEventsResponse without decoding the
+ * events.
+ */
 export function countEvents(message: Uint8Array): number {
   let count = 0;
   let offset = 0;
@@ -19,7 +22,8 @@ export function countEvents(message: Uint8Array): number {
       if ((byte & MORE) === 0) break;
     }
     if (tag === EVENTS_TAG) count += 1;
-    // What was read of any other field is its value itself.
+    // Skip the content. For other wire types, the number read above is the
+    // value itself.
     if ((tag & 7) === LENGTH_DELIMITED) offset += length;
   }
   return count;

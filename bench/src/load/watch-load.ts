@@ -5,30 +5,30 @@ import { messageFrame } from "./http2-frames.ts";
 import { answerOrders } from "./orders.ts";
 import { countEvents } from "./watch-frames.ts";
 
-/** What the benchmark orders from this process. */
+/** An order to this process. */
 export type WatchOrder = { readonly port: number; readonly token: string } & (
   | { readonly kind: "catch-up"; readonly events: number }
-  /** Read the log with several clients that break their connections and go on, and check each event. */
+  /** Read the log with several clients that break their connections and resume, and check each event. */
   | { readonly kind: "validate"; readonly events: number; readonly clients: number }
-  /** Watch from now on, with so many at once. */
+  /** Start this many watches. They stay open until "release". */
   | { readonly kind: "hold"; readonly watchers: number }
-  /** Take the time of each event that the watchers that are held receive, until each has so many. */
+  /** Measure the latency of each event on the held watches, until each watch has received this many events. */
   | { readonly kind: "listen"; readonly eventsEach: number }
-  /** Close the watches that are held. */
+  /** Close the held watches. */
   | { readonly kind: "release" }
 );
 
-/** What became of an order. */
+/** The result of an order. */
 export interface WatchOutcome {
   readonly received: number;
   readonly elapsedMs: number;
-  /** Events that came in the wrong order, twice, or not at all. */
+  /** The number of events that were out of order, duplicated or missing. */
   readonly wrong: number;
-  /** Streams that were resumed. */
+  /** The number of streams that were resumed. */
   readonly resumed: number;
   /**
-   * How long before their receipt events were sent to be committed: how many for each whole millisecond from 0 on,
-   * those that took longer than the last counted there.
+   * The number of events for each whole millisecond of latency, from 0 on. Latency is measured from before the
+   * commit to the receipt. The last bucket counts all slower events.
    */
   readonly countByMs: readonly number[];
 }
@@ -38,7 +38,7 @@ type Reader = (message: Buffer) => void;
 const WATCH_PATH = "/rollcall.events.v1.EventService/WatchEvents";
 const STREAMS_OF_ONE_CONNECTION = 20;
 const LIMIT_MS = 600_000;
-/** A validating client breaks its connection after so many messages. */
+/** The number of messages after which a validating client breaks its connection. */
 const BREAK_AFTER = 97;
 const LONGEST_LATENCY_MS = 60_000;
 
@@ -48,7 +48,7 @@ const BEGINNING: Start = { start: { case: "fromBeginning", value: true } };
 let listener: Reader = () => {};
 const held: Http2Connection[] = [];
 
-/** Begin watches on a connection, as soon as it takes calls. */
+/** Start watches on a connection as soon as it accepts calls. */
 function watch(
   connection: Http2Connection,
   token: string,
@@ -67,7 +67,7 @@ function watch(
   );
 }
 
-/** Resolves with `finish`, rejects when a stream ends or it takes too long. */
+/** Resolves when `finish` is called. Rejects when `fail` is called or when the time limit is reached. */
 function withinLimit(begin: (finish: () => void, fail: (why: string) => void) => void) {
   return new Promise<void>((resolve, reject) => {
     const fail = (why: string) => reject(new Error(why));
@@ -114,7 +114,10 @@ async function validate(order: WatchOrder & { kind: "validate" }) {
   };
 }
 
-/** Subjects are numbered as they were written: whatever is doubled, missing or out of order breaks the row. */
+/**
+ * Read the log and check the order of events. Their subjects are numbered in the order in which they were
+ * written, so a repeated, missing or misplaced event breaks the sequence.
+ */
 async function validateOne({ port, token, events }: WatchOrder & { kind: "validate" }, breakAfter: number) {
   const outcome = { received: 0, wrong: 0, resumed: -1 };
   let request: Start = BEGINNING;
@@ -126,7 +129,7 @@ async function validateOne({ port, token, events }: WatchOrder & { kind: "valida
         { port, localAddress: "127.0.0.3" },
         {
           onMessage: (_, bytes) => {
-            // What still comes over a connection that was given up.
+            // Ignore messages that still arrive over an abandoned connection.
             if (messages > breakAfter) return;
             const message = fromBinary(WatchEventsResponseSchema, bytes);
             for (const { subject } of message.events) {
@@ -159,7 +162,7 @@ async function hold({ port, token, watchers }: WatchOrder & { kind: "hold" }) {
   let begun = 0;
   await withinLimit((finish, fail) => {
     listener = () => {
-      // The first message of each is a bookmark.
+      // Count the first message of each watch, which is a bookmark.
       begun += 1;
       if (begun === watchers) finish();
     };
@@ -180,7 +183,7 @@ async function hold({ port, token, watchers }: WatchOrder & { kind: "hold" }) {
   return { received: begun, wrong: 0, resumed: 0, countByMs: [] };
 }
 
-/** Each event says when it was sent: "at=<wall time in ms>;". */
+/** Measure latencies. Each event contains the time at which it was sent, as "at=<wall time in ms>;". */
 async function listen({ eventsEach }: WatchOrder & { kind: "listen" }, watchers: number) {
   const countByMs = new Array<number>(LONGEST_LATENCY_MS + 1).fill(0);
   let received = 0;

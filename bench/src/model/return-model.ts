@@ -1,95 +1,97 @@
 import { HelloAdmission } from "@rollcall/domain";
 import { fullJitter } from "@rollcall/process";
 
-/** A fleet that has lost all replicas at once, and the machine that takes it in again. */
+/** A fleet that has lost all replicas at the same moment, and the machine to which it reconnects. */
 export interface ReturnPlan {
   readonly agents: number;
   readonly replicas: number;
-  /** Of replicas and Postgres together. */
+  /** The cores for replicas and Postgres together. */
   readonly cores: number;
-  /** CPU of an agent that is taken in, of replicas and Postgres together, its connection included. */
-  readonly takeInMs: number;
-  /** CPU of a connection whose agent is sent away. */
+  /** The CPU that replicas and Postgres use to welcome one agent, including its connection. */
+  readonly admitMs: number;
+  /** The CPU that a connection costs if its agent is sent away. */
   readonly sendAwayMs: number;
-  /** CPU of a heartbeat of those that are in again, which comes before everything else. */
+  /** The CPU that a heartbeat of a welcomed agent costs. Heartbeats have priority over everything else. */
   readonly heartbeatMs: number;
   readonly intervalMs: number;
   readonly hellosPerSecond: number;
   readonly helloQueue: number;
-  /** Numbers in [0, 1). */
+  /** Returns random numbers in [0, 1). */
   readonly random: () => number;
 }
 
-/** What became of it. */
+/** The result of a simulated return. */
 export interface ReturnOutcome {
-  /** From the moment at which the replicas serve until all agents are in; null when they never are. */
+  /**
+   * The time from the moment at which the replicas serve until all agents are connected; null if they never all are.
+   */
   readonly allInMs: number | null;
-  /** Connections of an agent, on average: one when none is sent away. */
+  /** The average number of connections per agent. It is one if no agent is sent away. */
   readonly attemptsEach: number;
-  /** The longest time that one waited for its Welcome, once its Hello was taken. */
+  /** The longest time that an agent waited for its Welcome after its Hello was accepted. */
   readonly longestWaitMs: number;
 }
 
 const STEP_MS = 50;
 const LONGEST_MS = 3_600_000;
 const BATCH = 200;
-/** An agent gives a connection up that is not answered for so long. */
+/** How long an agent waits for a response to its connection. */
 const PATIENCE_MS = 5_000;
-/** And one on which there is no Welcome for so long. */
+/** How long an agent waits for a Welcome. */
 const WELCOME_PATIENCE_MS = 20_000;
-/** As agents are spread that have found no replica for some seconds. */
+/** The time over which agents spread after they found no replica for some seconds. */
 const FIRST_WITHIN_MS = 4_000;
-/** As the server spreads those that have the same turn. */
+/** The time over which the server spreads agents to which it gives the same delay. */
 const SPREAD_MS = 1_000;
-/** What each agent adds to what it is told. */
+/** The backoff that each agent adds to the delay from the server. */
 const BACKOFF = { baseMs: 1_000, maxMs: 20_000 };
 
 /**
- * Plays the return in steps of simulated time. Admission and its times are the shipped ones; what work costs is given.
- * Replicas share the cores evenly, and a replica that has no CPU left answers in a later step.
+ * Simulates the return of a fleet in steps. Admission uses the shipped code and its times; the CPU costs are inputs.
+ * Replicas share the cores evenly. A replica that has used up its CPU responds in a later step.
  */
 export function simulateReturn(plan: ReturnPlan): ReturnOutcome {
   return new Return(plan).run();
 }
 
-/** Who waits since when, and how often they have failed. */
+/** A waiting agent: when it began to wait, and the number of times that it failed. */
 interface Waiting {
   readonly fromMs: number;
   readonly failures: number;
 }
 
-/** One replica, and who waits for its Welcome. */
-interface Desk {
+/** One replica, and the agents that wait for its Welcome. */
+interface Queue {
   readonly admission: HelloAdmission;
   readonly waiting: Waiting[];
-  /** CPU of earlier steps that was too little for one more. */
+  /** The CPU left over from earlier steps, because it was too little for another agent. */
   savedMs: number;
-  /** How many of `waiting` have their Welcome. */
+  /** The number of agents in `waiting` that have their Welcome or have left. */
   welcomed: number;
-  /** Since when the present batch is worked on, and how many of it are done. */
+  /** When work on the current batch started, and how many of the batch's agents are done. */
   batchFromMs: number;
   batchDone: number;
-  /** Whether the present batch was full when it began. */
-  isTelling: boolean;
+  /** Whether the current batch was full when it started. */
+  wasFull: boolean;
 }
 
 class Return {
   readonly #plan: ReturnPlan;
-  readonly #desks: readonly Desk[];
-  /** Who comes in each step, each as the number of times that it has failed. */
+  readonly #queues: readonly Queue[];
+  /** The agents that connect in each step, each represented by its number of failures. */
   readonly #coming = new Map<number, number[]>();
   #held = 0;
   #attempts = 0;
   #longestWaitMs = 0;
-  /** Connections that wait to be answered, and how many of them have been or gave up. */
+  /** Connections that wait for a response, and how many of them got a response or gave up. */
   readonly #connecting: Waiting[] = [];
   #accepted = 0;
 
   constructor(plan: ReturnPlan) {
     this.#plan = plan;
-    this.#desks = Array.from({ length: plan.replicas }, () => ({
+    this.#queues = Array.from({ length: plan.replicas }, () => ({
       admission: new HelloAdmission(plan.hellosPerSecond, 0),
-      ...{ waiting: [], savedMs: 0, welcomed: 0, batchFromMs: 0, batchDone: 0, isTelling: false },
+      ...{ waiting: [], savedMs: 0, welcomed: 0, batchFromMs: 0, batchDone: 0, wasFull: false },
     }));
   }
 
@@ -122,11 +124,13 @@ class Return {
     const beats = (this.#held * STEP_MS) / intervalMs;
     const cpuMs = Math.max(0, cores * STEP_MS - beats * heartbeatMs);
     const usedMs = this.#accept(nowMs, cpuMs);
-    const busy = this.#desks.filter((desk) => desk.waiting.length > desk.welcomed);
-    for (const desk of busy) this.#takeIn(desk, nowMs, (cpuMs - usedMs) / busy.length);
+    const busy = this.#queues.filter((queue) => queue.waiting.length > queue.welcomed);
+    for (const queue of busy) this.#takeIn(queue, nowMs, (cpuMs - usedMs) / busy.length);
   }
 
-  /** Answer connections with half of the CPU at most, and have those come again that gave up. The CPU that it took. */
+  /**
+   * Respond to connections with at most half of the CPU, and reschedule the agents that gave up. Returns the CPU used.
+   */
   #accept(nowMs: number, cpuMs: number): number {
     const { sendAwayMs } = this.#plan;
     let usedMs = 0;
@@ -142,27 +146,27 @@ class Return {
     }
   }
 
-  /** A Hello has come. False when its agent is sent away. */
+  /** Handle a Hello. Returns false if the agent is sent away. */
   #greet(nowMs: number, failures: number): boolean {
     const { replicas, helloQueue, random } = this.#plan;
-    const desk = this.#desks[this.#accepted % replicas];
-    if (desk === undefined) throw new RangeError("a fleet needs replicas");
-    const verdict = desk.admission.ask(nowMs);
-    if (verdict.ok && desk.waiting.length - desk.welcomed < helloQueue) {
-      desk.waiting.push({ fromMs: nowMs, failures });
+    const queue = this.#queues[this.#accepted % replicas];
+    if (queue === undefined) throw new RangeError("a fleet needs replicas");
+    const result = queue.admission.ask(nowMs);
+    if (result.ok && queue.waiting.length - queue.welcomed < helloQueue) {
+      queue.waiting.push({ fromMs: nowMs, failures });
       return true;
     }
-    const toldMs = verdict.ok ? desk.admission.turnAway(nowMs) : verdict.retryAfterMs;
+    const toldMs = result.ok ? queue.admission.turnAway(nowMs) : result.retryAfterMs;
     this.#comeAgain(nowMs, toldMs + random() * SPREAD_MS, failures);
     return false;
   }
 
-  /** Those at the head of the queue that have left meanwhile cost next to nothing, and come again. */
-  #forgetGone(desk: Desk, nowMs: number): void {
+  /** Skip agents at the head of the queue that have left. This costs no CPU. They reconnect later. */
+  #forgetGone(queue: Queue, nowMs: number): void {
     for (;;) {
-      const first = desk.waiting[desk.welcomed];
+      const first = queue.waiting[queue.welcomed];
       if (first === undefined || nowMs - first.fromMs < WELCOME_PATIENCE_MS) return;
-      desk.welcomed += 1;
+      queue.welcomed += 1;
       this.#comeAgain(nowMs, 0, first.failures);
     }
   }
@@ -172,27 +176,27 @@ class Return {
     this.#comeAt(nowMs + afterMs + ownMs + STEP_MS, failures + 1);
   }
 
-  /** Welcome as many as the CPU of a step allows, in batches. */
-  #takeIn(desk: Desk, nowMs: number, cpuMs: number): void {
-    const { takeInMs } = this.#plan;
-    this.#forgetGone(desk, nowMs);
-    const able = Math.floor((cpuMs + desk.savedMs) / takeInMs);
-    const most = Math.min(able, desk.waiting.length - desk.welcomed);
-    desk.savedMs = able === 0 ? desk.savedMs + cpuMs : 0;
+  /** Welcome as many agents as the CPU of a step allows, in batches. */
+  #takeIn(queue: Queue, nowMs: number, cpuMs: number): void {
+    const { admitMs } = this.#plan;
+    this.#forgetGone(queue, nowMs);
+    const able = Math.floor((cpuMs + queue.savedMs) / admitMs);
+    const most = Math.min(able, queue.waiting.length - queue.welcomed);
+    queue.savedMs = able === 0 ? queue.savedMs + cpuMs : 0;
     for (let done = 1; done <= most; done += 1) {
-      // As far into the step as its part of the CPU.
+      // The time within the step, in proportion to the CPU used.
       const atMs = nowMs + (STEP_MS * done) / able;
-      if (desk.batchDone === 0) {
-        desk.batchFromMs = atMs;
-        desk.isTelling = desk.waiting.length - desk.welcomed >= BATCH;
+      if (queue.batchDone === 0) {
+        queue.batchFromMs = atMs;
+        queue.wasFull = queue.waiting.length - queue.welcomed >= BATCH;
       }
-      this.#longestWaitMs = Math.max(this.#longestWaitMs, atMs - (desk.waiting[desk.welcomed]?.fromMs ?? atMs));
-      desk.welcomed += 1;
-      desk.batchDone += 1;
+      this.#longestWaitMs = Math.max(this.#longestWaitMs, atMs - (queue.waiting[queue.welcomed]?.fromMs ?? atMs));
+      queue.welcomed += 1;
+      queue.batchDone += 1;
       this.#held += 1;
-      if (desk.batchDone < BATCH && desk.welcomed < desk.waiting.length) continue;
-      if (desk.isTelling && desk.batchDone === BATCH) desk.admission.tookIn(BATCH, atMs - desk.batchFromMs);
-      desk.batchDone = 0;
+      if (queue.batchDone < BATCH && queue.welcomed < queue.waiting.length) continue;
+      if (queue.wasFull && queue.batchDone === BATCH) queue.admission.tookIn(BATCH, atMs - queue.batchFromMs);
+      queue.batchDone = 0;
     }
   }
 }

@@ -11,16 +11,16 @@ import { ROLLCALL_PROGRAM, startService } from "../servers/rollcall.ts";
 
 const CONNECTED_FOR_MS = 30_000;
 const HEALTHY_LIMIT_MS = 60_000;
-const LOOK_EVERY_MS = 200;
-/** What the agent may take beyond Node.js itself. */
+const SCAN_EVERY_MS = 200;
+/** The memory that the agent may use in addition to that of Node.js itself, in MiB. */
 const ALLOWED_MIB = 20;
 const MIB = 1_048_576;
 const IDLE_PROGRAM = "setInterval(() => {}, 60_000)";
 
-/** What the agent takes of the machine that it runs on. */
+/** Measures what the agent uses on its machine. */
 export const agentMemory: Bench = {
   name: "agent-memory",
-  title: `resident memory of an agent that has been connected for ${CONNECTED_FOR_MS / 1_000} s`,
+  title: `resident memory of an agent, ${CONNECTED_FOR_MS / 1_000} s after it connected`,
   async run(context) {
     const { url } = await startDatabase(context);
     const registry = await startService(context, "registry", url);
@@ -32,7 +32,7 @@ export const agentMemory: Bench = {
       ...["--server", `127.0.0.1:${registry.port}`],
       ...["--state-dir", stateDirectory, "--join-token", await makeJoinToken(url)],
     ];
-    // As the packages' launcher starts it.
+    // Start the agent in the same way as the launcher in the packages.
     const agent = start(context, "agent", words, { MALLOC_ARENA_MAX: "1" });
     const empty = start(context, "empty", ["-e", IDLE_PROGRAM]);
     await untilHealthy(url);
@@ -42,13 +42,18 @@ export const agentMemory: Bench = {
     const emptyMib = residentBytesOf(empty) / MIB;
     const figure = { figure: "the agent's process", measured: agentMib, unit: "MiB" };
     return [
-      { ...figure, against: "an empty program", beside: emptyMib, target: "" },
-      { ...figure, against: `an empty program + ${ALLOWED_MIB}`, beside: emptyMib + ALLOWED_MIB, target: "1 or less" },
+      { ...figure, against: "an empty program", compared: emptyMib, target: "" },
+      {
+        ...figure,
+        against: `an empty program + ${ALLOWED_MIB}`,
+        compared: emptyMib + ALLOWED_MIB,
+        target: "1 or less",
+      },
     ];
   },
 };
 
-/** Starts Node.js with these words; it ends with the benchmark. Answers its id. */
+/** Starts Node.js with these arguments, and stops the process at the end of the benchmark. Returns its process id. */
 function start(context: BenchContext, name: string, words: readonly string[], environment = {}): number {
   const log = openSync(join(context.directory, `${name}.log`), "w");
   const env = { ...process.env, ...environment };
@@ -68,7 +73,7 @@ async function untilHealthy(url: string): Promise<void> {
   while (performance.now() < limit) {
     const { rows } = await withClient(url, (client) => client.query(query));
     if (rows[0]?.count === 1) return;
-    await delay(LOOK_EVERY_MS);
+    await delay(SCAN_EVERY_MS);
   }
   throw new Error(`the agent is not HEALTHY after ${HEALTHY_LIMIT_MS / 1_000} s`);
 }

@@ -15,14 +15,14 @@ const MOST_VICTIMS = 300;
 const AIM_MS = 300;
 const ARRIVE_WITHIN_MS = 60_000;
 
-/** How long after its threshold the death of a node is known everywhere. */
+/** Measures the time from the deadline of a dead node until its death is known everywhere. */
 export const detection: Bench = {
   name: "detection",
-  title: "agents killed at random moments, until their nodes are UNHEALTHY: time beyond the deadline",
+  title: "agents killed at random moments: time from the deadline until their nodes are UNHEALTHY",
   async run(context) {
     const figures: Figure[] = [];
     const { agents: many } = context.size;
-    // A smaller size than usual is for trying it out.
+    // Sizes below the usual one are for trying the benchmark out.
     const sizes = many < USUAL ? [FEW, many] : [FEW, many, MOST_AGENTS_A_PROCESS];
     for (const agents of new Set(sizes)) figures.push(...(await measure(context, agents)));
     return figures;
@@ -50,7 +50,8 @@ async function measure(outer: BenchContext, agents: number): Promise<readonly Fi
 }
 
 /**
- * Lets a few agents of a fleet die at random moments. Answers how long after its deadline each was known to be dead.
+ * Kills a few agents of a fleet at random moments. Returns, for each node, the time from its deadline until it
+ * was known to be dead.
  */
 export async function detectionDelays(
   context: BenchContext,
@@ -70,7 +71,7 @@ export async function detectionDelays(
   }
   const committed = told.map(({ committedAtMs, deadlineMs }) => committedAtMs - deadlineMs);
   const arrived = told.map(({ arrivedAtMs, deadlineMs }) => arrivedAtMs - deadlineMs);
-  const aim = { unit: "ms", against: "aim", beside: AIM_MS, target: "1 or less" };
+  const aim = { unit: "ms", against: "aim", compared: AIM_MS, target: "1 or less" };
   const of = `${agents.toLocaleString("en")} agents`;
   return [
     { figure: `deadline to commit, p99, ${of}`, measured: p99(committed), ...aim },
@@ -78,7 +79,7 @@ export async function detectionDelays(
   ];
 }
 
-/** Notes the time of each declared node, as a follower of the log does. */
+/** Records the time at which each node was declared unhealthy, as seen by a follower of the log. */
 async function watch(context: BenchContext, url: string): Promise<ReadonlyMap<string, Arrival>> {
   const log = silentLogger;
   const store = await openStore({ url, applicationName: "bench watcher", poolSize: 2, log });

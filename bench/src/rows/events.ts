@@ -7,7 +7,10 @@ import { createAccessToken, startDatabase, withClient } from "../servers/databas
 import { type RunningService, startService } from "../servers/rollcall.ts";
 
 const WATCHERS = 1_000;
-/** A crowd as large as one process is to carry; the latency aimed at is what a round over all of them may take. */
+/**
+ * The number of watchers that one process should be able to serve. The target latency is the time that one pass over
+ * all of them can take.
+ */
 const MANY_WATCHERS = 10_000;
 const EVENTS_PER_SECOND = 40;
 const SEED_BATCH = 5_000;
@@ -17,11 +20,14 @@ const AIM_P99_MS = 50;
 const AIM_P99_OF_MANY_MS = 250;
 const AIM_KB = 15;
 
-/** Watching a long log: how fast one catches up, that nothing is lost on the way, and what a thousand of them cost. */
+/**
+ * Watches a long log. Measures how fast a client catches up and what a thousand watchers cost, and checks that no
+ * event is lost.
+ */
 export const events: Bench = {
   name: "events",
   title:
-    `watching: a long log to one, and ${EVENTS_PER_SECOND} events a second to ${WATCHERS} and to ${MANY_WATCHERS} ` +
+    `watching: a long log by one watcher, and ${EVENTS_PER_SECOND} events/s by ${WATCHERS} and by ${MANY_WATCHERS} ` +
     "watchers",
   async run(context) {
     const { url } = await startDatabase(context);
@@ -29,7 +35,7 @@ export const events: Bench = {
     await seedEvents(url, count);
     context.progress(`${count} events seeded`);
     const token = await createAccessToken(url);
-    // All watchers of the loader are one caller, whose streams are limited otherwise.
+    // All watchers of the loader are one caller, whose number of streams is limited by default.
     const streams = `Listen.StreamsPerCaller=${2 * MANY_WATCHERS}`;
     const service = await startService(context, "registry", url, ["--set", streams]);
     const load = new LoadProcess<WatchOrder, WatchOutcome>("watch-load");
@@ -47,15 +53,15 @@ export const events: Bench = {
         measured: (caughtUp.received / caughtUp.elapsedMs) * 1_000,
         unit: "events/s",
         against: "aim",
-        beside: AIM_CATCH_UP,
+        compared: AIM_CATCH_UP,
         target: "1 or more",
       },
       {
-        figure: "checked by clients that break and resume",
+        figure: "checked by clients that reconnect",
         measured: checked.received - checked.wrong,
         unit: "events",
         against: `${clients} times the log`,
-        beside: count * clients,
+        compared: count * clients,
         target: "1",
       },
       ...(await measureMany(context, { url, token, service, load, watchers: WATCHERS, aimMs: AIM_P99_MS })),
@@ -73,7 +79,7 @@ interface Setup {
   readonly service: RunningService;
   readonly load: LoadProcess<WatchOrder, WatchOutcome>;
   readonly watchers: number;
-  /** For the time from commit to watcher, p99. */
+  /** The target for the time from commit to watcher, at the 99th percentile. */
   readonly aimMs: number;
 }
 
@@ -84,18 +90,18 @@ async function measureMany(
   const { port, server } = service;
   const before = await server.memory();
   await load.order({ kind: "hold", port, token, watchers });
-  context.progress(`${watchers} watchers held`);
+  context.progress(`${watchers} watchers connected`);
   const after = await server.memory();
   const eventsEach = Math.round((context.size.durationMs / 1_000) * EVENTS_PER_SECOND);
   const cpuBefore = server.cpuSeconds();
   const listening = load.order({ kind: "listen", port, token, eventsEach });
-  // The order must have come before the first event does.
+  // Wait, because the order must arrive before the first event does.
   await pause(1_000);
   await writeSteadily(url, eventsEach);
   const heard = await listening;
   const cpu = (server.cpuSeconds() - cpuBefore) / (heard.elapsedMs / 1_000);
   await load.order({ kind: "release", port, token });
-  const latency = { unit: "ms", against: "aim for p99", beside: aimMs };
+  const latency = { unit: "ms", against: "aim for p99", compared: aimMs };
   const bytes = (after.heapBytes - before.heapBytes) / watchers;
   const to = `to ${watchers} watchers`;
   return [
@@ -116,21 +122,21 @@ async function measureMany(
       measured: cpu,
       unit: "cores",
       against: "one core",
-      beside: 1,
+      compared: 1,
       target: "",
     },
     {
-      figure: `memory of one of ${watchers}`,
+      figure: `memory per watcher, ${watchers} watchers`,
       measured: bytes / 1_024,
       unit: "KB",
       against: "aim",
-      beside: AIM_KB,
+      compared: AIM_KB,
       target: "1 or less",
     },
   ];
 }
 
-/** Numbered subjects, so that a reader can tell what is missing. */
+/** Number the subjects, so that a reader can detect missing events. */
 async function seedEvents(url: string, count: number): Promise<void> {
   await withClient(url, async (client) => {
     for (let from = 0; from < count; from += SEED_BATCH) {
@@ -143,7 +149,7 @@ async function seedEvents(url: string, count: number): Promise<void> {
   });
 }
 
-/** The time is taken before the commit: what is measured includes it. */
+/** Take the timestamp of an event before its commit, so that the measurement includes the commit. */
 async function writeSteadily(url: string, count: number): Promise<void> {
   await withClient(url, async (client) => {
     const begin = performance.now();

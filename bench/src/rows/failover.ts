@@ -7,7 +7,7 @@ import { quantileOf, readHistogram } from "../servers/replica-metrics.ts";
 const AIM_LAG_MS = 100;
 const LAG = "rollcall_health_loop_lag_seconds";
 
-/** What follows when every replica dies at once. */
+/** Measures what happens when all replicas die at the same moment. */
 export const failover: Bench = {
   name: "failover",
   title: "all replicas killed at once and started again, until every agent is HEALTHY again",
@@ -22,19 +22,20 @@ export const failover: Bench = {
     const tookMs = performance.now() - startMs;
     const lags = await Promise.all(fleet.replicas.map(({ ports }) => readHistogram(ports.probes, LAG)));
     const lagMs = Math.max(...lags.map((lag) => quantileOf(lag, 0.99) * 1_000));
-    const { falselyJudged, rightlyJudged } = await fleet.outcome();
+    const { falselyDeclared, rightlyDeclared } = await fleet.outcome();
     const aim = { against: "aim", target: "1 or less" };
     return [
-      { figure: "until all are HEALTHY", measured: tookMs, unit: "ms", ...aim, beside: returnAimMs(agents) },
-      { figure: "loop lag, p99 at most", measured: lagMs, unit: "ms", ...aim, beside: AIM_LAG_MS },
+      { figure: "until all are HEALTHY", measured: tookMs, unit: "ms", ...aim, compared: returnAimMs(agents) },
+      { figure: "loop lag, p99 at most", measured: lagMs, unit: "ms", ...aim, compared: AIM_LAG_MS },
       {
-        figure: "judged, though the agent tried to return in time",
-        ...{ measured: falselyJudged.length, unit: "", against: "aim", beside: 0, target: "0" },
+        figure: "declared although the agent tried to return in time",
+        ...{ measured: falselyDeclared.length, unit: "", against: "aim", compared: 0, target: "0" },
       },
-      // A load process connects so many at a time: in a large fleet the others wait in it, and are silent.
+      // A load process connects a limited number of agents at a time. In a large fleet, the other agents wait
+      // in that process and send nothing.
       {
-        figure: "judged, whose agent did not try",
-        ...{ measured: rightlyJudged, unit: "", against: "aim", beside: 0, target: "" },
+        figure: "declared; the agent did not try to return",
+        ...{ measured: rightlyDeclared, unit: "", against: "aim", compared: 0, target: "" },
       },
     ];
   },

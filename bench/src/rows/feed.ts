@@ -8,16 +8,19 @@ import { type BenchDatabase, startDatabase, withClient } from "../servers/databa
 const MOST_EVENTS = 200_000;
 const SEED_BATCH = 5_000;
 const REPLICA = "replica-0";
-/** Rounds of which each reads all events, both ways in turn. */
+/** The number of rounds. Each round reads all events, and the two ways of reading alternate. */
 const ROUNDS = 3;
 
 interface Cost {
-  /** Microseconds of CPU an event. */
+  /** The CPU per event, in microseconds. */
   readonly process: number;
   readonly postgres: number;
 }
 
-/** What an event costs a replica that it does not concern: moves of agents among others, as when a fleet comes back. */
+/**
+ * Measures what an event costs a replica that it does not concern, for example the moves of agents when a fleet
+ * comes back.
+ */
 export const feed: Bench = {
   name: "feed",
   title: "following a log of moves between other replicas",
@@ -38,18 +41,18 @@ export const feed: Bench = {
       {
         ...{ figure: "CPU of the replica", ...shared, target: "0.1 or less" },
         measured: least(skipped, "process"),
-        beside: least(read, "process"),
+        compared: least(read, "process"),
       },
       {
         ...{ figure: "CPU of Postgres", ...shared, target: "" },
         measured: least(skipped, "postgres"),
-        beside: least(read, "postgres"),
+        compared: least(read, "postgres"),
       },
     ];
   },
 };
 
-/** Follow the log from its beginning to its end, looking each event's node up. Microseconds of CPU in all. */
+/** Follow the log from start to end, and look up the node of each event. Returns the CPU in microseconds. */
 async function follow(
   context: BenchContext,
   { url, cpuSeconds }: BenchDatabase,
@@ -75,7 +78,7 @@ async function follow(
   const postgres = (cpuSeconds() - postgresBefore) * 1_000_000;
   await eventFeed.close();
   await store.close();
-  if (seen !== expected || known > 0) throw new Error(`${seen} events were delivered in place of ${expected}`);
+  if (seen !== expected || known > 0) throw new Error(`${seen} events were delivered instead of ${expected}`);
   return { process: user + system, postgres };
 }
 

@@ -3,13 +3,16 @@ import { measure, startHealthService } from "./heartbeats.ts";
 
 const EXECUTIONS = 20;
 const ALLOWED = 1.2;
-/** The two take turns, so that a machine that slows down meanwhile slows both. */
+/**
+ * The number of rounds. The two measurements alternate in each, so that a machine that slows down slows
+ * both.
+ */
 const ROUNDS = 2;
 
-/** What running executions add to a heartbeat. */
+/** Measures what running executions add to the cost of a heartbeat. */
 export const heartbeatsWithWork: Bench = {
   name: "heartbeats-work",
-  title: `Beats of agents with ${EXECUTIONS} running executions each, beside those of agents without`,
+  title: `Beats of agents with ${EXECUTIONS} running executions each, compared with agents without any`,
   async run(context) {
     let [withWork, without] = [0, 0];
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -19,13 +22,16 @@ export const heartbeatsWithWork: Bench = {
     return [
       {
         ...{ figure: "CPU of a heartbeat", measured: 1_000_000 / withWork, unit: "µs" },
-        ...{ against: "without executions", beside: 1_000_000 / without, target: `${ALLOWED} or less` },
+        ...{ against: "without executions", compared: 1_000_000 / without, target: `${ALLOWED} or less` },
       },
     ];
   },
 };
 
-/** With a record of its own, which ends with it. */
+/**
+ * Measure with a separate store, which is stopped at the end. Returns the acknowledged Beats per second
+ * of CPU.
+ */
 async function acksPerCpuSecond(context: BenchContext, executions: number): Promise<number> {
   const own = new BenchContext(context.size);
   context.atEnd(() => own.end());

@@ -9,16 +9,16 @@ import { startDatabase } from "../servers/database.ts";
 import { startService } from "../servers/rollcall.ts";
 import type { Candidate } from "../servers/server-process.ts";
 
-/** As many samples of usage as a replica keeps of each node. */
+/** The number of usage samples that a replica keeps for each node. */
 const SAMPLES_KEPT = 60;
-/** What an agent may cost beyond the bare server. */
+/** The memory in KiB that an agent may cost in addition to its cost in the bare server. */
 const ALLOWED_KIB = 8;
 const AIM_HEAP_KIB = 11;
 
-/** The health service beside the least that any grpc-js server must do for the same bytes. */
+/** Compares the health service with the minimum that any grpc-js server must do for the same bytes. */
 export const heartbeats: Bench = {
   name: "heartbeats",
-  title: "streams held, and Beats with the usage of two GPUs, beside a bare grpc-js and a bare grpc-go server",
+  title: "open streams, and Beats with the usage of two GPUs, compared with bare grpc-js and grpc-go servers",
   async run(context) {
     const bare = await measure(context, "bare server", startBareServer);
     const go = await startBareGoServer(context);
@@ -34,7 +34,7 @@ export interface Measurement {
   readonly hellosPerSecond: number;
   readonly rssBytesPerAgent: number;
   readonly heapBytesPerAgent: number;
-  /** Beats acknowledged for each second of CPU that the server used. */
+  /** The number of Beats acknowledged per second of CPU that the server used. */
   readonly acksPerCpuSecond: number;
 }
 
@@ -44,7 +44,7 @@ export async function startHealthService(context: BenchContext): Promise<Candida
   return startService(context, "health", database.url);
 }
 
-/** Hold agents and let them beat, each with so many executions that run. */
+/** Connect agents and let them beat, each with this many running executions. */
 export async function measure(
   context: BenchContext,
   name: string,
@@ -58,8 +58,8 @@ export async function measure(
 
   const before = await server.memory();
   const hold = await load.order({ kind: "hold", port, agents, executions });
-  context.progress(`${name}: ${hold.held} agents held`);
-  // Every ring of samples is full before memory is looked at, and everything is compiled before the rate is.
+  context.progress(`${name}: ${hold.held} agents connected`);
+  // Fill all sample rings before memory is measured, and get all code compiled before the rate is measured.
   await load.order({ kind: "beat", totalEach: SAMPLES_KEPT });
   const after = await server.memory();
   const cpuBefore = server.cpuSeconds();
@@ -77,29 +77,32 @@ export async function measure(
   };
 }
 
-/** No target: another language has another cost of memory and of a call. */
+/**
+ * Compare with the server in Go. There is no target, because memory and calls have other costs in another
+ * language.
+ */
 function compareWithGo(ours: Measurement, go: Measurement): readonly Figure[] {
-  const beside = { against: "bare grpc-go", target: "" };
+  const compared = { against: "bare grpc-go", target: "" };
   const rows = [
-    ["memory an agent (resident)", "KiB", "rssBytesPerAgent", 1_024],
-    ["memory an agent (heap, stacks)", "KiB", "heapBytesPerAgent", 1_024],
-    ["acknowledged a second a core", "/s", "acksPerCpuSecond", 1],
-    ["agents taken in a second", "/s", "hellosPerSecond", 1],
+    ["memory per agent (resident)", "KiB", "rssBytesPerAgent", 1_024],
+    ["memory per agent (heap, stacks)", "KiB", "heapBytesPerAgent", 1_024],
+    ["acknowledged per second and core", "/s", "acksPerCpuSecond", 1],
+    ["agents connected per second", "/s", "hellosPerSecond", 1],
   ] as const;
   return rows.map(([figure, unit, field, divisor]) => ({
     figure,
     measured: ours[field] / divisor,
     unit,
-    ...beside,
-    beside: go[field] / divisor,
+    ...compared,
+    compared: go[field] / divisor,
   }));
 }
 
 function compare(agents: number, ours: Measurement, bare: Measurement): readonly Figure[] {
   const KIB = 1_024;
-  const beside = { against: "bare grpc-js" };
+  const compared = { against: "bare grpc-js" };
   const heap = {
-    figure: "memory an agent (heap, external)",
+    figure: "memory per agent (heap, external)",
     measured: ours.heapBytesPerAgent / KIB,
     unit: "KiB",
   };
@@ -109,33 +112,33 @@ function compare(agents: number, ours: Measurement, bare: Measurement): readonly
       measured: ours.held,
       unit: "",
       against: "asked for",
-      beside: agents,
+      compared: agents,
       target: "1",
     },
     {
-      figure: "memory an agent (resident)",
+      figure: "memory per agent (resident)",
       measured: ours.rssBytesPerAgent / KIB,
       unit: "KiB",
       against: "bare grpc-js + 8 KiB",
-      beside: bare.rssBytesPerAgent / KIB + ALLOWED_KIB,
+      compared: bare.rssBytesPerAgent / KIB + ALLOWED_KIB,
       target: "1 or less",
     },
-    { ...heap, ...beside, beside: bare.heapBytesPerAgent / KIB, target: "" },
-    { ...heap, against: "aim", beside: AIM_HEAP_KIB, target: "1 or less" },
+    { ...heap, ...compared, compared: bare.heapBytesPerAgent / KIB, target: "" },
+    { ...heap, against: "aim", compared: AIM_HEAP_KIB, target: "1 or less" },
     {
-      figure: "acknowledged a second a core",
+      figure: "acknowledged per second and core",
       measured: ours.acksPerCpuSecond,
       unit: "/s",
-      ...beside,
-      beside: bare.acksPerCpuSecond,
+      ...compared,
+      compared: bare.acksPerCpuSecond,
       target: "1 or more",
     },
     {
-      figure: "agents taken in a second",
+      figure: "agents connected per second",
       measured: ours.hellosPerSecond,
       unit: "/s",
-      ...beside,
-      beside: bare.hellosPerSecond,
+      ...compared,
+      compared: bare.hellosPerSecond,
       target: "",
     },
   ];

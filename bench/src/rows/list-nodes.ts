@@ -29,7 +29,7 @@ const QUERIES: readonly (readonly [name: string, request: ListRequest])[] = [
   ["by cores, descending", { orderBy: "cores desc" }],
 ];
 
-/** Pages of a large fleet, one call after the other. */
+/** Lists the pages of a large fleet, one call after the other. */
 export const listNodes: Bench = {
   name: "list-nodes",
   title: `pages of ${PAGE_SIZE} of a large fleet, one call after the other`,
@@ -62,10 +62,11 @@ async function measureQuery(client: UnaryClient, name: string, request: ListRequ
     const start = performance.now();
     const answer = await client.call(LIST_PATH, encoded);
     if (call >= 0) latenciesMs[call] = performance.now() - start;
-    // On through the pages, and from the first again after the last: deep pages must cost what early ones do.
+    // Continue with the next page, and start again after the last one, because deep pages must not cost more than
+    // early ones.
     pageToken = fromBinary(ListNodesResponseSchema, answer).nextPageToken;
   }
-  const figure = { unit: "ms", against: "aim for p99", beside: AIM_P99_MS };
+  const figure = { unit: "ms", against: "aim for p99", compared: AIM_P99_MS };
   return [
     { figure: `${name}, p50`, measured: percentile(latenciesMs, 0.5), ...figure, target: "" },
     {
@@ -77,7 +78,7 @@ async function measureQuery(client: UnaryClient, name: string, request: ListRequ
   ];
 }
 
-/** A third of the fleet in each state of health, so that a filter on status has something to leave out. */
+/** Put a third of the fleet into each health state, so that a filter on health excludes some nodes. */
 async function spreadHealth(url: string): Promise<void> {
   await withClient(url, async (client) => {
     await client.query(
@@ -87,7 +88,9 @@ async function spreadHealth(url: string): Promise<void> {
   });
 }
 
-/** Do now what Postgres would do in the background after so many writes, and so during the measurement. */
+/**
+ * Do now what Postgres would otherwise do in the background during the measurement because of the bulk writes.
+ */
 async function settle(url: string): Promise<void> {
   await withClient(url, async (client) => {
     await client.query("vacuum analyze");

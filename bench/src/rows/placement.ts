@@ -1,8 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import {
-  type ExecutionRecord,
-  type JobRecord,
+  type Execution,
+  type Job,
   type JobSpec,
   type Plan,
   seededRandom,
@@ -18,10 +18,10 @@ const ROUNDS = 3;
 const LOST_EXECUTIONS = 1_000;
 const GIB = 2 ** 30;
 
-/** What the scheduler's rules cost by themselves: in memory, without a record. */
+/** Measures the CPU that the scheduler's rules need for placements in memory, without a store. */
 export const placement: Bench = {
   name: "placement",
-  title: "executions placed in pure memory on one core, onto a fleet that is half full",
+  title: "executions placed in memory on one core, in a fleet that is half full",
   async run(context) {
     const { nodes, seed } = context.size;
     context.progress(`seed ${seed}`);
@@ -34,11 +34,11 @@ export const placement: Bench = {
       return [
         {
           ...{ figure: `placements a second, ${strategy}`, measured: perSecond, unit: "/s" },
-          ...{ against: "aim", beside: 10_000, target: "1 or more" },
+          ...{ against: "aim", compared: 10_000, target: "1 or more" },
         },
         {
           ...{ figure: `a placement among ${nodes} nodes, ${strategy}`, measured: many, unit: "µs" },
-          ...{ against: `among ${FEW_NODES}`, beside: few, target: "2 or less" },
+          ...{ against: `among ${FEW_NODES}`, compared: few, target: "2 or less" },
         },
       ];
     });
@@ -47,20 +47,23 @@ export const placement: Bench = {
       ...figures,
       {
         ...{ figure: `${LOST_EXECUTIONS} executions of a lost node replaced`, measured: lostMs, unit: "ms" },
-        ...{ against: "aim", beside: 3_000, target: "1 or less" },
+        ...{ against: "aim", compared: 3_000, target: "1 or less" },
       },
     ];
   },
 };
 
-/** The least that each has taken. They take turns, so that a machine that slows down meanwhile slows all of them. */
+/**
+ * Return the shortest time of each measurement. The measurements alternate, so that a machine that slows down slows
+ * all of them.
+ */
 function leastOf(context: BenchContext, measures: readonly (() => number)[]): readonly number[] {
   const rounds = Array.from({ length: ROUNDS }, () => measures.map((measure) => measure()));
   for (const times of rounds) context.progress(times.map((time) => time.toFixed(1)).join(", "));
   return measures.map((_, index) => Math.min(...rounds.map((times) => times[index] ?? Number.POSITIVE_INFINITY)));
 }
 
-/** Microseconds of CPU a placement. */
+/** Place all executions. Returns the CPU per placement in microseconds. */
 function placeAll(nodes: number, strategy: JobSpec["strategy"], seed: number): number {
   const memory = fleet(nodes, seed);
   const newId = ids();
@@ -72,11 +75,11 @@ function placeAll(nodes: number, strategy: JobSpec["strategy"], seed: number): n
     placed += plan.executions.length;
   }
   const { user, system } = process.cpuUsage(before);
-  if (placed !== PLACEMENTS) throw new Error(`${placed} were placed in place of ${PLACEMENTS}`);
+  if (placed !== PLACEMENTS) throw new Error(`${placed} were placed instead of ${PLACEMENTS}`);
   return (user + system) / placed;
 }
 
-/** Milliseconds of CPU until all executions of a node that is lost have another place. */
+/** Place all executions of a lost node elsewhere. Returns the CPU in milliseconds. */
 function replaceLost(seed: number): number {
   const memory = fleet(FEW_NODES, seed);
   const newId = ids();
@@ -101,11 +104,14 @@ function replaceLost(seed: number): number {
     replaced += plan.executions.filter(({ kind }) => kind === "PLACED").length;
   }
   const { user, system } = process.cpuUsage(before);
-  if (replaced !== LOST_EXECUTIONS) throw new Error(`${replaced} were replaced in place of ${LOST_EXECUTIONS}`);
+  if (replaced !== LOST_EXECUTIONS) throw new Error(`${replaced} were replaced instead of ${LOST_EXECUTIONS}`);
   return (user + system) / 1_000;
 }
 
-/** What making the fleet left behind would be collected while it is placed on, and most for the largest. */
+/**
+ * Collect the garbage from creating the fleet now. Otherwise it would be collected during the placement, mostly for
+ * the largest fleet.
+ */
 function collectGarbage(): void {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");
@@ -116,7 +122,7 @@ function planOnce(memory: WorkMemory, newId: () => string): Plan {
   return memory.plan({ nowMs: 0, newId, mostPlaced: PLACED_A_PLAN });
 }
 
-/** Nodes of five zones and two sizes, which have given away half of what they have, more or less. */
+/** Create nodes of two sizes in five zones, with about half of their resources allocated. */
 function fleet(nodes: number, seed: number): WorkMemory {
   const memory = new WorkMemory();
   const random = seededRandom(seed);
@@ -131,7 +137,7 @@ function fleet(nodes: number, seed: number): WorkMemory {
     const id = `a${String(index).padStart(25, "0")}`;
     memory.applyExecution(execution({ id, job: "before", index, nodeId: one.id, grant, desired: "STOP" }), null);
   }
-  // A scheduler that begins to lead looks once at all that is there: that is no part of a placement.
+  // Do the first scan of a new leader now, because it is not part of a placement.
   while (planOnce(memory, ids()).more);
   return memory;
 }
@@ -141,7 +147,7 @@ function node(index: number, random: () => number): WorkNode {
   const isLarge = index % 2 === 0;
   return {
     ...{ id: `node-${index}`, type: "COMPUTE", membership: "APPROVED", connection: "CONNECTED", health: "HEALTHY" },
-    ...{ holds: [], conditionSinceMs: null, disturbedUntilMs: null, areGpusKnown: true, reactionAllowed: false },
+    ...{ holds: [], conditionSinceMs: null, disturbedUntilMs: null, unknown: [], reactionAllowed: false },
     ...{ labels, grantedLabels: labels, os: "linux", architecture: "x64" },
     ...{ agentVersion: "0.2.0", gpus: [] },
     capacity: {
@@ -158,7 +164,7 @@ function node(index: number, random: () => number): WorkNode {
   };
 }
 
-function job(part: { name?: string; count: number; selector?: string; strategy?: JobSpec["strategy"] }): JobRecord {
+function job(part: { name?: string; count: number; selector?: string; strategy?: JobSpec["strategy"] }): Job {
   const { name = "web", count, selector = "zone != z4", strategy = "bin-pack" } = part;
   const spec: JobSpec = {
     ...{ name, type: "service", count, selector, matchAgentLabels: false, strategy, maxPerNode: 0 },
@@ -180,11 +186,11 @@ function job(part: { name?: string; count: number; selector?: string; strategy?:
   };
   return {
     ...{ name, version: 1, state: "ACTIVE", message: "", count, spec, submittedAtMs: 0, run: 1 },
-    ...{ placed: false, halted: null, readyVersion: null },
+    ...{ placed: false, halted: null, readyVersion: null, rolledOut: false, waitingNodes: 0 },
   };
 }
 
-function execution(part: Partial<ExecutionRecord> & Pick<ExecutionRecord, "id" | "grant">): ExecutionRecord {
+function execution(part: Partial<Execution> & Pick<Execution, "id" | "grant">): Execution {
   return {
     ...{ job: "there", version: 1, run: 1, index: 0, nodeId: "", desired: "RUN", holds: true, previous: null },
     ...{ replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: 0 },

@@ -15,12 +15,12 @@ const CONNECTIONS = 256;
 const REGISTRIES = 2;
 const WARM_UP_NODES = 2_000;
 const AIM_PER_SECOND = 2_500;
-/** The rate at which the time of one is taken. */
+/** The rate, in nodes per second, at which the duration of registrations is measured. */
 const PACED_RATE = 500;
 const AIM_P99_MS = 100;
 const COMMITTERS = 16;
 
-/** New nodes that register, each with a challenge, a signature, a preauthorized join token and a durable commit. */
+/** Registers new nodes, each with a challenge, a signature, a preauthorized join token and a durable commit. */
 export const registrations: Bench = {
   name: "registrations",
   title:
@@ -53,13 +53,13 @@ export const registrations: Bench = {
   },
 };
 
-/** Which registries, and how they are reached. */
+/** Which registries to measure, and how to reach them. */
 interface Way {
   readonly name: string;
-  /** Index of the first node. */
+  /** The index of the first node. */
   readonly from: number;
   readonly joinToken: string;
-  /** Starts one of them. */
+  /** Starts one registry. */
   readonly start: () => Promise<Candidate>;
   readonly authority?: string;
 }
@@ -68,9 +68,9 @@ interface Measured {
   readonly name: string;
   readonly full: RegistrationOutcome;
   readonly paced: RegistrationOutcome;
-  /** CPU of the registries, for each at full speed. */
+  /** The CPU of the registries per registration at full speed. */
   readonly cpuMsEach: number;
-  /** Index of the first node that has not been used. */
+  /** The index of the first unused node. */
   readonly next: number;
 }
 
@@ -92,7 +92,7 @@ async function measure(context: BenchContext, way: Way): Promise<Measured> {
   const full = await load.order({ ...shared, from: fullFrom, count: fullCount });
   const cpuMsEach = ((cpuSeconds() - before) / Math.max(1, full.registered)) * 1_000;
   const pacedCount = Math.round(seconds * PACED_RATE);
-  context.progress(`${name}: registering ${PACED_RATE} nodes a second`);
+  context.progress(`${name}: registering ${PACED_RATE} nodes per second`);
   const pacedFrom = fullFrom + fullCount;
   const paced = await load.order({ ...shared, from: pacedFrom, count: pacedCount, perSecond: PACED_RATE });
   for (const { failed, lastFailure } of [full, paced]) {
@@ -111,33 +111,33 @@ function bareFigures(plain: Measured, bare: Measured): readonly Figure[] {
   const { name } = plain;
   return [
     {
-      figure: `registrations a second, ${name}`,
-      ...{ measured: perSecondOf(plain), unit: "/s", ...against, beside: perSecondOf(bare) },
+      figure: `registrations per second, ${name}`,
+      ...{ measured: perSecondOf(plain), unit: "/s", ...against, compared: perSecondOf(bare) },
     },
     {
       figure: `CPU of a registration, ${name}`,
-      ...{ measured: plain.cpuMsEach, unit: "ms", ...against, beside: bare.cpuMsEach },
+      ...{ measured: plain.cpuMsEach, unit: "ms", ...against, compared: bare.cpuMsEach },
     },
     {
       figure: `challenge and RegisterNode, ${name}, p99`,
-      ...{ measured: p99(plain), unit: "ms", ...against, beside: p99(bare) },
+      ...{ measured: p99(plain), unit: "ms", ...against, compared: p99(bare) },
     },
   ];
 }
 
 function commitsFigure(plain: Measured, commitsPerSecond: number): Figure {
-  const rate = { figure: "registrations a second", measured: perSecondOf(plain), unit: "/s" };
-  return { ...rate, against: `bare commits, ${COMMITTERS} at once`, beside: commitsPerSecond, target: "" };
+  const rate = { figure: "registrations per second", measured: perSecondOf(plain), unit: "/s" };
+  return { ...rate, against: `bare commits, ${COMMITTERS} concurrent`, compared: commitsPerSecond, target: "" };
 }
 
 function tlsFigure(plain: Measured, tls: Measured): Figure {
   const cpu = { figure: "CPU of a registration, TLS 1.3", measured: tls.cpuMsEach, unit: "ms" };
-  return { ...cpu, against: "in clear text", beside: plain.cpuMsEach, target: "" };
+  return { ...cpu, against: "in clear text", compared: plain.cpuMsEach, target: "" };
 }
 
 function figuresOf(of: Measured): readonly Figure[] {
   const { name, full, paced } = of;
-  const latency = { unit: "ms", against: `aim for p99 at ${PACED_RATE}/s`, beside: AIM_P99_MS };
+  const latency = { unit: "ms", against: `aim for p99 at ${PACED_RATE}/s`, compared: AIM_P99_MS };
   const latenciesMs = Float64Array.from(paced.latenciesMs);
   return [
     {
@@ -145,15 +145,15 @@ function figuresOf(of: Measured): readonly Figure[] {
       measured: full.registered + paced.registered,
       unit: "",
       against: "asked for",
-      beside: full.registered + full.failed + paced.registered + paced.failed,
+      compared: full.registered + full.failed + paced.registered + paced.failed,
       target: "1",
     },
     {
-      figure: `registrations a second, ${name}`,
+      figure: `registrations per second, ${name}`,
       measured: perSecondOf(of),
       unit: "/s",
       against: "aim",
-      beside: AIM_PER_SECOND,
+      compared: AIM_PER_SECOND,
       target: "1 or more",
     },
     {
@@ -171,7 +171,7 @@ function figuresOf(of: Measured): readonly Figure[] {
   ];
 }
 
-/** Durable commits of one small row each: what the same Postgres does when nothing else is asked of it. */
+/** Measure durable commits of one small row each. Their rate is the maximum of this Postgres without other load. */
 async function measureCommits(context: BenchContext, url: string): Promise<number> {
   await withClient(url, (client) => client.query("create table bench_commits (at timestamptz)"));
   const end = performance.now() + Math.min(context.size.durationMs, 3_000);

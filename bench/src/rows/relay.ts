@@ -7,11 +7,11 @@ import { startService } from "../servers/rollcall.ts";
 
 const MOST_EVENTS = 200_000;
 const SEED_BATCH = 5_000;
-const LOOK_EVERY_MS = 10;
+const SCAN_EVERY_MS = 10;
 const LIMIT_MS = 300_000;
 const AIM_PER_SECOND = 5_000;
 
-/** The log on its way to NATS: how fast what waits is relayed. */
+/** Measures how fast a backlog of the log is relayed to NATS. */
 export const relay: Bench = {
   name: "relay",
   title: "the log from Postgres to a JetStream stream on disk, each event acknowledged",
@@ -32,7 +32,7 @@ export const relay: Bench = {
           measured: (events / elapsedMs) * 1_000,
           unit: "events/s",
           against: "aim",
-          beside: AIM_PER_SECOND,
+          compared: AIM_PER_SECOND,
           target: "1 or more",
         },
         {
@@ -40,15 +40,15 @@ export const relay: Bench = {
           measured: await nats.storedMessages(),
           unit: "events",
           against: "the log",
-          beside: Number((await readRelay(client)).head),
+          compared: Number((await readRelay(client)).head),
           target: "1",
         },
         {
           figure: "CPU of the registry",
           measured: (cpu / events) * 1_000_000,
           unit: "µs/event",
-          against: "a core at the rate aimed at",
-          beside: 1_000_000 / AIM_PER_SECOND,
+          against: "one core at the target rate",
+          compared: 1_000_000 / AIM_PER_SECOND,
           target: "",
         },
       ];
@@ -56,7 +56,7 @@ export const relay: Bench = {
   },
 };
 
-/** Waits until everything is relayed; what was relayed before the first look does not count. */
+/** Wait until everything is relayed. The result excludes events that were relayed before the first poll. */
 async function relayAll(client: Client) {
   const limitMs = performance.now() + LIMIT_MS;
   let begun: { readonly revision: bigint; readonly atMs: number } | null = null;
@@ -67,8 +67,8 @@ async function relayAll(client: Client) {
     if (begun !== null && revision === head) {
       return { events: Number(head - begun.revision), elapsedMs: atMs - begun.atMs };
     }
-    if (atMs > limitMs) throw new Error(`relayed up to ${revision} of ${head} only`);
-    await delay(LOOK_EVERY_MS);
+    if (atMs > limitMs) throw new Error(`relayed only up to ${revision} of ${head}`);
+    await delay(SCAN_EVERY_MS);
   }
 }
 

@@ -14,25 +14,25 @@ const AIM_AT_ONCE_MS = 2.5;
 const HELD_LATE_MS = 60_000;
 
 /**
- * What a node that comes in costs the replicas and Postgres together: at a rate, beside as many bare servers, and as
- * fast as the machine goes.
+ * Measures what a connecting node costs replicas and Postgres together: first at a fixed rate, compared with bare
+ * servers, and then as fast as the machine can.
  */
 export const returning: Bench = {
   name: "return",
-  title: `CPU of a node that comes in, ${REPLICAS} replicas and Postgres, at 200 a second and as fast as it goes`,
+  title: `CPU of a connecting node, ${REPLICAS} replicas and Postgres, at 200 per second and as fast as possible`,
   async run(context) {
     const bareMs = await comeToBareServers(context);
     const fleet = await Fleet.start(context, { ...FULL_SIZE, replicas: REPLICAS, agents: context.size.agents });
-    const paced = fleet.cameIn;
+    const paced = fleet.reconnects;
     const atOnce = await comeBackAtOnce(context, fleet);
     return [
-      ...figuresOf("at 200 a second", paced, context, AIM_PACED_MS),
+      ...figuresOf("at 200 per second", paced, context, AIM_PACED_MS),
       {
-        figure: "at 200 a second, the replicas alone",
+        figure: "at 200 per second, only the replicas",
         measured: (paced.replicas / context.size.agents) * 1_000,
         unit: "ms",
         against: "bare grpc-js",
-        beside: bareMs,
+        compared: bareMs,
         target: "",
       },
       ...figuresOf("all at once", atOnce, context, AIM_AT_ONCE_MS),
@@ -41,7 +41,7 @@ export const returning: Bench = {
         measured: atOnce.tookMs / 1_000,
         unit: "s",
         against: "aim",
-        beside: returnAimMs(context.size.agents) / 1_000,
+        compared: returnAimMs(context.size.agents) / 1_000,
         target: "1 or less",
       },
     ];
@@ -54,7 +54,7 @@ interface Cost {
   readonly postgres: number;
 }
 
-/** The same agents at the same pace. Answers the CPU of one in milliseconds. */
+/** Connect the same agents at the same pace to bare servers. Returns the CPU per agent in milliseconds. */
 async function comeToBareServers(context: BenchContext): Promise<number> {
   const { agents } = context.size;
   const { intervalMs } = FULL_SIZE;
@@ -68,17 +68,17 @@ async function comeToBareServers(context: BenchContext): Promise<number> {
   for (;;) {
     const { held } = await loads.order({ kind: "report", gapMs: 0 });
     if (held === agents) break;
-    if (performance.now() > endMs) throw new Error(`the bare servers hold ${held} of ${agents} agents`);
+    if (performance.now() > endMs) throw new Error(`${held} of ${agents} agents are connected to the bare servers`);
     await delay(100);
   }
   const each = ((cpuSeconds() - before) / agents) * 1_000;
-  context.progress(`bare grpc-js: ${agents} agents held, each for ${each.toFixed(1)} ms of CPU`);
+  context.progress(`bare grpc-js: ${agents} agents connected, ${each.toFixed(1)} ms of CPU each`);
   await loads.stop();
   await Promise.all(bare.map(({ server }) => server.stop()));
   return each;
 }
 
-/** Replicas that are killed and serve again; their own start is not counted. */
+/** Kill the replicas, restart them, and measure the return of all agents, excluding the startup of the replicas. */
 async function comeBackAtOnce(context: BenchContext, fleet: Fleet): Promise<Cost> {
   await fleet.restartAll(0);
   const before = fleet.cpuSeconds();
@@ -88,13 +88,13 @@ async function comeBackAtOnce(context: BenchContext, fleet: Fleet): Promise<Cost
   return { tookMs, ...used };
 }
 
-function figuresOf(name: string, cost: Cost, { size }: BenchContext, beside: number): readonly Figure[] {
+function figuresOf(name: string, cost: Cost, { size }: BenchContext, compared: number): readonly Figure[] {
   const each = (seconds: number) => (seconds / size.agents) * 1_000;
-  const aim = { unit: "ms", against: "aim", beside };
+  const aim = { unit: "ms", against: "aim", compared };
   const together = each(cost.replicas + cost.postgres);
   return [
-    { figure: `${name}, an agent`, measured: together, ...aim, target: "1 or less" },
-    { figure: `${name}, the replicas alone`, measured: each(cost.replicas), ...aim, target: "" },
-    { figure: `${name}, Postgres alone`, measured: each(cost.postgres), ...aim, target: "" },
+    { figure: `${name}, per agent`, measured: together, ...aim, target: "1 or less" },
+    { figure: `${name}, only the replicas`, measured: each(cost.replicas), ...aim, target: "" },
+    { figure: `${name}, only Postgres`, measured: each(cost.postgres), ...aim, target: "" },
   ];
 }

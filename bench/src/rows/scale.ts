@@ -4,19 +4,25 @@ import { cpuBetween, Fleet, FULL_SIZE } from "../drills/fleet.ts";
 import { MOST_AGENTS_A_PROCESS } from "../load/paced-loads.ts";
 import { detectionDelays } from "./detection.ts";
 
-/** So many times the agents of the other rows. */
+/** The size of the fleet, as a multiple of the size in the other rows. */
 const TIMES = 10;
 const LEAST_DURATION_MS = 60_000;
-/** Beats that an agent misses before it is judged, and that are measured at least. */
+/**
+ * The number of Beats that an agent misses before its node is declared unhealthy. It is also the minimum
+ * number of intervals to measure.
+ */
 const LEAST_BEATS = 3;
 const AIM_CORES = 1;
-/** Samples are full, and what coming in has left behind is done. */
+/** The time until sample rings are full and the work that connecting causes is done. */
 const SETTLE_MS = 30_000;
 
-/** What a large fleet costs while nothing happens, and how soon the death of one among so many is known. */
+/**
+ * Measures what a large fleet costs while nothing happens, and how soon the death of one of its agents
+ * is known.
+ */
 export const scale: Bench = {
   name: "scale",
-  title: "a large fleet over several replicas: what it costs, and how soon a death is known",
+  title: "a large fleet on several replicas: its cost, and the delay of detection",
   async run(context) {
     const agents = context.size.agents * TIMES;
     const replicas = Math.ceil(agents / MOST_AGENTS_A_PROCESS);
@@ -35,14 +41,14 @@ export const scale: Bench = {
     const servers = used.replicas / seconds;
     const postgres = used.postgres / seconds;
     const delays = await detectionDelays(context, fleet, size);
-    const aim = { unit: "cores", against: "aim", beside: AIM_CORES };
+    const aim = { unit: "cores", against: "aim", compared: AIM_CORES };
     return [
       {
         figure: "agents held",
         measured: held,
         unit: "",
         against: "asked for",
-        beside: agents,
+        compared: agents,
         target: "1",
       },
       {
@@ -51,7 +57,7 @@ export const scale: Bench = {
         ...aim,
         target: "1 or less",
       },
-      { figure: "the replicas alone", measured: servers, ...aim, target: "" },
+      { figure: "only the replicas", measured: servers, ...aim, target: "" },
       { figure: "Postgres alone", measured: postgres, ...aim, target: "" },
       ...delays,
     ];

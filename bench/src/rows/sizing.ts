@@ -15,7 +15,10 @@ import {
 } from "../sizing-formula.ts";
 
 const SIZES = [1_000, 5_000, 10_000, 30_000, 60_000, 100_000, 250_000] as const;
-/** Parts of `AGENTS` that are measured: they share the machine with their loaders. The last has several replicas. */
+/**
+ * The fleet sizes to measure, as shares of `AGENTS`. The fleets share the machine with their loaders. The last fleet
+ * has several replicas.
+ */
 const PARTS = [
   { share: 0.1, replicas: 1 },
   { share: 1, replicas: 1 },
@@ -24,7 +27,10 @@ const PARTS = [
 const SETTLE_MS = 20_000;
 const LEAST_DURATION_MS = 30_000;
 
-/** The sizing table of the documentation: what fleets take, measured where they fit and computed for the others. */
+/**
+ * Measures what fleets use, for the sizing table of the documentation. Fleets that fit on the machine are measured,
+ * and the others are computed.
+ */
 export const sizing: Bench = {
   name: "sizing",
   title: "the sizing table: agents, replicas, cores, memory, and what Postgres writes",
@@ -32,7 +38,7 @@ export const sizing: Bench = {
     const fleets: SizedFleet[] = [];
     for (const { share, replicas } of PARTS) {
       const agents = Math.round(context.size.agents * share);
-      if (agents > MOST_AGENTS_A_PROCESS * replicas) throw new RangeError("AGENTS is more than a replica can hold");
+      if (agents > MOST_AGENTS_A_PROCESS * replicas) throw new RangeError("AGENTS exceeds what one replica can hold");
       fleets.push(await measure(context, agents, replicas));
     }
     const formula = fitSizing(fleets);
@@ -42,7 +48,7 @@ export const sizing: Bench = {
     const [cpu] = cpus();
     console.log(`\nBeats every ${context.size.intervalMs / 1_000} s, on ${cpus().length} times ${cpu?.model}:\n`);
     console.log(formatSizing(rows.toSorted((left, right) => left.agents - right.agents)));
-    console.log(`\nThe formula, with ${AGENTS_A_REPLICA} agents a replica:\n`);
+    console.log(`\nThe formula, with ${AGENTS_A_REPLICA} agents per replica:\n`);
     for (const [name, { fixed, each }] of Object.entries(formula)) {
       console.log(`  ${name.padEnd(18)} ${fixed.toPrecision(3)} + ${each.toPrecision(3)} each`);
     }
@@ -56,7 +62,7 @@ async function measure(outer: BenchContext, agents: number, replicas: number): P
   const { intervalMs, durationMs } = context.size;
   const fleet = await Fleet.start(context, { ...FULL_SIZE, agents, replicas, intervalMs });
   const { url } = fleet.database;
-  // What coming in has left to be done would be counted as written at rest.
+  // Flush the writes left over from connecting, because otherwise they would count as writes at rest.
   await withClient(url, (client) => client.query("vacuum analyze"));
   await withClient(url, (client) => client.query("checkpoint"));
   await delay(SETTLE_MS);
@@ -65,15 +71,15 @@ async function measure(outer: BenchContext, agents: number, replicas: number): P
   const seconds = (performance.now() - before.atMs) / 1_000;
   const used = cpuBetween(before.cpu, fleet.cpuSeconds());
   const written = (await walBytes(url)) - before.wal;
-  // As they are, before their garbage is collected: this is what a machine must have.
+  // Measure before garbage is collected, because a machine must have this much memory.
   const replicaBytes = fleet.replicas.reduce((sum, { server }) => sum + server.residentBytes(), 0);
-  const { replicas: replicaSeconds, postgres } = fleet.cameIn;
+  const { replicas: replicaSeconds, postgres } = fleet.reconnects;
   const sized = {
     ...{ agents, replicas, replicaBytes },
     replicaCores: used.replicas / seconds,
     postgresCores: used.postgres / seconds,
     walBytesPerSecond: written / seconds,
-    comingInMsEach: ((replicaSeconds + postgres) / agents) * 1_000,
+    reconnectMsEach: ((replicaSeconds + postgres) / agents) * 1_000,
     databaseBytes: await databaseBytes(url),
   };
   await context.end();
@@ -86,7 +92,7 @@ function figureOf({ agents, replicas, replicaCores, postgresCores }: SizedFleet)
     measured: replicaCores + postgresCores,
     unit: "cores",
     against: "one core",
-    beside: 1,
+    compared: 1,
     target: "",
   };
 }

@@ -16,7 +16,7 @@ const STOP_LIMIT_MS = 30_000;
 
 const execute = promisify(execFile);
 
-/** What a person waits for at a terminal. */
+/** Measures how long a person at a terminal waits. */
 export const start: Bench = {
   name: "start",
   title: "an empty data directory until this machine is HEALTHY, and one `node list`",
@@ -30,15 +30,15 @@ export const start: Bench = {
         figure: "rollcall up, until HEALTHY",
         measured: up.healthyAfterMs,
         ...aim,
-        beside: AIM_HEALTHY_MS,
+        compared: AIM_HEALTHY_MS,
       },
-      { figure: "rollcall node list", measured: listMs, ...aim, beside: AIM_LIST_MS },
+      { figure: "rollcall node list", measured: listMs, ...aim, compared: AIM_LIST_MS },
       {
         figure: "rollcall node list",
         measured: listMs,
         unit: "ms",
         against: "node without a program",
-        beside: bareMs,
+        compared: bareMs,
         target: "",
       },
     ];
@@ -95,12 +95,12 @@ async function seesHealthyNode(server: string, tokenFile: string): Promise<boole
     const { nodes = [] } = (await answer.json()) as { nodes?: readonly unknown[] };
     return nodes.length > 0;
   } catch {
-    // Neither the token nor the port is there from the first moment.
+    // Ignore the failure, because at first neither the token nor the port exists.
     return false;
   }
 }
 
-/** The median time of a program, start and end included. */
+/** Return the median run time of a program, including its start and end. */
 async function timeOf(args: readonly string[], environment = {}): Promise<number> {
   const timesMs = new Float64Array(RUNS);
   for (let run = 0; run < RUNS; run++) {

@@ -12,18 +12,18 @@ import { countOf, offerWork, submitService } from "../servers/work-of-nodes.ts";
 const NODES = 5_000;
 const JOBS = 10;
 const EXECUTIONS = 100_000;
-/** A node is full with 1,000 executions. */
+/** The millicores that one execution asks for. A node is full with 1,000 executions. */
 const MILLICORES = 50;
 const MILLION = 1_000_000;
 const MIB = 1_048_576;
-/** Of the old generation of a process that is started without any flags, on a machine with 4 GiB. */
+/** The size in MiB of the old generation in a process that was started without flags, on a machine with 4 GiB. */
 const MOST_MIB = 2_048;
-/** Without progress. */
+/** How long to wait without any progress. */
 const LIMIT_MS = 300_000;
 const NOMAD_A_SECOND = 3_750;
 const LOSS_TARGET_S = 3;
 
-/** Executions placed and committed, and the loss of a full node, with the scheduler in a process of its own. */
+/** Measures placing and committing executions, and losing a full node. The scheduler is a separate process. */
 export const work: Bench = {
   name: "work",
   title: `${EXECUTIONS} executions onto ${NODES} nodes`,
@@ -32,12 +32,12 @@ export const work: Bench = {
       const lostS = await loseFullNode(context, client);
       return {
         ...{ figure: "1,000 executions of a lost node replaced", measured: lostS, unit: "s" },
-        ...{ against: "aim", beside: LOSS_TARGET_S, target: "1 or less" },
+        ...{ against: "aim", compared: LOSS_TARGET_S, target: "1 or less" },
       };
     }),
 };
 
-/** As many as Nomad's largest challenges had, and what the scheduler holds of them. */
+/** Places a million executions, as in Nomad's challenge C1M, and measures the memory that the scheduler needs. */
 export const workMillion: Bench = {
   name: "work-million",
   title: `${MILLION} executions onto ${NODES} nodes`,
@@ -46,12 +46,12 @@ export const workMillion: Bench = {
       const { rssBytes } = await server.memory();
       return {
         ...{ figure: "memory of the scheduler, resident", measured: rssBytes / MIB, unit: "MiB" },
-        ...{ against: "bound", beside: MOST_MIB, target: "1 or less" },
+        ...{ against: "bound", compared: MOST_MIB, target: "1 or less" },
       };
     }),
 };
 
-/** Place so many executions of ten jobs, and measure something more once they are there. */
+/** Place this many executions of ten jobs. `then` takes another measurement afterwards. */
 async function place(
   context: BenchContext,
   executions: number,
@@ -74,7 +74,7 @@ async function place(
     const seconds = (performance.now() - startedAtMs) / 1_000;
     const cpuOf = (figure: string, usedSeconds: number): Figure => ({
       ...{ figure, measured: (usedSeconds * 1_000_000) / executions, unit: "µs/execution" },
-      ...{ against: "one core at 10,000 a second", beside: 100, target: "" },
+      ...{ against: "one core at 10,000 per second", compared: 100, target: "" },
     });
     const cpu = [
       cpuOf("CPU of the scheduler", server.cpuSeconds() - before.process),
@@ -85,7 +85,7 @@ async function place(
     return [
       {
         ...{ figure: "placed and committed", measured: executions / seconds, unit: "/s" },
-        ...{ against: "Nomad's C1M, five servers", beside: NOMAD_A_SECOND, target: "2.7 or more" },
+        ...{ against: "Nomad's C1M, five servers", compared: NOMAD_A_SECOND, target: "2.7 or more" },
       },
       ...cpu,
       more,
@@ -93,13 +93,13 @@ async function place(
   });
 }
 
-/** As if each node's agent had connected. */
+/** Write to the store what it would contain if all agents had connected. */
 async function connectAll(client: Client): Promise<void> {
   await client.query("update node_sessions set connection = 'CONNECTED', health = 'HEALTHY'");
   await client.query("vacuum analyze");
 }
 
-/** Lose a node and allow the reaction; seconds until all that ran there has been replaced. */
+/** Lose a node and allow the reaction. Returns the seconds until everything that ran there has been replaced. */
 async function loseFullNode(context: BenchContext, client: Client): Promise<number> {
   const { rows } = await client.query<{ readonly id: string; readonly count: number }>(
     "select node_id as id, executions as count from node_allocations order by executions desc, node_id limit 1",

@@ -3,23 +3,26 @@ import { create } from "@bufbuild/protobuf";
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { keyPairFromPem, type NodeKeyPair, privateKeyToPem } from "@rollcall/identity";
 
-// The fixed start of the PKCS 8 form of an Ed25519 private key (RFC 8410); the 32 bytes of the seed follow.
+// The fixed beginning of the PKCS 8 form of an Ed25519 private key (RFC 8410). The 32 bytes of the seed
+// follow it.
 const PKCS8_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
 const GIB = 1024n ** 3n;
 
-/** The id of the node with this index. */
 export function benchNodeId(index: number): string {
   return `bench-${String(index).padStart(6, "0")}`;
 }
 
-/** The key of the node with this index, always the same, so that loader and seeds need not exchange keys. */
+/**
+ * The key of the node with this index. It is always the same, so that loaders and seeds need not exchange
+ * keys.
+ */
 export function benchNodeKey(index: number): NodeKeyPair {
   const seed = createHash("sha256").update(benchNodeId(index)).digest();
   const der = Buffer.concat([PKCS8_PREFIX, seed]);
   return keyPairFromPem(privateKeyToPem(createPrivateKey({ key: der, format: "der", type: "pkcs8" })));
 }
 
-/** What the node with this index says about itself: a machine with two GPUs, in one of ten zones. */
+/** The description that the node with this index reports: a machine with two GPUs, in one of ten zones. */
 export function benchNodeInfo(index: number): NodeInfo {
   return create(NodeInfoSchema, {
     hostname: benchNodeId(index),

@@ -1,19 +1,22 @@
 import { keyFingerprint } from "@rollcall/identity";
-import { nodeInfoToRecord } from "@rollcall/wire";
+import { nodeInfoToRow } from "@rollcall/wire";
 import { Client } from "pg";
 import { benchNodeId, benchNodeInfo, benchNodeKey } from "./bench-nodes.ts";
 
 const NODES_A_STATEMENT = 1_000;
 
-/** What to put into an empty record. */
+/** The nodes to write to an empty store. */
 export interface SeedOptions {
   readonly url: string;
   readonly count: number;
-  /** Whether the nodes have keys, so that agents can prove to be them. Making a key costs a tenth of a millisecond. */
+  /**
+   * Whether the nodes have keys, so that agents can prove their identity. Creating a key takes a tenth of a
+   * millisecond.
+   */
   readonly identities: boolean;
 }
 
-/** Writes approved compute nodes straight into the record, as if each had registered and never connected. */
+/** Writes approved compute nodes directly to the store, as if each had registered and never connected. */
 export async function seedNodes(options: SeedOptions): Promise<void> {
   const client = new Client({ connectionString: options.url });
   await client.connect();
@@ -26,7 +29,8 @@ export async function seedNodes(options: SeedOptions): Promise<void> {
       if (options.identities) await insertIdentities(client, indices);
     }
     await client.query("commit");
-    // Bulk writes are not vacuumed by themselves in time, and plans are chosen by statistics.
+    // Update the statistics, because query plans depend on them and autovacuum does not update them in time
+    // after bulk writes.
     await client.query("vacuum analyze");
   } finally {
     await client.end();
@@ -35,7 +39,7 @@ export async function seedNodes(options: SeedOptions): Promise<void> {
 
 async function insertNodes(client: Client, indices: readonly number[]): Promise<void> {
   const nodes = indices.map((index) => {
-    const { info, digest, summary, agentLabels } = nodeInfoToRecord(benchNodeInfo(index));
+    const { info, digest, summary, agentLabels } = nodeInfoToRow(benchNodeInfo(index));
     return { id: benchNodeId(index), info, digest, ...summary, labels: agentLabels };
   });
   const seeds = JSON.stringify(nodes);

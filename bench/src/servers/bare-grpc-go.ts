@@ -9,15 +9,18 @@ import { type Candidate, ServerProcess } from "./server-process.ts";
 
 const WORKSPACE = fileURLToPath(new URL("../../..", import.meta.url));
 const STUBS = join(WORKSPACE, "sdk/go/gen/rollcall/health/v1");
-/** Downloads and the first build of grpc-go take a minute or two. */
+/** The time limit for the build. The first download and build of grpc-go takes a minute or two. */
 const BUILD_LIMIT_MS = 600_000;
 
 const execute = promisify(execFile);
 
-/** The least that any grpc-go server must do, on a free port; null where there is no Go. It ends with the benchmark. */
+/**
+ * Start a server with the minimum that any grpc-go server must do, on a free port. Returns null if Go is not
+ * installed. The server ends with the benchmark.
+ */
 export async function startBareGoServer(context: BenchContext): Promise<Candidate | null> {
   if (!(await hasGo())) {
-    context.progress("no Go is installed: nothing is measured beside grpc-go");
+    context.progress("Go is not installed: the comparison with grpc-go is skipped");
     return null;
   }
   const program = join(context.directory, "bare-grpc-go");
@@ -29,14 +32,15 @@ export async function startBareGoServer(context: BenchContext): Promise<Candidat
   return { port, server };
 }
 
-function hasGo(): Promise<boolean> {
+/** Whether Go is installed, which builds the programs in Go. */
+export function hasGo(): Promise<boolean> {
   return execute("go", ["version"]).then(
     () => true,
     () => false,
   );
 }
 
-/** Builds with the stubs of the SDK for Go, which are made first where they are missing. */
+/** Build the server with the stubs of the SDK for Go. Generates them first if they are missing. */
 async function build(program: string): Promise<void> {
   const options = { cwd: WORKSPACE, timeout: BUILD_LIMIT_MS };
   if (!existsSync(STUBS)) await execute(process.execPath, ["scripts/sdk/main.mjs", "go"], options);

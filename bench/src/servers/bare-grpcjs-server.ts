@@ -20,8 +20,8 @@ import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
 type Stream = grpc.ServerDuplexStream<HeartbeatRequest, HeartbeatResponse>;
 
 /**
- * The bound that the services are measured against: the same transport and the same bytes, decoded and answered, and
- * nothing else. No signature is checked, nothing is remembered.
+ * Creates a server that serves as the lower bound for the services. It uses the same transport, and decodes and
+ * responds with the same bytes, but does nothing else: it checks no signature and keeps no state.
  */
 export function createBareServer({ told = [] }: BareServerOptions = {}): grpc.Server {
   const server = new grpc.Server();
@@ -30,9 +30,9 @@ export function createBareServer({ told = [] }: BareServerOptions = {}): grpc.Se
   return server;
 }
 
-/** What a bare server does besides. */
+/** Additional behaviour of a bare server. */
 interface BareServerOptions {
-  /** Frames that follow the Welcome at once. */
+  /** Frames to send immediately after the Welcome. */
   readonly told?: readonly NonNullable<MessageInitShape<typeof HeartbeatResponseSchema>["frame"]>[];
 }
 
@@ -49,7 +49,7 @@ function createChallenge(_call: unknown, answer: Answer<CreateChallengeResponse>
   answer(null, create(CreateChallengeResponseSchema, { nonce: new Uint8Array(32), expireTime, clusterId: "bare" }));
 }
 
-/** Answers about as many bytes as the registry does: what the node said of itself comes back. */
+/** Responds with about as many bytes as the registry by returning the node's own description. */
 function registerNode(
   { request }: { readonly request: RegisterNodeRequest },
   answer: Answer<RegisterNodeResponse>,

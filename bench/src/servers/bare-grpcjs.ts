@@ -4,7 +4,10 @@ import type { BenchContext } from "../bench-context.ts";
 import { freePort } from "./free-port.ts";
 import { type Candidate, ServerProcess } from "./server-process.ts";
 
-/** The least that any grpc-js server must do, on a free port. It ends with the benchmark. */
+/**
+ * Start a server with the minimum that any grpc-js server must do, on a free port. The
+ * server ends with the benchmark.
+ */
 export async function startBareServer(context: BenchContext): Promise<Candidate> {
   const port = await freePort();
   const program = fileURLToPath(new URL("./bare-grpcjs-main.js", import.meta.url));

@@ -5,27 +5,41 @@ import { silentLogger } from "@rollcall/process";
 import { migrate } from "@rollcall/store";
 import { Client } from "pg";
 import type { BenchContext } from "../bench-context.ts";
-import { cpuSecondsOfTree } from "./process-cpu.ts";
+import { cpuSecondsOfTree, killTree } from "./process-cpu.ts";
 
-/** A migrated, empty record on a Postgres of its own, as durable as the one that `rollcall up` runs. */
+/**
+ * A migrated, empty store on a separate Postgres. Its writes are as durable as those of the Postgres that
+ * `rollcall up` runs.
+ */
 export interface BenchDatabase {
   readonly url: string;
-  /** CPU seconds that its processes have used so far, those that have ended included. */
+  /**
+   * The CPU seconds that the processes of the server have used so far, including processes that have
+   * ended.
+   */
   cpuSeconds(): number;
-  /** Stop its server, and wait until it has ended. */
+  /** Stop the server, and wait until it has exited. */
   stop(): Promise<void>;
-  /** Start it again, at the same place. */
+  /** Start the server again on the same port. */
   start(): Promise<void>;
+  /** Kill the server with all its processes. Its supervisor restarts it. Linux only. */
+  kill(): void;
 }
 
-/** Connections that one process of the control plane takes at most: two pools, and one that listens. */
+/**
+ * The maximum number of connections of one process of the control plane. They are two pools, and one
+ * connection that listens.
+ */
 const CONNECTIONS_A_PROCESS = 26;
-/** For the benchmark itself, and for a person with psql. */
+/** The number of connections for the benchmark itself, and for a person with psql. */
 const OTHER_CONNECTIONS = 44;
-/** As many as the record of `rollcall up` allows for. */
+/** The connection limit of the Postgres of `rollcall up`. */
 const USUAL_CONNECTIONS = 200;
 
-/** Starts a record for one benchmark, on which so many processes will work; it ends with it. */
+/**
+ * Starts a store for one benchmark, with connections for this many processes. The store ends with the
+ * benchmark.
+ */
 export async function startDatabase(context: BenchContext, processes = 0): Promise<BenchDatabase> {
   const log = silentLogger;
   const dir = join(context.directory, "postgres");
@@ -42,10 +56,13 @@ export async function startDatabase(context: BenchContext, processes = 0): Promi
     start: async () => {
       postgres = await startEmbeddedPostgres({ dir, log });
     },
+    kill: () => {
+      if (postgres.pid !== null) killTree(postgres.pid);
+    },
   };
 }
 
-/** Runs statements on a connection of its own. */
+/** Runs statements on a separate connection. */
 export async function withClient<T>(url: string, fn: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -56,7 +73,7 @@ export async function withClient<T>(url: string, fn: (client: Client) => Promise
   }
 }
 
-/** Puts an access token into the record, and answers its text. Its name is that of its role. */
+/** Writes an access token to the store, and returns its text. The token is named after its role. */
 export async function createAccessToken(url: string, role: "admin" | "viewer" = "admin"): Promise<string> {
   const token = randomBytes(24).toString("base64url");
   const hash = createHash("sha256").update(token).digest();

@@ -2,24 +2,28 @@ import { createMetrics, silentLogger, startTasks, systemClock } from "@rollcall/
 import { createApp, type LeaderStep } from "@rollcall/scheduler";
 import { EventFeed, openStore, WorkSignals } from "@rollcall/store";
 
-// Usage: node doomed-scheduler-main.js INSTANCE STEPS MS, with DATABASE_URL: a scheduler that kills itself so many
-// steps after it began to lead, and so many milliseconds after that step: 0 for between two steps. STEPS 0: never.
+// Usage: node doomed-scheduler-main.js INSTANCE STEPS MS, with DATABASE_URL set. Runs a scheduler that kills
+// itself MS milliseconds after its STEPS-th step as the leader. If MS is 0, it dies between two steps. If
+// STEPS is 0, it never dies.
 const [instance = "", stepsWord, msWord] = process.argv.slice(2);
 const [steps, ms] = [Number(stepsWord), Number(msWord)];
 const url = process.env.DATABASE_URL ?? "";
-/** A lease that is in doubt on a slow machine costs a reload; one of a dead process is ended by the drill. */
+/**
+ * The timing of the lease. A lease that becomes doubtful on a slow machine costs only a reload. The drill ends
+ * the lease of a dead process.
+ */
 const TIMING = { renewEveryMs: 200, expiryMs: 10_000, pollMs: 100 };
 
 let left = steps;
 function afterStep(_step: LeaderStep): void {
   left -= 1;
   if (left !== 0) return;
-  // Not between two steps, but in the middle of what comes next.
+  // Die in the middle of the next step instead of between two steps.
   if (ms > 0) setTimeout(die, ms);
   else die();
 }
 
-/** As kill -9 does: nothing is closed, released or written. */
+/** Die as if by kill -9, so that nothing is closed, released or written. */
 function die(): void {
   process.kill(process.pid, "SIGKILL");
 }

@@ -1,15 +1,19 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-// Below the ports that the kernel gives to outgoing connections, of which a benchmark opens thousands.
+// The first port to try. It is below the kernel's range for outgoing connections, because a benchmark opens
+// thousands of those.
 const FIRST_PORT = 20_000;
-/** A port is taken a second after it was found: workers that test at the same time find theirs in different ranges. */
+/**
+ * The number of test workers that run at the same time. Each searches a different range, because a port is
+ * bound only about a second after it was found.
+ */
 const WORKERS = 4;
 const PORTS_A_WORKER = 2_750;
 const TRIES = 50;
 const given = new Set<number>();
 
-/** A free port of the loopback interface, which this process has not been given before. */
+/** Find a free port of the loopback interface that this function has not returned before. */
 export async function freePort(): Promise<number> {
   const first = FIRST_PORT + (Number(process.env.JEST_WORKER_ID ?? 0) % WORKERS) * PORTS_A_WORKER;
   for (let tries = 0; tries < TRIES; tries++) {

@@ -4,7 +4,8 @@ import { silentLogger } from "@rollcall/process";
 import { insertJoinToken, joinTokenHash, openStore } from "@rollcall/store";
 
 /**
- * Make a preauthorized token of any number of uses, as admin does; its text. The registry must have made the tables.
+ * Create a preauthorized token with unlimited uses in the same way as the admin service. Returns its text.
+ * The registry must have created the tables before.
  */
 export async function makeJoinToken(url: string): Promise<string> {
   const log = silentLogger;

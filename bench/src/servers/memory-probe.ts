@@ -1,12 +1,13 @@
 /**
- * Loaded into a measured server before its own code (`node --expose-gc --import`): it answers "memory" on the channel
- * to the benchmark, after collecting garbage, and ends the server with the benchmark.
+ * A module that is loaded into a measured server before the server's own code (`node --expose-gc --import`). When
+ * the benchmark sends "memory" on its channel, the module responds with the memory in use after a garbage
+ * collection. It ends the server when the benchmark ends.
  */
 import type { MemoryProbeAnswer } from "./server-process.ts";
 
 process.on("message", (order) => {
   if (order !== "memory") return;
-  // Twice: what finalizers release in the first round is collected in the second.
+  // Collect twice, because the second collection frees what finalizers release in the first.
   globalThis.gc?.();
   globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();
@@ -14,5 +15,5 @@ process.on("message", (order) => {
   process.send?.(answer);
 });
 process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));
-// A server that ends by itself must not be kept alive by the probe.
+// Do not let the probe keep a server alive that would otherwise exit.
 process.channel?.unref();

@@ -9,13 +9,16 @@ import { freePort } from "./free-port.ts";
 /** A nats-server with JetStream on disk. */
 export interface BenchNats {
   readonly url: string;
-  /** Messages that all of its streams hold. */
+  /** Return the number of messages stored in all streams of the server. */
   storedMessages(): Promise<number>;
 }
 
 const START_LIMIT_MS = 20_000;
 
-/** Starts a nats-server for one benchmark; it ends with it. Rejects when there is none on the PATH. */
+/**
+ * Starts a nats-server for one benchmark, and stops it at the end. Rejects if there is no nats-server
+ * on the PATH.
+ */
 export async function startNats(context: BenchContext): Promise<BenchNats> {
   const [port, monitor] = [await freePort(), await freePort()];
   const config = join(context.directory, "nats.conf");

@@ -22,13 +22,13 @@ describe("quantileOf()", () => {
     expect(quantileOf(parseHistogram(TEXT, "lag"), share)).toBe(expected);
   });
 
-  it("should answer 0 where nothing was observed", () => {
+  it("should return 0 without observations", () => {
     expect(quantileOf(parseHistogram("", "lag"), 0.99)).toBe(0);
   });
 });
 
 describe("parseGreatest()", () => {
-  it("should find the greatest value, whatever the labels, and 0 of what is not there", () => {
+  it("should return the greatest value over all labels, and 0 for a missing gauge", () => {
     const text = '# HELP behind x\nbehind{follower="a"} 3\nbehind{follower="b"} 12\nbehindhand 99\nplain 4\n';
     expect(parseGreatest(text, "behind")).toBe(12);
     expect(parseGreatest(text, "plain")).toBe(4);

@@ -1,4 +1,4 @@
-/** The cumulative buckets of a histogram, as Prometheus has them. */
+/** A histogram with cumulative buckets, as in Prometheus. */
 export interface Histogram {
   readonly buckets: readonly { readonly upTo: number; readonly count: number }[];
 }
@@ -8,18 +8,20 @@ export async function readHistogram(probePort: number, name: string): Promise<Hi
   return parseHistogram(await readMetrics(probePort), name);
 }
 
-/** Reads the greatest value of a gauge from a process's metrics, whatever its labels; 0 when it has none. */
+/**
+ * Reads the greatest value of a gauge from a process's metrics, over all labels; 0 if the gauge is missing.
+ */
 export async function greatestOf(probePort: number, name: string): Promise<number> {
   return parseGreatest(await readMetrics(probePort), name);
 }
 
-/** By a connection of its own: one that was kept since the last look may be closed just as it is used again. */
+/** Use a new connection, because an idle connection can close just as it is reused. */
 async function readMetrics(probePort: number): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${probePort}/metrics`, { headers: { connection: "close" } });
   return await answer.text();
 }
 
-/** Finds the greatest value of a gauge in the text of metrics; 0 when it is not there. */
+/** Finds the greatest value of a gauge in the text of metrics; 0 if it is missing. */
 export function parseGreatest(text: string, name: string): number {
   const values = text.split("\n").flatMap((line) => {
     const [, metric, value] = /^(\w+)(?:\{.*\})? (\S+)$/.exec(line) ?? [];
@@ -28,7 +30,7 @@ export function parseGreatest(text: string, name: string): number {
   return Math.max(0, ...values);
 }
 
-/** Finds a histogram without labels of its own in the text of metrics; several of one name are added up. */
+/** Finds a histogram without labels in the text of metrics. Adds up all histograms with the same name. */
 export function parseHistogram(text: string, name: string): Histogram {
   const counts = new Map<number, number>();
   for (const line of text.split("\n")) {
@@ -41,7 +43,10 @@ export function parseHistogram(text: string, name: string): Histogram {
   return { buckets: sorted.map(([upTo, count]) => ({ upTo, count })) };
 }
 
-/** The bound of the bucket in which this share of what was observed lies: never less than the true value. */
+/**
+ * The upper bound of the bucket that contains this share of the observations. It is never less than the true
+ * value.
+ */
 export function quantileOf({ buckets }: Histogram, share: number): number {
   const total = buckets.at(-1)?.count ?? 0;
   if (total === 0) return 0;

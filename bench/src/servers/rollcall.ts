@@ -7,25 +7,28 @@ import { ServerProcess } from "./server-process.ts";
 const PROGRAM =
   extname(import.meta.url) === ".ts" ? "services/rollcall/src/main.ts" : "services/rollcall/bundle/src/start.cjs";
 
-/** The executable of the checkout: built, or its source in tests. */
+/** The executable of the checkout. It is the built one or, in tests, its source. */
 export const ROLLCALL_PROGRAM = fileURLToPath(new URL(`../../../${PROGRAM}`, import.meta.url));
 
-/** A service that runs alone against a record. */
+/** A running process of one service, on a store. */
 export interface RunningService {
   readonly server: ServerProcess;
-  /** Of the service's API, or of the agents' streams. */
+  /** The port of the service's API or, for health, of the agents' streams. */
   readonly port: number;
   readonly ports: ProcessPorts;
 }
 
-/** Where a service is to run; anywhere by default. */
+/** Where to run a service. The default is free ports. */
 export interface ServicePlace {
-  /** Those that it had before, so that its agents find it again. */
+  /** Ports that the service used before. Reuse them so that its agents find the service again. */
   readonly ports?: ProcessPorts;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts `rollcall serve` for one service, on free ports of the loopback interface. It ends with the benchmark. */
+/**
+ * Starts `rollcall serve` for one service, on free ports of the loopback interface. The service ends with the
+ * benchmark.
+ */
 export async function startService(
   context: BenchContext,
   service: "registry" | "health" | "admin" | "scheduler",
@@ -51,11 +54,11 @@ export interface ProcessPorts {
   readonly api: number;
   readonly agents: number;
   readonly probes: number;
-  /** Between replicas of health. */
+  /** The port for calls between health replicas. */
   readonly internal: number;
 }
 
-/** Free ports for one process of the control plane. */
+/** Find free ports for one process of the control plane. */
 export async function freePorts(): Promise<ProcessPorts> {
   return {
     api: await freePort(),

@@ -7,40 +7,46 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { cpuSecondsOf, residentBytesOf } from "./process-cpu.ts";
 
-/** What a server holds after its garbage is collected. */
+/** The memory of a server after a garbage collection. */
 export interface MemoryProbeAnswer {
   readonly rssBytes: number;
-  /** JavaScript heap in use, and what it holds outside itself (buffers, HTTP/2 sessions). */
+  /** JavaScript heap in use, and external memory (buffers, HTTP/2 sessions). */
   readonly heapBytes: number;
 }
 
-/** What to start, and how to know that it serves. */
+/** How to start a server, and the port that shows that it serves. */
 export interface ServerCommand {
-  /** Path of an entry point. Node.js gets SERVER_FLAGS, and the flags that this process has. */
+  /** The path of an entry point. Node.js gets SERVER_FLAGS and the flags of this process. */
   readonly program: string;
-  /** Whether the program is a binary, which answers for its memory on the same channel by itself. */
+  /** Whether the program is a binary. A binary reports its memory itself, on the same channel. */
   readonly isBinary?: boolean;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Serves when this port takes connections. */
+  /** The port that accepts connections when the server is ready. */
   readonly port: number;
-  /** Receives its output: a log is part of a service, but need not be shown. */
+  /**
+   * The file that receives the server's output. Logging is part of the cost of a service, but need not
+   * be shown.
+   */
   readonly logFile: string;
 }
 
-/** A server to be measured, and the port of its agents' streams or of its API. */
+/** A server to measure, and the port of its agents' streams or of its API. */
 export interface Candidate {
   readonly server: ServerProcess;
   readonly port: number;
 }
 
-/** As packages and pods start the control plane; the servers beside it have them, too. */
+/**
+ * The flags that packages and pods set for the control plane. The servers that Rollcall is compared
+ * with get them, too.
+ */
 export const SERVER_FLAGS: readonly string[] = ["--max-semi-space-size=32"];
 
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 20_000;
 
-/** A server under measurement, in a process of its own. */
+/** A server under measurement, in a separate process. */
 export class ServerProcess {
   readonly #child: ChildProcess;
   readonly #logFile: string;
@@ -50,7 +56,10 @@ export class ServerProcess {
     this.#logFile = logFile;
   }
 
-  /** Starts a server and waits until it takes connections. What it printed is shown only when it does not. */
+  /**
+   * Starts a server and waits until it accepts connections. Shows the server's output only if that
+   * fails.
+   */
   static async start(command: ServerCommand): Promise<ServerProcess> {
     const log = openSync(command.logFile, "w");
     const [program, ...args] = commandLine(command);
@@ -73,12 +82,15 @@ export class ServerProcess {
     return server;
   }
 
-  /** Sends a signal: SIGSTOP and SIGCONT for what comes between, SIGKILL for an end without a word. */
+  /**
+   * Sends a signal. SIGSTOP and SIGCONT pause and resume the server, and SIGKILL kills it as in a
+   * crash.
+   */
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
   }
 
-  /** What it printed last, when it has ended by itself; null while it runs. */
+  /** The last lines that the server printed if it has exited unexpectedly; null while it runs. */
   get lastWords(): string | null {
     if (this.#child.exitCode === null && this.#child.signalCode === null) return null;
     return readFileSync(this.#logFile, "utf8").slice(-4_000);
@@ -88,24 +100,26 @@ export class ServerProcess {
     return this.#child.pid ?? 0;
   }
 
-  /** CPU seconds that the process has used since it began, from the kernel's own books. Linux only. */
+  /**
+   * The CPU seconds that the process has used since it started, according to the kernel. Linux only.
+   */
   cpuSeconds(): number {
     return cpuSecondsOf(this.#child.pid ?? 0);
   }
 
-  /** Resident memory of the process, as it is. Linux only. */
+  /** The current resident memory of the process in bytes. Linux only. */
   residentBytes(): number {
     return residentBytesOf(this.#child.pid ?? 0);
   }
 
-  /** Collects the server's garbage and answers what is left. */
+  /** Collects the server's garbage and returns the memory in use. */
   async memory(): Promise<MemoryProbeAnswer> {
     this.#child.send("memory");
     const [answer] = (await once(this.#child, "message")) as [MemoryProbeAnswer];
     return answer;
   }
 
-  /** Ends the server; kills it when it takes too long. */
+  /** Stops the server. Kills it if that takes too long. */
   async stop(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exit = once(this.#child, "exit");

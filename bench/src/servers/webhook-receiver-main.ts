@@ -1,9 +1,9 @@
 import { openSync, readFileSync, writeSync } from "node:fs";
 import { createServer } from "node:https";
 
-// Usage: node webhook-receiver-main.js PORT CERT KEY FILE PERCENT: a receiver of webhooks that writes what it takes to
-// FILE before it answers, and refuses PERCENT of the deliveries at random. A message to it is the milliseconds after
-// which it answers.
+// Usage: node webhook-receiver-main.js PORT CERT KEY FILE PERCENT. Runs a webhook receiver that writes each
+// accepted delivery to FILE before it responds, and refuses PERCENT of the deliveries at random. A message to the
+// process sets the delay of its responses in milliseconds.
 const [port = "0", certFile = "", keyFile = "", file = "", percent = "0"] = process.argv.slice(2);
 const taken = openSync(file, "a");
 let answersAfterMs = 0;
@@ -19,7 +19,7 @@ const server = createServer({ cert: readFileSync(certFile), key: readFileSync(ke
       return;
     }
     const { subject, revision } = JSON.parse(Buffer.concat(chunks).toString());
-    // One line, which is whole or not there, and outlives this process.
+    // Write one line atomically, so that it is complete even if this process is killed.
     writeSync(taken, `${subject} ${revision}\n`);
     setTimeout(() => response.writeHead(204).end(), answersAfterMs);
   });

@@ -9,15 +9,15 @@ import { freePort } from "./free-port.ts";
 /** A receiver of webhooks in a separate process. */
 export interface WebhookReceiver {
   readonly port: number;
-  /** Has a line "SUBJECT REVISION" for each delivery. */
+  /** A file with a line "SUBJECT REVISION" for each delivery. */
   readonly file: string;
-  /** The authority of its certificate. */
+  /** The file with the authority that signed the receiver's certificate. */
   readonly caFile: string;
-  /** Answer each delivery after so long. */
+  /** Set the delay of the response to each delivery. */
   answerAfter(ms: number): void;
 }
 
-/** Start a receiver that takes all deliveries; it ends with the benchmark. */
+/** Start a receiver that accepts all deliveries. The receiver ends with the benchmark. */
 export async function startWebhookReceiver(context: BenchContext): Promise<WebhookReceiver> {
   const authority = new TestAuthority();
   const { certFile, keyFile } = authority.write("receiver");

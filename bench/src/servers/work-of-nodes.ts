@@ -1,11 +1,11 @@
 import type { Client } from "pg";
 
-/** What nodes offer to executions. */
+/** The resources that nodes offer to executions. */
 export interface Offer {
   readonly millicores: number;
 }
 
-/** Have all nodes of the record offer work, as if each one's agent had connected and said so. */
+/** Let all nodes of the store offer resources, as if their agents had connected and reported them. */
 export async function offerWork(client: Client, { millicores }: Offer): Promise<void> {
   const offer = {
     ...{ executors: ["process"], millicores, memoryBytes: "500000000000", diskBytes: "1000000000000" },
@@ -38,7 +38,7 @@ export async function callJobs(port: number, token: string, method: string, requ
   return answer.json();
 }
 
-/** The count that a query answers. */
+/** Run a query that returns a count. Returns the count. */
 export async function countOf(client: Client, query: string): Promise<number> {
   const { rows } = await client.query<{ readonly count: number }>(query);
   return rows[0]?.count ?? 0;

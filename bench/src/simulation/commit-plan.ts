@@ -1,28 +1,35 @@
-import type { ExecutionChange, ExecutionRecord } from "@rollcall/domain";
+import type { Execution, ExecutionChange } from "@rollcall/domain";
 import { MOST_EXECUTIONS_OF_NODE, type WorkCommit, type WorkCommitted } from "@rollcall/store";
 import type { WorkTables } from "./work-tables.ts";
 
-/** What is told of a plan before it is written: the invariants. */
+/** Called with a plan before it is written, to check the invariants. */
 export type OnPlan = (changes: readonly ExecutionChange[]) => void;
 
 /**
- * What commitWork() of the store does, on the tables of a simulation: all of it or nothing.
+ * Do what commitWork() of the store does, but on the tables of a simulation. Either all of a plan is written or
+ * nothing.
  *
- * @param isBusy whether the rows of a node are being written by others just now.
+ * @param isBusy whether other transactions are writing the rows of a node at this moment.
  */
 export function commitPlan(
   tables: WorkTables,
   commit: WorkCommit,
   { isBusy, onPlan }: { readonly isBusy: (nodeId: string) => boolean; readonly onPlan: OnPlan },
 ): WorkCommitted {
-  const { plan, endedOrders = [], adopted = [], orphans = [], specDigestOf } = commit;
+  const { plan, endedOrders = [], adopted = [], orphans = [], jobOf, specDigestOf } = commit;
   const { rows, world } = tables;
   const staleJobs = plan.jobs.flatMap(({ before: { name, state, version, count, run } }) => {
     const job = rows.jobs.get(name);
     const isSame = job?.state === state && job.version === version && job.count === count && job.run === run;
     return isSame ? [] : [name];
   });
-  if (staleJobs.length > 0) return { outcome: "STALE", nodeIds: [], jobs: staleJobs };
+  for (const { kind, after } of plan.executions) {
+    if (kind !== "PLACED") continue;
+    const [job, { version, createdAtMs }] = [rows.jobs.get(after.job), jobOf(after.job)];
+    const isSame = job?.version === version && job.createdAtMs === createdAtMs && job.run === after.run;
+    if (!isSame || job.state !== "ACTIVE") staleJobs.push(after.job);
+  }
+  if (staleJobs.length > 0) return { outcome: "STALE", nodeIds: [], jobs: [...new Set(staleJobs)] };
   const back = (plan.lostNodes ?? []).filter((id) => isBusy(id) || world.nodeOf(id)?.loss.reaction !== "ALLOWED");
   if (back.length > 0) return { outcome: "STALE", nodeIds: back, jobs: [] };
   const nodeIds = refusedNodes(tables, plan.executions, isBusy);
@@ -39,8 +46,9 @@ export function commitPlan(
   }
   for (const { after } of plan.jobs) {
     const job = rows.jobs.get(after.name);
-    const { state, message, placed, halted, readyVersion } = after;
-    if (job !== undefined) rows.jobs.set(after.name, { ...job, state, message, placed, halted, readyVersion });
+    const { state, message, placed, halted, readyVersion, rolledOut, waitingNodes } = after;
+    if (job === undefined) continue;
+    rows.jobs.set(after.name, { ...job, state, message, placed, halted, readyVersion, rolledOut, waitingNodes });
   }
   const generations = new Map<string, bigint>();
   const raised = (nodeId: string): bigint => {
@@ -55,7 +63,7 @@ export function commitPlan(
       const specDigest = Buffer.from(specDigestOf(after.job, after.version));
       tables.insert({ record: after, isOrphan: false, specDigest, order: null, generation: raised(after.nodeId) });
     } else if (row !== undefined) {
-      // Whether it holds is written where a grant is given back, and there alone.
+      // Update `holds` only when resources are given back.
       const holds = row.record.holds && !(before.holds && !after.holds);
       if (row.record.holds !== holds) giveBack(tables, row.record);
       row.record = { ...after, holds: after.holds && !before.holds ? takeAgain(tables, after) : holds };
@@ -84,7 +92,7 @@ export function commitPlan(
   return { outcome: "COMMITTED", revision: 0n };
 }
 
-/** Nodes that may not take what a plan places there, or not just now. */
+/** Find nodes that cannot accept what a plan places there or whose rows are being written. */
 function refusedNodes(
   tables: WorkTables,
   changes: readonly ExecutionChange[],
@@ -129,7 +137,7 @@ function refusedNodes(
   });
 }
 
-function take(tables: WorkTables, { nodeId, grant }: ExecutionRecord): void {
+function take(tables: WorkTables, { nodeId, grant }: Execution): void {
   const taken = tables.allocation(nodeId);
   taken.millicores += grant.millicores;
   taken.memoryBytes += grant.memoryBytes;
@@ -137,13 +145,13 @@ function take(tables: WorkTables, { nodeId, grant }: ExecutionRecord): void {
   for (const port of Object.values(grant.ports)) taken.ports.add(port);
 }
 
-/** An execution that its node had lost, and has again, holds what it was granted. */
-function takeAgain(tables: WorkTables, record: ExecutionRecord): true {
+/** Allocate the resources of an execution again after its node had lost it and found it again. */
+function takeAgain(tables: WorkTables, record: Execution): true {
   take(tables, record);
   return true;
 }
 
-function giveBack(tables: WorkTables, { nodeId, grant }: ExecutionRecord): void {
+function giveBack(tables: WorkTables, { nodeId, grant }: Execution): void {
   const taken = tables.allocation(nodeId);
   taken.millicores -= grant.millicores;
   taken.memoryBytes -= grant.memoryBytes;
@@ -151,7 +159,7 @@ function giveBack(tables: WorkTables, { nodeId, grant }: ExecutionRecord): void 
   for (const port of Object.values(grant.ports)) taken.ports.delete(port);
 }
 
-function orphanRecord(id: string, job: string, nodeId: string, nowMs: number): ExecutionRecord {
+function orphanRecord(id: string, job: string, nodeId: string, nowMs: number): Execution {
   return {
     ...{
       id,
@@ -166,7 +174,7 @@ function orphanRecord(id: string, job: string, nodeId: string, nowMs: number): E
       replacedBy: null,
     },
     grant: { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },
-    ...{ attempt: 0, state: "LIVE", reason: "UNKNOWN_TO_RECORD", message: "" },
+    ...{ attempt: 0, state: "LIVE", reason: "UNKNOWN_TO_STORE", message: "" },
     ...{ createdAtMs: nowMs, lostAtMs: null, endedAtMs: null },
   };
 }

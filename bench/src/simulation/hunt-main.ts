@@ -1,8 +1,8 @@
 import { simulateWork } from "./simulate-work.ts";
 
 /**
- * Search for a broken invariant of work, always with the same seeds. Prints it and exits with 3, or exits with 0 when
- * there is none. `make mutants` runs it on each mutated copy whose patch touches work.
+ * Search for a broken invariant of executions, always with the same seeds. If one is found, print it and exit with
+ * 3; otherwise exit with 0. `make mutants` runs this program on each mutated copy whose patch concerns executions.
  */
 const MINUTE_MS = 60_000;
 const SEEDS = 10;

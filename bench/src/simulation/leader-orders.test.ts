@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { JobSpecSchema, JobType, ProcessTaskSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { type ExecutionRecord, type HealthState, type PlacedNode, type Reaction, WorkMemory } from "@rollcall/domain";
+import { type Execution, type HealthState, type PlacedNode, type Reaction, WorkMemory } from "@rollcall/domain";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { Leader, type LeaderMetrics, type LeaderOptions } from "@rollcall/scheduler/leader";
-import type { FollowOptions, StoredEvent } from "@rollcall/store";
+import type { EventRow, FollowOptions } from "@rollcall/store";
 import { commitPlan } from "./commit-plan.ts";
 import { leaderReads } from "./leader-view.ts";
 import { WorkOperator } from "./work-operator.ts";
@@ -18,12 +18,15 @@ const WORK = {
   ...{ portMin: 20_000, portMax: 20_099, limits: ["cpu", "memory"] },
 } as const;
 
-/** A leader on tables of its own: n0 runs the one execution of a service, and n1 much that the record did not know. */
+/**
+ * A leader and a store with two nodes. Node n0 runs the only execution of a service, and n1 runs many executions that
+ * the store does not know.
+ */
 class OrdersWorld {
   readonly tables: WorkTables;
-  /** What is reached of each step is told here, before the leader goes on. */
+  /** Called after each step, before the leader continues. */
   onStep: (step: Step) => void = () => {};
-  /** Of the record's clock. */
+  /** The time of the store's clock. */
   nowMs = 1_700_000_000_000;
   readonly #states = new Map<string, { readonly health: HealthState; readonly reaction: Reaction | null }>();
   readonly #ending = new AbortController();
@@ -42,20 +45,20 @@ class OrdersWorld {
     for (let at = 0; at < ORDERS; at += 1) this.#insert(`orphan-${String(at).padStart(3, "0")}`, "n1", true);
   }
 
-  /** How many orders are left. */
+  /** The number of remaining orders. */
   get orders(): number {
     return [...this.tables.rows.executions.values()].filter(({ order }) => order !== null).length;
   }
 
-  get service(): ExecutionRecord | undefined {
+  get service(): Execution | undefined {
     return this.tables.rows.executions.get("web-0")?.record;
   }
 
-  /** The health of n0, and whether a reaction to that is allowed, are another: it is written, and told in the log. */
+  /** Set, in the tables and in the log, the health of n0 and whether a reaction to it is allowed. */
   set(health: HealthState, reaction: Reaction | null): void {
     this.#states.set("n0", { health, reaction });
     const type = reaction === null ? "node.health.changed" : "node.reactions.allowed";
-    this.#follower?.deliver([{ type, subject: "n0", after: null } as StoredEvent], 1n);
+    this.#follower?.deliver([{ type, subject: "n0", after: null } as EventRow], 1n);
   }
 
   /** Lead until end() is called. */
@@ -96,7 +99,7 @@ class OrdersWorld {
   }
 
   #insert(id: string, nodeId: string, isOrphan: boolean): void {
-    const record: ExecutionRecord = {
+    const record: Execution = {
       ...{ id, job: "web", version: 1, run: 1, index: 0, nodeId, desired: "RUN", holds: !isOrphan, previous: null },
       ...{ replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: 1_000 },
       ...{ lostAtMs: null, endedAtMs: null },
@@ -126,8 +129,8 @@ const NO_METRICS: LeaderMetrics = {
   ...{ planned: ignore, committed: ignore, changed: ignore, loaded: ignore, setWork: ignore },
 };
 
-describe("a leader with many orders to see to", () => {
-  it("should lose no node that is back by the time at which the first of them have been seen to", async () => {
+describe("a leader with many orders", () => {
+  it("should record no loss of a node that is back once it has handled the first orders", async () => {
     const world = new OrdersWorld();
     world.onStep = (step) => {
       if (step === "loaded") world.set("UNHEALTHY", "ALLOWED");
@@ -139,7 +142,7 @@ describe("a leader with many orders to see to", () => {
     expect(world.tables.ofNode("n1").every(({ record }) => record.desired === "STOP")).toBe(true);
   });
 
-  it("should react to a loss between them, and not after the last, and record when that was", async () => {
+  it("should react to a loss during its orders but not after the last one, and record the time of the loss", async () => {
     const world = new OrdersWorld();
     let leftAtLoss: number | null = null;
     let plannedAtMs = 0;

@@ -1,13 +1,18 @@
 import { isNewer, isTerminal } from "@rollcall/domain";
-import type { LeaderRecord } from "@rollcall/scheduler/leader";
-import type { StoredExecution, StoredObservation } from "@rollcall/store";
-import { type ExecutionRow, type ObservationRow, versionKey, type WorkTables } from "./work-tables.ts";
+import type { LeaderStore } from "@rollcall/scheduler/leader";
+import type { ExecutionRow, ObservationRow } from "@rollcall/store";
+import {
+  type SimulatedExecutionRow,
+  type SimulatedObservationRow,
+  versionKey,
+  type WorkTables,
+} from "./work-tables.ts";
 
-/** The reads of a leader, on the tables of a simulation; each at one moment, through `call`. */
+/** The reads of a leader on the tables of a simulation. `call` makes each read see the state at a single moment. */
 export function leaderReads(
   tables: WorkTables,
   call: <T>(carryOut: () => T) => Promise<T>,
-): Omit<LeaderRecord, "commitWork" | "currentRevision"> {
+): Omit<LeaderStore, "commitWork" | "currentRevision"> {
   const stored = (ids: readonly string[]) => ids.flatMap((id) => toStored(tables, id) ?? []);
   const page = (ids: Iterable<string>, { after, limit }: { readonly after: string; readonly limit: number }) => {
     return [...ids]
@@ -18,10 +23,10 @@ export function leaderReads(
   const { world } = tables;
   return {
     noteSchedulerLeads: () => call(() => {}),
-    // No node is deleted or rejected here.
+    // Return nothing, because the simulation deletes and rejects no nodes.
     readHomelessOrphans: () => call(() => []),
     changePosition: () => call(() => String(tables.position + 1)),
-    recordTimeMs: () => call(() => world.wallMs()),
+    storeTimeMs: () => call(() => world.wallMs()),
     readObservedIds: (query) =>
       call(() => ({
         items: page(tables.observed.since(Number(query.position)), query),
@@ -51,7 +56,7 @@ export function leaderReads(
       call(() => page(tables.rows.jobs.keys(), query).flatMap((it) => tables.rows.jobs.get(it) ?? [])),
     getJobs: (names) => call(() => names.flatMap((name) => tables.rows.jobs.get(name) ?? [])),
     getJobVersion: (name, version) => call(() => tables.rows.versions.get(versionKey(name, version)) ?? null),
-    // No job of the simulation asks for it.
+    // Return nothing, because no job of the simulation uses this feature.
     autoRevert: () => call(() => null),
     readComputeNodeIds: (query) => call(() => page(tables.rows.allocations.keys(), query)),
     ensureAllocations: () => call(() => {}),
@@ -66,18 +71,18 @@ async function* once<T>(read: () => Promise<T>): AsyncGenerator<T> {
   yield await read();
 }
 
-/** An execution as the store answers it; null for none. */
-function toStored(tables: WorkTables, id: string): StoredExecution | null {
+/** Return an execution in the form of a row of the store; null if there is no such execution. */
+function toStored(tables: WorkTables, id: string): ExecutionRow | null {
   const row = tables.rows.executions.get(id);
   if (row === undefined) return null;
   const { record: execution, isOrphan, specDigest, order } = row;
   const seen = tables.rows.observations.get(id);
-  const isNodeWell = tables.world.nodeOf(execution.nodeId)?.health.state === "HEALTHY";
+  const isNodeHealthy = tables.world.nodeOf(execution.nodeId)?.health.state === "HEALTHY";
   const observation = seen === undefined ? null : toObservation(seen);
-  return { execution, isOrphan, specDigest, order, observation, isNodeWell };
+  return { execution, isOrphan, specDigest, order, stopOrderedAtMs: null, observation, isNodeHealthy };
 }
 
-function toObservation(seen: ObservationRow): StoredObservation {
+function toObservation(seen: SimulatedObservationRow): ObservationRow {
   const { epoch, report, observed, startedAtMs, endedAtMs, end, exitCode, signal, message, missing } = seen;
   const { observedAtMs } = seen;
   return {
@@ -87,7 +92,7 @@ function toObservation(seen: ObservationRow): StoredObservation {
 }
 
 function liveIds({ rows }: WorkTables): readonly string[] {
-  const isLive = ({ record, isOrphan }: ExecutionRow) => record.holds || isOrphan || !isTerminal(record.state);
+  const isLive = ({ record, isOrphan }: SimulatedExecutionRow) => record.holds || isOrphan || !isTerminal(record.state);
   return [...rows.executions].flatMap(([id, row]) => (isLive(row) ? [id] : []));
 }
 
@@ -97,12 +102,14 @@ function greatestId({ rows }: WorkTables): string {
   return greatest;
 }
 
-/** Of jobs that are ACTIVE, the newest of each place, where it has ended and holds nothing. */
+/**
+ * Find the newest execution of each replica index of ACTIVE jobs. Returns those that have ended and hold no resources.
+ */
 function newestEndedIds(tables: WorkTables): readonly string[] {
   const ids: string[] = [];
   for (const { name, state } of tables.rows.jobs.values()) {
     if (state !== "ACTIVE") continue;
-    const newest = new Map<number, ExecutionRow>();
+    const newest = new Map<number, SimulatedExecutionRow>();
     for (const row of tables.ofJob(name)) {
       const { index } = row.record;
       const other = newest.get(index);

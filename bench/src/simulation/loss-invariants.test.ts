@@ -1,25 +1,25 @@
 import { describe, expect, it } from "@jest/globals";
-import type { ExecutionChange, ExecutionRecord, JobSpec } from "@rollcall/domain";
+import type { Execution, ExecutionChange, JobSpec } from "@rollcall/domain";
 import { LossInvariants } from "./loss-invariants.ts";
 import { WorkTables } from "./work-tables.ts";
 
 const NOW_MS = 1_000_000;
-const LIVE: ExecutionRecord = {
+const LIVE: Execution = {
   ...{ id: "a", job: "web", version: 1, run: 1, index: 0, nodeId: "n1", desired: "RUN", holds: true, previous: null },
   ...{ replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: NOW_MS - 600_000 },
   ...{ lostAtMs: null, endedAtMs: null },
   grant: { millicores: 100, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },
 };
-const LOST: ExecutionRecord = { ...LIVE, state: "LOST", reason: "NODE_LOST", lostAtMs: NOW_MS };
-const REPLACED: ExecutionRecord = { ...LOST, desired: "STOP", replacedBy: "b" };
-const NEXT: ExecutionRecord = { ...LIVE, id: "b", nodeId: "n2", previous: "a", createdAtMs: NOW_MS };
+const LOST: Execution = { ...LIVE, state: "LOST", reason: "NODE_LOST", lostAtMs: NOW_MS };
+const REPLACED: Execution = { ...LOST, desired: "STOP", replacedBy: "b" };
+const NEXT: Execution = { ...LIVE, id: "b", nodeId: "n2", previous: "a", createdAtMs: NOW_MS };
 const ENDED: ExecutionChange["observation"] = {
   ...{ observed: "ENDED", epoch: 1, report: 1, startedAtMs: null, endedAtMs: null, end: "GONE", exitCode: null },
   ...{ signal: null, message: "" },
 };
 
-/** A world in which a plan is written at NOW_MS, and what the invariants say of it; null for nothing. */
-function judge(
+/** Write a plan at NOW_MS. Returns the broken invariant, or null. */
+function evaluate(
   changes: readonly ExecutionChange[],
   {
     loss = {},
@@ -48,39 +48,44 @@ function judge(
   }
 }
 
-const change = (before: ExecutionRecord | null, after: ExecutionRecord, part: Partial<ExecutionChange> = {}) =>
+const change = (before: Execution | null, after: Execution, part: Partial<ExecutionChange> = {}) =>
   ({ kind: "REPLACING", before, after, observation: null, ...part }) as const;
 const lost = change(LIVE, LOST, { kind: "LOST" });
 const replacedAtOnce = [change(LIVE, REPLACED), change(null, NEXT, { kind: "PLACED" })];
 
 describe("LossInvariants", () => {
-  it("should let a loss be recorded, and replaced in the same plan, where the job and a reaction say so", () => {
-    expect(judge([lost])).toBeNull();
-    expect(judge(replacedAtOnce)).toBeNull();
+  it("should allow a plan to record a loss and replace the execution if the job and a reaction allow it", () => {
+    expect(evaluate([lost])).toBeNull();
+    expect(evaluate(replacedAtOnce)).toBeNull();
   });
 
-  it.each(["LOST", "REPLACING", "ENDED"] as const)("should notice a loss without a reaction, told as %s", (kind) => {
-    expect(judge([change(LIVE, LOST, { kind })], { isReacted: false })).toContain("without a reaction");
-    expect(judge([change(LIVE, REPLACED, { kind })], { isReacted: false })).toContain("without a reaction");
-  });
+  it.each(["LOST", "REPLACING", "ENDED"] as const)(
+    "should notice a loss without a reaction, reported as %s",
+    (kind) => {
+      expect(evaluate([change(LIVE, LOST, { kind })], { isReacted: false })).toContain("without an allowed reaction");
+      expect(evaluate([change(LIVE, REPLACED, { kind })], { isReacted: false })).toContain(
+        "without an allowed reaction",
+      );
+    },
+  );
 
-  it("should notice a loss without a reaction that fails an ops job, but no end of its own", () => {
-    const failed: ExecutionRecord = { ...LIVE, state: "FAILED", reason: "NODE_LOST", desired: "STOP" };
+  it("should notice a loss without a reaction that fails an ops job, but not its own end", () => {
+    const failed: Execution = { ...LIVE, state: "FAILED", reason: "NODE_LOST", desired: "STOP" };
     const world = { type: "ops", isReacted: false } as const;
-    expect(judge([change(LIVE, failed, { kind: "ENDED" })], world)).toContain("without a reaction");
+    expect(evaluate([change(LIVE, failed, { kind: "ENDED" })], world)).toContain("without an allowed reaction");
     const gone = change(LIVE, { ...LOST, reason: "GONE", holds: false }, { kind: "LOST", observation: ENDED });
-    expect(judge([gone], { isReacted: false })).toBeNull();
+    expect(evaluate([gone], { isReacted: false })).toBeNull();
   });
 
-  it("should notice what is lost or replaced although its node is HEALTHY", () => {
-    expect(judge([lost], { isHealthy: true })).toContain("was lost although its node is HEALTHY");
-    expect(judge([change(LOST, REPLACED)], { isHealthy: true })).toContain(
-      "was replaced for a loss although its node is HEALTHY",
+  it("should notice an execution that is lost or replaced although its node is HEALTHY", () => {
+    expect(evaluate([lost], { isHealthy: true })).toContain("was lost although its node is HEALTHY");
+    expect(evaluate([change(LOST, REPLACED)], { isHealthy: true })).toContain(
+      "was replaced because of a loss although its node is HEALTHY",
     );
   });
 
   it("should notice a loss that is recorded for an earlier time", () => {
-    expect(judge([change(LIVE, { ...LOST, lostAtMs: NOW_MS - 60_000 })])).toContain("60000 ms before");
+    expect(evaluate([change(LIVE, { ...LOST, lostAtMs: NOW_MS - 60_000 })])).toContain("60000 ms before");
   });
 
   it.each([
@@ -89,51 +94,53 @@ describe("LossInvariants", () => {
     [0, 60_000, false],
   ])("should wait for lostAfter: replaced after %d ms of %d", (lostForMs, lostAfterMs, isRight) => {
     const before = { ...LOST, lostAtMs: NOW_MS - lostForMs };
-    const found = judge([change(before, { ...REPLACED, lostAtMs: before.lostAtMs })], { loss: { lostAfterMs } });
+    const found = evaluate([change(before, { ...REPLACED, lostAtMs: before.lostAtMs })], { loss: { lostAfterMs } });
     if (isRight) expect(found).toBeNull();
     else expect(found).toContain(`was replaced after ${lostForMs} ms`);
   });
 
-  it("should notice that lostAfter was not waited for in the plan of the loss", () => {
-    expect(judge(replacedAtOnce, { loss: { lostAfterMs: 120_000 } })).toContain("was replaced after 0 ms");
+  it("should notice that the plan of a loss replaces an execution before lostAfter has passed", () => {
+    expect(evaluate(replacedAtOnce, { loss: { lostAfterMs: 120_000 } })).toContain("was replaced after 0 ms");
   });
 
   it.each(["NODE_LOST", "GONE"])("should notice that a job that replaces none has replaced one: %s", (reason) => {
     const before = { ...LOST, reason };
-    const found = judge([change(before, { ...REPLACED, reason })], { loss: { replace: false } });
+    const found = evaluate([change(before, { ...REPLACED, reason })], { loss: { replace: false } });
     expect(found).toContain("its job replaces none");
-    const drained: ExecutionRecord = { ...LIVE, desired: "STOP", reason: "NODE_DRAINED", replacedBy: "b" };
-    expect(judge([change(LIVE, drained)], { loss: { replace: false } })).toBeNull();
+    const drained: Execution = { ...LIVE, desired: "STOP", reason: "NODE_DRAINED", replacedBy: "b" };
+    expect(evaluate([change(LIVE, drained)], { loss: { replace: false } })).toBeNull();
   });
 
-  it("should notice what is replaced for a loss whose node is back", () => {
-    expect(judge([change(LOST, REPLACED)])).toBeNull();
-    expect(judge([change(LOST, REPLACED)], { isReacted: false })).toContain("was replaced without a reaction");
+  it("should notice a replacement because of a loss whose node is back", () => {
+    expect(evaluate([change(LOST, REPLACED)])).toBeNull();
+    expect(evaluate([change(LOST, REPLACED)], { isReacted: false })).toContain(
+      "was replaced without an allowed reaction",
+    );
   });
 
-  it("should notice that one that is not lost is replaced for a loss", () => {
-    const replaced: ExecutionRecord = { ...LIVE, desired: "STOP", reason: "NODE_LOST", replacedBy: "b" };
-    expect(judge([change(LIVE, replaced)])).toContain("was not lost");
+  it("should notice that an execution is replaced because of a loss without being lost", () => {
+    const replaced: Execution = { ...LIVE, desired: "STOP", reason: "NODE_LOST", replacedBy: "b" };
+    expect(evaluate([change(LIVE, replaced)])).toContain("was not lost");
   });
 
-  it("should notice what is replaced and not told to stop, unless its job keeps it", () => {
+  it("should notice a replaced execution that is not told to stop, unless its job keeps it", () => {
     const goesOn = change(LIVE, { ...REPLACED, desired: "RUN" });
-    expect(judge([goesOn])).toContain("is not told to stop");
-    expect(judge([goesOn], { loss: { reconcile: "keep-original" } })).toBeNull();
+    expect(evaluate([goesOn])).toContain("not told to stop");
+    expect(evaluate([goesOn], { loss: { reconcile: "keep-original" } })).toBeNull();
     const updated = change(LIVE, { ...LIVE, reason: "JOB_UPDATED", replacedBy: "b" });
-    expect(judge([updated], { loss: { reconcile: "keep-original" } })).toContain("is not told to stop");
+    expect(evaluate([updated], { loss: { reconcile: "keep-original" } })).toContain("not told to stop");
   });
 
-  it("should notice what takes the place of one that is lost and wanted", () => {
-    expect(judge([lost, change(null, NEXT, { kind: "PLACED" })])).toContain("which is wanted");
+  it("should notice a replacement of an execution that is lost and wanted", () => {
+    expect(evaluate([lost, change(null, NEXT, { kind: "PLACED" })])).toContain("which is wanted");
   });
 
-  it("should notice what takes the place of one that is still told to stop, in a batch job", () => {
-    const stopping: ExecutionRecord = { ...LIVE, desired: "STOP", reason: "NODE_DRAINED" };
+  it("should notice a replacement of an execution that still has to stop, in a batch job", () => {
+    const stopping: Execution = { ...LIVE, desired: "STOP", reason: "NODE_DRAINED" };
     const placed = change(null, { ...NEXT, previous: null }, { kind: "PLACED" });
-    expect(judge([change(stopping, stopping), placed], { type: "batch" })).toContain("which has not ended");
-    expect(judge([change(stopping, stopping), placed], { type: "service" })).toBeNull();
-    const stopped: ExecutionRecord = { ...stopping, state: "STOPPED" };
-    expect(judge([change(stopping, stopped), placed], { type: "batch" })).toBeNull();
+    expect(evaluate([change(stopping, stopping), placed], { type: "batch" })).toContain("which has not ended");
+    expect(evaluate([change(stopping, stopping), placed], { type: "service" })).toBeNull();
+    const stopped: Execution = { ...stopping, state: "STOPPED" };
+    expect(evaluate([change(stopping, stopped), placed], { type: "batch" })).toBeNull();
   });
 });

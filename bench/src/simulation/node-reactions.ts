@@ -1,12 +1,15 @@
 import { nodeIdOf, type WorkWorld } from "@rollcall/health/simulation";
 
-/** A change of a node in the record, as the simulation of health reports it. */
+/** A change to a node in the store, as the simulation of health reports it. */
 type NodeEvent = Parameters<NonNullable<WorkWorld["invariants"]["listener"]>>[0];
 
 const SOONEST_MS = 2_000;
 const LATEST_MS = 20_000;
 
-/** Allows the reaction to each loss some time later. What holds reactions back in a storm has its own simulation. */
+/**
+ * Allows the reaction to each loss some time later. The brake delays reactions in a storm and has a separate
+ * simulation.
+ */
 export class NodeReactions {
   readonly #world: WorkWorld;
 

@@ -1,8 +1,8 @@
 import { isTerminal } from "@rollcall/domain";
 import type { NodeReport, NodeWork, NodeWorkQuery, ReportedExecution } from "@rollcall/store";
-import type { ObservationRow, WorkTables } from "./work-tables.ts";
+import type { SimulatedObservationRow, WorkTables } from "./work-tables.ts";
 
-/** What nodes should run, as readNodeWork() of the store answers it. */
+/** Return what nodes should run, as readNodeWork() of the store does. */
 export function readNodeWork(tables: WorkTables, queries: readonly NodeWorkQuery[]): readonly NodeWork[] {
   return queries.flatMap(({ nodeId, after }) => {
     const allocation = tables.rows.allocations.get(nodeId);
@@ -18,7 +18,7 @@ export function readNodeWork(tables: WorkTables, queries: readonly NodeWorkQuery
   });
 }
 
-/** What saveObservations() of the store does. */
+/** Do what saveObservations() of the store does. */
 export function saveReports(tables: WorkTables, reports: readonly NodeReport[]): void {
   const at = tables.begin();
   for (const report of reports) {
@@ -55,20 +55,20 @@ function saveOne(tables: WorkTables, at: number, { nodeId, epoch, number }: Node
   write(tables, at, { ...said, nodeId, epoch, report: number, missing: 0, observedAtMs: tables.world.wallMs() });
 }
 
-function write(tables: WorkTables, at: number, row: ObservationRow): void {
+function write(tables: WorkTables, at: number, row: SimulatedObservationRow): void {
   tables.rows.observations.set(row.id, row);
   tables.observed.note(at, row.id);
 }
 
 function isNewer(
   { epoch, number }: { readonly epoch: number; readonly number: number },
-  known: ObservationRow | undefined,
+  known: SimulatedObservationRow | undefined,
 ): boolean {
   if (known === undefined) return true;
   return known.epoch < epoch || (known.epoch === epoch && known.report < number);
 }
 
-function absent(id: string, nodeId: string, job: string): ObservationRow {
+function absent(id: string, nodeId: string, job: string): SimulatedObservationRow {
   return {
     ...{ id, nodeId, job, epoch: 0, report: 0, observed: "ABSENT", missing: 0, observedAtMs: 0 },
     ...{ ports: {}, gpuUuids: [] },

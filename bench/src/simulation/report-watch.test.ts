@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import type { NodeReport } from "@rollcall/store";
 import { ReportWatch } from "./report-watch.ts";
 
-/** A watch, what it complained of, and the epoch that each node has. */
+/** Create a watch. Returns it with its complaints and the epoch of each node. */
 function begin() {
   const complaints: string[] = [];
   const epochs = new Map<string, number>();
@@ -19,7 +19,7 @@ const report = (nodeId: string, executions = 0): NodeReport => ({
 });
 
 describe("ReportWatch", () => {
-  it("should be content with a report that is saved again", () => {
+  it("should accept a report that is saved again", () => {
     const { watch, complaints } = begin();
     watch.begin([report("a"), report("b")]);
     watch.failed([report("a"), report("b")]);
@@ -33,10 +33,10 @@ describe("ReportWatch", () => {
     watch.begin([report("a"), report("b")]);
     watch.failed([report("a"), report("b")]);
     watch.begin([report("b")]);
-    expect(complaints).toEqual(["a report of a was not saved, and forgotten"]);
+    expect(complaints).toEqual(["a report of a was not saved, but forgotten"]);
   });
 
-  it("should let a save that is full leave out some, and a session that has ended all of its own", () => {
+  it("should let a full save omit some reports, and an ended session all of its reports", () => {
     const { watch, complaints, epochs } = begin();
     watch.failed([report("a"), report("b")]);
     watch.begin([report("b", 2_000)]);

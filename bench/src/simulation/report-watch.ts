@@ -1,29 +1,34 @@
 import type { NodeReport } from "@rollcall/store";
 
-/** What the watch has of the world. */
+/** The part of the simulated world that the watch reads. */
 export interface WatchedWorld {
   /** The epoch of a node's session. */
   epochOf(nodeId: string): number;
   fail(message: string): void;
 }
 
-/** A save with so many executions may leave out what waits behind them. */
+/**
+ * The number of executions at which a save is full. A full save may leave out reports, and those wait for the next
+ * save.
+ */
 const FULL_SAVE = 2_000;
 
 /**
- * Checks that a replica saves again what it could not save, as long as the session goes on. An agent that has no
- * acknowledgement reports whole after a while, and so covers up for a replica that forgets.
+ * Checks that a replica retries a failed save for as long as the session lasts. Without this check, a forgotten save
+ * would go unnoticed, because an agent without an acknowledgement sends a complete report after a while.
  */
 export class ReportWatch {
   readonly #world: WatchedWorld;
-  /** Nodes whose last report may not be in the record, with the epochs of their sessions. */
+  /**
+   * Nodes whose last report may be missing in the store, keyed by node. The values are the epochs of their sessions.
+   */
   readonly #unsaved = new Map<string, number>();
 
   constructor(world: WatchedWorld) {
     this.#world = world;
   }
 
-  /** A replica begins to save; it saves one batch after the other. */
+  /** Called when a replica starts to save reports. It saves one batch after the other. */
   begin(reports: readonly NodeReport[]): void {
     let executions = 0;
     for (const report of reports) {
@@ -32,12 +37,12 @@ export class ReportWatch {
     }
     if (executions >= FULL_SAVE) return;
     for (const [nodeId, epoch] of this.#unsaved) {
-      if (this.#world.epochOf(nodeId) === epoch) this.#world.fail(`a report of ${nodeId} was not saved, and forgotten`);
+      if (this.#world.epochOf(nodeId) === epoch) this.#world.fail(`a report of ${nodeId} was not saved, but forgotten`);
     }
     this.#unsaved.clear();
   }
 
-  /** The record did not confirm it. */
+  /** Called when the store did not confirm the save. */
   failed(reports: readonly NodeReport[]): void {
     for (const { nodeId, epoch } of reports) this.#unsaved.set(nodeId, epoch);
   }

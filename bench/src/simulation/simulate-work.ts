@@ -1,10 +1,10 @@
-import { type SimulationOptions, type SimulationVerdict, simulate, WORK_FAULTS } from "@rollcall/health/simulation";
+import { type SimulationOptions, type SimulationResult, simulate, WORK_FAULTS } from "@rollcall/health/simulation";
 import { SimulatedWorkWorld } from "./work-world.ts";
 
-/** What is simulated: every fault, unless it is told otherwise. */
+/** Options of the simulation. By default, every fault occurs. */
 export type WorkSimulationOptions = Omit<SimulationOptions, "faults"> & Partial<Pick<SimulationOptions, "faults">>;
 
-/** Run the simulation of health with work on its nodes. */
-export function simulateWork(options: WorkSimulationOptions): Promise<SimulationVerdict> {
+/** Run the simulation of health with executions on its nodes. */
+export function simulateWork(options: WorkSimulationOptions): Promise<SimulationResult> {
   return simulate({ faults: WORK_FAULTS, ...options }, (world) => new SimulatedWorkWorld(world));
 }

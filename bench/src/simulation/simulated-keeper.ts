@@ -2,9 +2,9 @@ import type { ExecutionReference } from "@rollcall/api/rollcall/work/v1/work_pb"
 import {
   beginExecution,
   dueAtMs,
+  type Execution,
   type ExecutionEffect,
   type ExecutionEvent,
-  type ExecutionRecord,
   type NeverStarted,
   NO_RULES,
   neverStarted,
@@ -13,40 +13,48 @@ import {
   toIdentity,
 } from "@rollcall/keeper/execution";
 
-/** What a machine has of the world around it. */
+/** The part of the simulated world that a machine uses. */
 export interface MachineWorld {
   nowMs(): number;
   wallMs(): number;
   random(): number;
   after(ms: number, run: () => void): void;
-  /** A process runs. */
+  /** Called when a process has started. */
   started(id: string): void;
-  /** A process has ended. */
+  /** Called when a process has ended. */
   ended(id: string): void;
-  /** A history of the record wants a process to stop. */
+  /** Called before a running process is stopped. `logId` is the store history that the command to stop came from. */
   stopping(id: string, logId: string): void;
-  /** How a process of this job ends by itself: after so long, with this code; null for one that runs on. */
+  /** Return how long a process of this job runs, and its exit code; null if it runs until it is stopped. */
   lifeOf(job: string): { readonly ms: number; readonly code: number } | null;
 }
 
 const LAUNCH_MS = 2_000;
 const EXIT_MS = 4_000;
-/** What has ended and was forgotten is removed after this; a node is told again to forget what it still reports. */
+/**
+ * How long ended executions are kept after they were forgotten. If a node still reports forgotten executions, the store
+ * asks it again to forget them.
+ */
 const KEPT_MS = 86_400_000;
 
 interface Kept {
-  record: ExecutionRecord;
-  /** Rises with each process, so that what was to happen to an earlier one does not. */
+  record: Execution;
+  /**
+   * The number of the process. It rises with each process, so that events scheduled for an earlier process are dropped.
+   */
   life: number;
   isRunning: boolean;
 }
 
-/** A machine and its keeper: the keeper's reducer decides, and what it starts are processes of the simulation. */
+/**
+ * A machine and its keeper. The keeper's shipped reducer makes the decisions; the processes that it starts are
+ * simulated.
+ */
 export class SimulatedKeeper {
   readonly nodeId: string;
   readonly #world: MachineWorld;
   readonly #kept = new Map<string, Kept>();
-  #onChange: (record: ExecutionRecord) => void = () => {};
+  #onChange: (record: Execution) => void = () => {};
   #seenAtMs = 0;
 
   constructor(nodeId: string, world: MachineWorld) {
@@ -54,17 +62,17 @@ export class SimulatedKeeper {
     this.#world = world;
   }
 
-  /** What runs, whether it is wanted or not. */
+  /** The executions that run, whether they are wanted or not. */
   running(): readonly string[] {
     return [...this.#kept].flatMap(([id, { isRunning }]) => (isRunning ? [id] : []));
   }
 
-  records(): readonly ExecutionRecord[] {
+  records(): readonly Execution[] {
     return [...this.#kept.values()].map(({ record }) => record);
   }
 
-  /** Tell of changes; one listener at a time. */
-  follow(onChange: (record: ExecutionRecord) => void): void {
+  /** Set the function to call when an execution changes. */
+  follow(onChange: (record: Execution) => void): void {
     this.#onChange = onChange;
   }
 
@@ -90,7 +98,7 @@ export class SimulatedKeeper {
     if (known !== undefined) {
       this.#named(known, logId);
       this.#step(reference.id, { kind: "stop" });
-    } else this.#end(reference, logId, { cause: "STOPPED", message: "it was stopped before it was started" });
+    } else this.#end(reference, logId, { cause: "STOPPED", message: "stopped before it was started" });
   }
 
   refuse(reference: ExecutionReference, logId: string, end: NeverStarted): void {
@@ -117,18 +125,21 @@ export class SimulatedKeeper {
     }
   }
 
-  /** One that was restored is told again what the history before has let be forgotten. */
+  /**
+   * Record that a store history lists the execution. If it is another history than before, the permission to forget the
+   * execution no longer holds.
+   */
   #named(one: Kept, logId: string): void {
     if (one.record.logId === logId || one.record.forgottenWallMs === null) return;
     this.#put(one, { logId, forgottenWallMs: null });
   }
 
-  /** The agent heard from the control plane. */
+  /** Record that the agent received something from the control plane. */
   seen(): void {
     this.#seenAtMs = this.#world.nowMs();
   }
 
-  /** The machine starts again: nothing of what ran is there. */
+  /** Restart the machine. Everything that ran is gone. */
   reboot(): void {
     for (const [id, one] of this.#kept) {
       if (one.record.state.phase.kind === "ended") continue;
@@ -216,17 +227,17 @@ export class SimulatedKeeper {
       readonly job: string;
       readonly spec: Uint8Array;
       readonly logId: string;
-      readonly state: ExecutionRecord["state"];
+      readonly state: Execution["state"];
     },
   ): void {
     const { job, spec, logId, state } = of;
     const identity = toIdentity(reference, { job, nodeId: this.nodeId, spec });
-    const record: ExecutionRecord = { identity, logId, bootId: "boot", state, forgottenWallMs: null };
+    const record: Execution = { identity, logId, bootId: "boot", state, forgottenWallMs: null };
     this.#kept.set(reference.id, { record, life: 0, isRunning: false });
     this.#onChange(record);
   }
 
-  #put(one: Kept, part: Partial<ExecutionRecord>): void {
+  #put(one: Kept, part: Partial<Execution>): void {
     one.record = { ...one.record, ...part };
     this.#onChange(one.record);
   }

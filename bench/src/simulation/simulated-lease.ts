@@ -1,11 +1,11 @@
 import { type Lease, SCHEDULER_LEASE } from "@rollcall/store";
 
-/** The one lease of schedulers, as the record has it. */
+/** The schedulers' lease, as in the store. */
 export class SimulatedLease {
   #lease: Lease | null = null;
   #counter = 0;
 
-  /** Who leads; null while it is free. */
+  /** The leader; null while the lease is free. */
   get holder(): string | null {
     return this.#lease?.instance ?? null;
   }

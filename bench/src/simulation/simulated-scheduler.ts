@@ -2,7 +2,7 @@ import { isOfInterest, WorkMemory } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
 import { createVirtualClock, type Reached, type WorkWorld } from "@rollcall/health/simulation";
 import { type Logger, silentLogger, superviseTasks } from "@rollcall/process";
-import { Leader, type LeaderMetrics, type LeaderOptions, type LeaderRecord } from "@rollcall/scheduler/leader";
+import { Leader, type LeaderMetrics, type LeaderOptions, type LeaderStore } from "@rollcall/scheduler/leader";
 import {
   type Following,
   type FollowOptions,
@@ -14,16 +14,16 @@ import { leaderReads } from "./leader-view.ts";
 import type { SimulatedLease } from "./simulated-lease.ts";
 import type { WorkTables } from "./work-tables.ts";
 
-/** What a scheduler of the simulation works on. */
+/** The part of the simulated world that a scheduler uses. */
 export interface SchedulerWorld {
   readonly world: WorkWorld;
   readonly tables: WorkTables;
   readonly lease: SimulatedLease;
-  /** Carry out a commit of this instance, at one moment. */
-  readonly commit: (instance: string, commit: Parameters<LeaderRecord["commitWork"]>[0]) => Committed;
+  /** Write a commit of this instance, with no other transaction in between. */
+  readonly commit: (instance: string, commit: Parameters<LeaderStore["commitWork"]>[0]) => Committed;
 }
 
-type Committed = Awaited<ReturnType<LeaderRecord["commitWork"]>>;
+type Committed = Awaited<ReturnType<LeaderStore["commitWork"]>>;
 
 interface Follower {
   readonly options: FollowOptions;
@@ -32,10 +32,10 @@ interface Follower {
 
 const POLL_MS = 1_000;
 const GATHER_MS = 250;
-/** Between two steps of a leader it ends of itself this often while there are faults. */
+/** The share of steps after which a leader crashes while faults are enabled. */
 const CRASH_SHARE = 0.0005;
 
-/** One scheduler: the leader as it ships, behind its lease, on a virtual clock and a simulated record. */
+/** One scheduler: the shipped leader with its lease, on a virtual clock and a simulated store. */
 export class SimulatedScheduler implements Reached {
   readonly instance: string;
   readonly slot: number;
@@ -86,20 +86,20 @@ export class SimulatedScheduler implements Reached {
     return this.#leader.isLeading;
   }
 
-  /** How far it has read the log; null for one that follows nothing. */
+  /** The revision up to which the scheduler has read the log; null if it follows nothing. */
   get readRevision(): number | null {
     const positions = [...this.#followers].map(({ position }) => position);
     return positions.length === 0 ? null : Math.min(...positions);
   }
 
-  /** Die: nothing reaches it any more. */
+  /** Die. From now on, nothing reaches the scheduler. */
   kill(): void {
     this.isAlive = false;
     this.#followers.clear();
     this.#wakers.clear();
   }
 
-  /** Read what is new in the log, unless it cannot. */
+  /** Read new entries of the log. Do nothing if the read fails. */
   follow(): void {
     const { world } = this.#options;
     if (!this.isAlive || world.isStopped(this) || !world.network.reachesRecord(this.slot)) return;
@@ -113,12 +113,12 @@ export class SimulatedScheduler implements Reached {
     }
   }
 
-  /** What nodes say of their executions has changed. */
+  /** Wake the scheduler, because a node's observations of its executions have changed. */
   notified(): void {
     for (const wake of this.#wakers) wake();
   }
 
-  #record(): LeaderRecord {
+  #record(): LeaderStore {
     const { world, tables, commit } = this.#options;
     const call = <T>(carryOut: () => T) => world.callRecord(this, carryOut);
     return {
@@ -151,10 +151,13 @@ const NO_METRICS: LeaderMetrics = {
   ...{ planned: ignore, committed: ignore, changed: ignore, loaded: ignore, setWork: ignore },
 };
 
-/** An error in the log of the shipped code is a bug, unless it is the end of a leadership or the record's absence. */
+/**
+ * Create a logger for the shipped code. It treats a logged error as a bug, unless another process holds the lease or
+ * the store is unavailable.
+ */
 function complainingLog({ invariants }: WorkWorld, instance: string): Logger {
   const complain = ({ err }: { err?: unknown }, message: string) => {
-    if (err instanceof Error && /the lease of the scheduler is another's/.test(err.message)) return;
+    if (err instanceof Error && /another process holds the scheduler's lease/.test(err.message)) return;
     invariants.note(`${instance} logged "${message}": ${err instanceof Error ? err.stack : String(err)}`);
   };
   const log: Logger = {

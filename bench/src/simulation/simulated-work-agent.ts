@@ -7,7 +7,7 @@ import {
   dropPartial,
   executionsDigest,
   hexOf,
-  type KeptWork,
+  type LiveWork,
   type MachineWork,
   NOTHING_DESIRED,
   planWork,
@@ -23,7 +23,7 @@ import {
 import { ExecutionReportSchema, type Executions, type SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { SimulatedWorkAgent, WorkFrameOfServer } from "@rollcall/health/simulation";
-import { type ExecutionRecord, toKept } from "@rollcall/keeper/execution";
+import { type Execution, toKept } from "@rollcall/keeper/execution";
 import type { MachineWorld, SimulatedKeeper } from "./simulated-keeper.ts";
 
 type Send = Parameters<SimulatedWorkAgent["opened"]>[0];
@@ -32,33 +32,34 @@ const KEEPER_MS = 500;
 const PLAN_EVERY_MS = 15_000;
 const AWAKE_AGAIN_MS = 1_000;
 
-/** One session of an agent, as far as work goes. */
+/** The part of an agent's session that concerns executions. */
 interface WorkSession {
   readonly send: Send;
   reports: ReportState;
-  /** The executions of reports that are not acknowledged, by their numbers. */
+  /** The executions in unacknowledged reports, keyed by report number. */
   readonly unacknowledged: Map<number, readonly string[]>;
   logId: string | null;
-  /** Executions that the record has, and whose history is not known yet. */
+  /** Executions that the store knows. They are bound to the store's history as soon as its id is known. */
   readonly toBind: Set<string>;
 }
 
 /**
- * An agent's part in work: what it decides is the agent's own, in the order in which the agent does it; sockets, files
- * and timers are the simulation's. What it knows ends with its process, and the keeper tells the next one.
+ * The part of an agent that handles executions. The agent's own code makes the decisions and is called in the agent's
+ * order; sockets, files and timers are simulated. Its memory ends with its process, and the next process learns the
+ * state from the keeper.
  */
 export class WorkAgent implements SimulatedWorkAgent {
   readonly #keeper: SimulatedKeeper;
   readonly #world: MachineWorld;
   readonly #isAwake: () => boolean;
-  readonly #kept = new Map<string, KeptWork>();
+  readonly #kept = new Map<string, LiveWork>();
   readonly #met = new Set<string>();
   readonly #specs = new Map<string, Uint8Array | null>();
   #desired: DesiredWork = NOTHING_DESIRED;
   #session: WorkSession | null = null;
   #life = 0;
   #isPlanning = false;
-  #isLooking = false;
+  #isScanning = false;
   #digest: bigint | null = null;
   #toldDigest = 0n;
 
@@ -85,7 +86,7 @@ export class WorkAgent implements SimulatedWorkAgent {
     this.seen();
     this.#wait(this.#session);
     this.#planSoon();
-    if (!this.#isLooking) this.#lookAgain();
+    if (!this.#isScanning) this.#scanAgain();
   }
 
   receive(frame: WorkFrameOfServer): void {
@@ -124,14 +125,14 @@ export class WorkAgent implements SimulatedWorkAgent {
     this.#session = null;
     this.#life += 1;
     this.#isPlanning = false;
-    this.#isLooking = false;
+    this.#isScanning = false;
     this.#desired = NOTHING_DESIRED;
     this.#specs.clear();
     this.#met.clear();
     this.#learn();
   }
 
-  /** What the keeper says when an agent connects. */
+  /** Read the keeper's state when an agent connects. */
   #learn(): void {
     this.#kept.clear();
     this.#digest = null;
@@ -139,7 +140,7 @@ export class WorkAgent implements SimulatedWorkAgent {
     this.#keeper.follow((record) => this.#changed(record));
   }
 
-  #take(record: ExecutionRecord): string | null {
+  #take(record: Execution): string | null {
     const { observation, logId, forgotten } = toKept(record);
     if (observation === undefined) return null;
     const before = this.#kept.get(observation.id);
@@ -158,7 +159,7 @@ export class WorkAgent implements SimulatedWorkAgent {
     return observation.id;
   }
 
-  #changed(record: ExecutionRecord): void {
+  #changed(record: Execution): void {
     const id = this.#take(record);
     if (id === null) return;
     const { wantedSpecs } = planWork(this.#desired, this.#machine());
@@ -176,7 +177,7 @@ export class WorkAgent implements SimulatedWorkAgent {
     this.#planSoon();
   }
 
-  /** What was reported to a history, and committed there, is known to it. */
+  /** Bind the reported executions to the store history that has committed the reports. */
   #bindReported({ logId, toBind }: WorkSession): void {
     if (logId === null) return;
     this.#keeper.bind([...toBind], logId);
@@ -188,17 +189,17 @@ export class WorkAgent implements SimulatedWorkAgent {
     this.#dispatch(session, { kind: "spec", digest: name });
     if (!usefulSpecs(this.#desired).has(name)) return;
     const isRight = createHash("sha256").update(spec).digest("hex") === name;
-    if (spec.length > 0 && !isRight) throw new Error(`a spec has another digest than ${name}`);
+    if (spec.length > 0 && !isRight) throw new Error(`the digest of a spec is not ${name}`);
     this.#specs.set(name, spec.length === 0 ? null : spec);
     this.#planSoon();
   }
 
-  /** Ask for what is missing once more: a spec may not have come. */
-  #lookAgain(): void {
-    this.#isLooking = true;
+  /** Request missing specs again, because they may have been lost. */
+  #scanAgain(): void {
+    this.#isScanning = true;
     this.#later(PLAN_EVERY_MS, () => {
       this.#planSoon();
-      this.#lookAgain();
+      this.#scanAgain();
     });
   }
 
@@ -287,7 +288,10 @@ export class WorkAgent implements SimulatedWorkAgent {
     });
   }
 
-  /** A timer of the agent's process: it waits while that is stopped, and ends with it. */
+  /**
+   * Run a function after this time. The timer belongs to the agent's process. It waits while the process is stopped,
+   * and ends with it.
+   */
   #later(ms: number, run: () => void): void {
     const life = this.#life;
     this.#world.after(ms, () => {

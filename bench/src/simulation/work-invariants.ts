@@ -1,21 +1,24 @@
-import { type ExecutionChange, type ExecutionRecord, isTerminal, type JobType } from "@rollcall/domain";
+import { type Execution, type ExecutionChange, isTerminal, type JobType } from "@rollcall/domain";
 import { describeExecution, LossInvariants, type LossWorld } from "./loss-invariants.ts";
 
-/** What the invariants are told besides. */
+/** The state that the invariants read in addition to the tables. */
 export interface InvariantWorld extends LossWorld {
   typeOf(job: string): JobType | null;
 }
 
-/** Checks what must always hold of work, by what really runs and what was really written. */
+/** Checks the invariants of executions against the simulated processes and the written rows. */
 export class WorkInvariants {
   readonly #world: InvariantWorld;
   readonly #losses: LossInvariants;
   readonly #startedOnce = new Set<string>();
-  /** How many processes of each execution run. */
+  /** The number of running processes, keyed by execution. */
   readonly #running = new Map<string, number>();
-  /** Nodes that had two agents: an agent that is cut off for long is taken for dead, and what it runs for gone. */
+  /**
+   * Nodes that had two agents. An agent that is cut off for a long time counts as dead, and its executions count as
+   * gone.
+   */
   readonly #cloned = new Set<string>();
-  /** Executions that were given a place in which another may run already. */
+  /** Executions that were adopted into a replica index in which another execution may already run. */
   readonly #adopted = new Set<string>();
   placed = 0;
   lost = 0;
@@ -27,17 +30,17 @@ export class WorkInvariants {
     this.#losses = new LossInvariants(world);
   }
 
-  /** How many processes run. */
+  /** The number of executions that run. */
   get running(): number {
     return this.#running.size;
   }
 
-  /** A node has a second agent, on its own machine. */
+  /** Record that a node got a second agent on a separate machine. */
   onCloned(nodeId: string): void {
     this.#cloned.add(nodeId);
   }
 
-  /** A process runs. */
+  /** Check an execution whose process has started. */
   onStarted(id: string, nodeId: string): void {
     this.starts += 1;
     const isClone = this.#cloned.has(nodeId);
@@ -45,13 +48,13 @@ export class WorkInvariants {
     this.#startedOnce.add(id);
     this.#running.set(id, (this.#running.get(id) ?? 0) + 1);
     const own = this.#world.tables.rows.executions.get(id);
-    // The record may have been restored since it was told to run.
+    // Skip the check, because the store may have been restored since it told the node to run the execution.
     if (own === undefined || own.isOrphan) return;
     if (own.record.nodeId !== nodeId) this.#world.fail(`execution ${id} of ${own.record.nodeId} runs on ${nodeId}`);
     if (!isClone) this.#checkPlace(own.record);
   }
 
-  /** A process has ended. */
+  /** Record that a process has ended. */
   onEnded(id: string): void {
     this.ends += 1;
     const left = (this.#running.get(id) ?? 0) - 1;
@@ -59,22 +62,25 @@ export class WorkInvariants {
     else this.#running.delete(id);
   }
 
-  /** A history of the record stops what runs: it must have heard of it, and of an orphan an operator must have. */
+  /**
+   * Check that a store history may stop an execution. The store must know the execution. If the execution is an
+   * orphan, an operator must have ordered the stop.
+   */
   onStopping(id: string, logId: string): void {
-    // What an earlier history said before it was replaced is carried out.
+    // Skip the check, because a node may still carry out an order of an earlier history.
     if (logId !== this.#world.tables.logId) return;
     const row = this.#world.tables.rows.executions.get(id);
     const isKnown = row !== undefined && (!row.isOrphan || row.record.desired === "STOP");
     if (isKnown && this.#world.tables.heard.has(id)) return;
-    this.#world.fail(`execution ${id} was stopped, and the record that was restored had not heard of it`);
+    this.#world.fail(`execution ${id} was stopped, but the restored store does not know it`);
   }
 
-  /** An operator had an execution adopted. */
+  /** Record that an operator adopted an execution. */
   onAdopted(id: string): void {
     this.#adopted.add(id);
   }
 
-  /** A plan is being written; the tables are as they were before it. */
+  /** Check a plan that is about to be written. The tables still contain the old state. */
   onPlan(changes: readonly ExecutionChange[]): void {
     for (const { before, after } of changes) {
       if (before === null) this.placed += 1;
@@ -86,20 +92,20 @@ export class WorkInvariants {
     this.#losses.onPlan(changes);
   }
 
-  /** All is quiet: what runs is what is wanted and accounted for. */
+  /** Check the settled state. Everything that runs must be wanted and have its resources allocated. */
   settled(): void {
     const { rows } = this.#world.tables;
     const sums = new Map<string, { millicores: number; executions: number }>();
     for (const { record, isOrphan } of rows.executions.values()) {
       const runs = this.#running.has(record.id);
-      if (isOrphan) this.#world.fail(`execution ${record.id} is an orphan still`);
+      if (isOrphan) this.#world.fail(`execution ${record.id} is still an orphan`);
       if (record.holds !== runs) {
         this.#world.fail(
           `${describeExecution(record)} ${record.holds ? "holds" : "holds nothing"}, and ${runs ? "" : "not "}runs`,
         );
       }
       if (record.state === "LOST" && !this.#isGivenUp(record))
-        this.#world.fail(`${describeExecution(record)} is lost still`);
+        this.#world.fail(`${describeExecution(record)} is still lost`);
       if (!record.holds) continue;
       const sum = sums.get(record.nodeId) ?? { millicores: 0, executions: 0 };
       sum.millicores += record.grant.millicores;
@@ -108,7 +114,7 @@ export class WorkInvariants {
     }
     for (const [id, processes] of this.#running) {
       if (processes > 1) this.#world.fail(`execution ${id} runs ${processes} times`);
-      if (!rows.executions.has(id)) this.#world.fail(`execution ${id} runs, and the record does not know it`);
+      if (!rows.executions.has(id)) this.#world.fail(`execution ${id} runs, but the store does not know it`);
     }
     for (const [nodeId, { millicores, executions }] of rows.allocations) {
       const sum = sums.get(nodeId) ?? { millicores: 0, executions: 0 };
@@ -129,8 +135,8 @@ export class WorkInvariants {
     }
   }
 
-  /** What its machine has lost, of a job that replaces nothing. */
-  #isGivenUp({ job, reason, desired }: ExecutionRecord): boolean {
+  /** Whether the machine has lost the execution and the execution's job replaces no lost executions. */
+  #isGivenUp({ job, reason, desired }: Execution): boolean {
     return reason === "GONE" && desired === "RUN" && this.#world.specOf(job)?.loss.replace === false;
   }
 
@@ -143,13 +149,17 @@ export class WorkInvariants {
     }
     for (let index = 0; index < count; index += 1) {
       const running = places.get(index) ?? 0;
-      if (running !== 1) this.#world.fail(`place ${index} of job ${job} has ${running} that run, of ${count} places`);
+      if (running !== 1)
+        this.#world.fail(`replica index ${index} of job ${job} has ${running} running executions, not 1`);
     }
-    if (places.size > count) this.#world.fail(`job ${job} has ${places.size} places that run, of ${count}`);
+    if (places.size > count) this.#world.fail(`job ${job} runs at ${places.size} replica indexes, not at ${count}`);
   }
 
-  /** Beside one that was just started, others in its place run only where the loss policy or an update lets them. */
-  #checkPlace(own: ExecutionRecord): void {
+  /**
+   * Check an execution that has just started. Others with the same replica index may run only if the loss policy or
+   * an update allows it.
+   */
+  #checkPlace(own: Execution): void {
     const { tables } = this.#world;
     const type = this.#world.typeOf(own.job);
     const isPerNode = type === "ops" || type === "daemon";

@@ -11,23 +11,26 @@ import type { JobSpec, NewEvent } from "@rollcall/domain";
 import { executionSpecOf, jobToText } from "@rollcall/wire";
 import { versionKey, type WorkTables } from "./work-tables.ts";
 
-/** What an operator of the simulation has. */
+/** The part of the simulated world that an operator uses. */
 export interface OperatorWorld {
   readonly tables: WorkTables;
   random(): number;
   append(events: readonly NewEvent[]): void;
-  /** Ids of nodes that run work. */
+  /** The ids of nodes that run executions. */
   readonly nodeIds: readonly string[];
 }
 
 const MINUTE_MS = 60_000;
-/** An update moves so many executions at a time, as a part of the nodes: it is to end within the day. */
+/**
+ * The share of nodes whose executions an update replaces at the same time. It is large enough for an update to end
+ * within the day.
+ */
 const UPDATED_SHARE = 0.025;
-/** Nodes on which a job of type ops runs, on average. */
+/** The average number of nodes on which a job of type ops runs. */
 const MOST_OPS_NODES = 100;
 const TYPES = { BATCH: "batch", SERVICE: "service", OPS: "ops", DAEMON: "daemon" } as const;
 
-/** Submits jobs and changes them, cordons and drains nodes: what people and their tools do. */
+/** Does what people and their tools do. Submits and changes jobs, and cordons and drains nodes. */
 export class WorkOperator {
   readonly #world: OperatorWorld;
   readonly #specs = new Map<string, JobMessage>();
@@ -38,7 +41,7 @@ export class WorkOperator {
     this.#world = world;
   }
 
-  /** The first jobs: about two executions a node. */
+  /** Submit the first jobs: about two executions per node. */
   begin(): void {
     const nodes = this.#world.nodeIds.length;
     const half = Math.max(2, Math.floor(nodes / 2));
@@ -71,11 +74,12 @@ export class WorkOperator {
       digest: Buffer.from(digest),
       spec: Buffer.from(bytes),
     });
-    const count = message.count;
+    const count = message.count ?? 1;
     tables.rows.jobs.set(name, {
       ...{ name, version, count, type: typeOf(type), spec: jobToText(message, count), state: "ACTIVE", message: "" },
       ...{ specDigest: Buffer.from(digest), actor: "operator", submittedAtMs: nowMs, placed: false, halted: null },
-      ...{ readyVersion: before?.readyVersion ?? null, sameVersions: [], undone: null },
+      ...{ readyVersion: before?.readyVersion ?? null, sameVersions: [], undone: null, rolledOut: false },
+      waitingNodes: before?.waitingNodes ?? 0,
       run: before?.run ?? 1,
       ...{ edition: version, etag: String(version), createdAtMs: before?.createdAtMs ?? nowMs, updatedAtMs: nowMs },
     });
@@ -86,7 +90,7 @@ export class WorkOperator {
     this.#tell("job.submitted", name);
   }
 
-  /** Do one thing, by chance. */
+  /** Make one random change. */
   act(): void {
     const { random } = this.#world;
     const acts = [this.#scale, this.#scale, this.#update, this.#restart, this.#submitBatch, this.#submitOps];
@@ -95,7 +99,7 @@ export class WorkOperator {
     all[Math.floor(random() * all.length)]?.call(this);
   }
 
-  /** Adopt what the record did not know, or stop it where nothing is left to adopt it into. */
+  /** Order the adoption of orphans. Stop orphans whose job no longer exists. */
   seeToOrphans(onOrdered: (id: string) => void): void {
     const { tables } = this.#world;
     for (const row of tables.rows.executions.values()) {
@@ -109,13 +113,13 @@ export class WorkOperator {
     }
   }
 
-  /** Undo what keeps nodes from taking work. */
+  /** Undo everything that keeps nodes from accepting work. */
   calm(): void {
     for (const nodeId of [...this.#world.tables.rows.cordons]) this.#uncordon(nodeId);
     for (const nodeId of [...this.#world.tables.rows.drains.keys()]) this.#undrain(nodeId);
   }
 
-  /** The message of a job as it was submitted last, which a restored record may not have. */
+  /** The message of a job as it was last submitted. A restored store may not contain it. */
   messageOf(job: string): JobMessage | null {
     return this.#specs.get(job) ?? null;
   }
@@ -127,7 +131,12 @@ export class WorkOperator {
     const count = Math.max(1, Math.floor(job.count * (0.5 + random())));
     const most = Math.max(2, this.#world.nodeIds.length);
     tables.begin();
-    tables.rows.jobs.set(job.name, { ...job, count: Math.min(most, count), edition: job.edition + 1 });
+    tables.rows.jobs.set(job.name, {
+      ...job,
+      count: Math.min(most, count),
+      rolledOut: false,
+      edition: job.edition + 1,
+    });
     this.#tell("job.changed", job.name);
   };
 
@@ -146,7 +155,7 @@ export class WorkOperator {
     const { tables } = this.#world;
     tables.begin();
     const submittedAtMs = tables.world.wallMs();
-    tables.rows.jobs.set(job.name, { ...job, run: job.run + 1, halted: null, submittedAtMs });
+    tables.rows.jobs.set(job.name, { ...job, run: job.run + 1, halted: null, rolledOut: false, submittedAtMs });
     this.#tell("job.changed", job.name);
   };
 
@@ -160,10 +169,10 @@ export class WorkOperator {
   readonly #submitOps = (): void => {
     this.#ops += 1;
     const { nodeIds, random } = this.#world;
-    // On all nodes, or on one: such jobs are not to outnumber all others in a large fleet.
+    // Run the job on all nodes or on one node. In a large fleet, jobs on all nodes must not outnumber all other jobs.
     const isOnAll = random() < MOST_OPS_NODES / nodeIds.length;
     const constraints = isOnAll ? {} : { node: this.#anyNode() };
-    // Its node may be full with what runs on.
+    // Give the job a queue timeout, because the node may be full of executions that keep running.
     const queueTimeout = durationFromMs(5 * MINUTE_MS);
     this.submit(jobOf(`ops-${this.#ops}`, JobType.OPS, 0, { constraints, queueTimeout }));
   };

@@ -1,24 +1,16 @@
-import type { ExecutionRecord, PlacedNode } from "@rollcall/domain";
-import type {
-  JobVersionRecord,
-  ReportedExecution,
-  SpecRecord,
-  StoredDrain,
-  StoredExecution,
-  StoredJob,
-} from "@rollcall/store";
+import type { Execution, PlacedNode } from "@rollcall/domain";
+import type { DrainRow, ExecutionRow, JobRow, JobVersionRow, ReportedExecution, SpecRow } from "@rollcall/store";
 
-/** An execution as its row has it. */
-export interface ExecutionRow {
-  record: ExecutionRecord;
+export interface SimulatedExecutionRow {
+  record: Execution;
   isOrphan: boolean;
   readonly specDigest: Buffer;
-  order: StoredExecution["order"];
+  order: ExecutionRow["order"];
   generation: bigint;
 }
 
-/** What a node said last of an execution. */
-export interface ObservationRow extends Omit<ReportedExecution, "observed"> {
+/** The last report of a node about an execution. */
+export interface SimulatedObservationRow extends Omit<ReportedExecution, "observed"> {
   readonly nodeId: string;
   readonly epoch: number;
   readonly report: number;
@@ -27,8 +19,8 @@ export interface ObservationRow extends Omit<ReportedExecution, "observed"> {
   readonly observedAtMs: number;
 }
 
-/** What executions have been given of a node. */
-export interface AllocationRow {
+/** The resources of a node that were granted to executions. */
+export interface SimulatedAllocationRow {
   generation: bigint;
   millicores: number;
   memoryBytes: number;
@@ -36,41 +28,40 @@ export interface AllocationRow {
   readonly ports: Set<number>;
 }
 
-/** What is dumped and restored. */
+/** The rows that dumps contain. */
 export interface WorkRows {
-  readonly jobs: Map<string, StoredJob>;
-  /** By versionKey(). */
-  readonly versions: Map<string, JobVersionRecord>;
-  /** By their digests, in hexadecimal digits. */
-  readonly specs: Map<string, SpecRecord>;
-  readonly executions: Map<string, ExecutionRow>;
-  readonly observations: Map<string, ObservationRow>;
-  readonly allocations: Map<string, AllocationRow>;
-  readonly drains: Map<string, StoredDrain>;
+  readonly jobs: Map<string, JobRow>;
+  /** The versions of jobs, keyed by versionKey(). */
+  readonly versions: Map<string, JobVersionRow>;
+  /** The specs, keyed by digest in hexadecimal. */
+  readonly specs: Map<string, SpecRow>;
+  readonly executions: Map<string, SimulatedExecutionRow>;
+  readonly observations: Map<string, SimulatedObservationRow>;
+  readonly allocations: Map<string, SimulatedAllocationRow>;
+  readonly drains: Map<string, DrainRow>;
   /** Nodes that an operator has cordoned. */
   readonly cordons: Set<string>;
   generation: bigint;
 }
 
-/** Names a version of a job. */
 export function versionKey(job: string, version: number): string {
   return `${version} ${job}`;
 }
 
-/** What the tables take from the world. */
+/** The part of the simulated world that the tables use. */
 export interface TableWorld {
-  /** By the record's clock. */
+  /** Return the time of the store's clock. */
   wallMs(): number;
-  /** As the record has the node now; null for one that runs no work at all. */
+  /** The current row of a node; null if the node runs no executions. */
   nodeOf(id: string): PlacedNode | null;
   /** The epoch of a node's session. */
   epochOf(id: string): number;
 }
 
-/** A change log keeps so many entries; a reader that is further behind is a bug. */
+/** The maximum number of entries that a change log keeps. A reader that is further behind is a bug. */
 const MOST_CHANGES = 400_000;
 
-/** Which rows were written, in order. */
+/** The ids of written rows, in order. */
 class ChangeLog {
   #entries: { readonly at: number; readonly id: string }[] = [];
 
@@ -79,7 +70,7 @@ class ChangeLog {
     if (this.#entries.length > MOST_CHANGES) this.#entries = this.#entries.slice(MOST_CHANGES / 2);
   }
 
-  /** Those that were written at a position or later. */
+  /** The ids of rows that were written at a position or later. */
   since(position: number): ReadonlySet<string> {
     const found = new Set<string>();
     for (let index = this.#entries.length - 1; index >= 0; index -= 1) {
@@ -91,18 +82,18 @@ class ChangeLog {
   }
 }
 
-/** The tables of work, with the indexes that reads need. */
+/** The tables for executions, with the indexes that reads need. */
 export class WorkTables {
   rows: WorkRows = {
     ...{ jobs: new Map(), versions: new Map(), specs: new Map(), executions: new Map(), observations: new Map() },
     ...{ allocations: new Map(), drains: new Map(), cordons: new Set(), generation: 0n },
   };
-  /** Names the history of the record. */
+  /** The id of the store's history. */
   logId = "log-1";
   readonly world: TableWorld;
   readonly observed = new ChangeLog();
   readonly wanted = new ChangeLog();
-  /** What this history has placed, has told a node to run, or has been told of by a node. */
+  /** Executions that this history has placed, has told a node to run, or has received a report about. */
   readonly heard = new Set<string>();
   #position = 1;
   #histories = 1;
@@ -114,31 +105,31 @@ export class WorkTables {
     this.world = world;
   }
 
-  /** Where a reader of changes begins. */
+  /** The position at which a new reader of changes starts. */
   get position(): number {
     return this.#position;
   }
 
-  /** A transaction begins: what it writes is found by readers from this position on. */
+  /** Start a transaction. Returns the position from which readers find its writes. */
   begin(): number {
     this.#position += 1;
     return this.#position;
   }
 
-  ofNode(nodeId: string): readonly ExecutionRow[] {
+  ofNode(nodeId: string): readonly SimulatedExecutionRow[] {
     return this.#rowsOf(this.#byNode.get(nodeId));
   }
 
-  ofJob(job: string): readonly ExecutionRow[] {
+  ofJob(job: string): readonly SimulatedExecutionRow[] {
     return this.#rowsOf(this.#byJob.get(job));
   }
 
-  /** Of one place of a job. */
-  ofPlace({ job, index }: Pick<ExecutionRecord, "job" | "index">): readonly ExecutionRow[] {
-    return this.#rowsOf(this.#byPlace.get(placeKey({ job, index })));
+  /** Return the executions with one replica index of a job. */
+  ofPlace({ job, index }: Pick<Execution, "job" | "index">): readonly SimulatedExecutionRow[] {
+    return this.#rowsOf(this.#byPlace.get(replicaKey({ job, index })));
   }
 
-  allocation(nodeId: string): AllocationRow {
+  allocation(nodeId: string): SimulatedAllocationRow {
     const known = this.rows.allocations.get(nodeId);
     if (known !== undefined) return known;
     const made = { generation: 0n, millicores: 0, memoryBytes: 0, executions: 0, ports: new Set<number>() };
@@ -146,23 +137,23 @@ export class WorkTables {
     return made;
   }
 
-  insert(row: ExecutionRow): void {
+  insert(row: SimulatedExecutionRow): void {
     const { id } = row.record;
-    if (this.rows.executions.has(id)) throw new Error(`execution ${id} is there already`);
+    if (this.rows.executions.has(id)) throw new Error(`execution ${id} already exists`);
     this.rows.executions.set(id, row);
     this.heard.add(id);
     this.#index(row);
   }
 
-  /** An execution is adopted into a place of its job. */
-  adopt(row: ExecutionRow, record: ExecutionRecord): void {
+  /** Adopt an execution into a replica index of its job. */
+  adopt(row: SimulatedExecutionRow, record: Execution): void {
     this.#unindex(row);
     row.isOrphan = false;
     row.record = record;
     this.#index(row);
   }
 
-  /** The next generation of a node, which its readers then find. */
+  /** Raise the generation of a node, so that readers find the change. */
   raise(nodeId: string): bigint {
     this.rows.generation += 1n;
     this.allocation(nodeId).generation = this.rows.generation;
@@ -170,12 +161,12 @@ export class WorkTables {
     return this.rows.generation;
   }
 
-  /** A copy of all rows, as a dump is one. */
+  /** Copy all rows, like a dump. */
   dump(): WorkRows {
     return structuredClone(this.rows);
   }
 
-  /** Go back to a dump. What follows is another history. */
+  /** Restore a dump, which starts a new history. */
   restore(dump: WorkRows): void {
     this.rows = structuredClone(dump);
     for (const [id, row] of this.rows.executions) {
@@ -190,7 +181,10 @@ export class WorkTables {
     for (const row of this.rows.executions.values()) this.#index(row);
   }
 
-  /** Forget what ended before a time, but for the last of each place of an ACTIVE job, as compactWork() does. */
+  /**
+   * Forget executions that ended before a time, as compactWork() does. Keep the last execution of each replica
+   * index of an ACTIVE job.
+   */
   compact(endedBeforeMs: number): void {
     for (const row of [...this.rows.executions.values()]) {
       const { id, job, holds, endedAtMs, desired } = row.record;
@@ -204,14 +198,14 @@ export class WorkTables {
     }
   }
 
-  #index({ record }: ExecutionRow): void {
+  #index({ record }: SimulatedExecutionRow): void {
     for (const [index, key] of this.#keysOf(record)) {
       const known = index.get(key) ?? new Set();
       index.set(key, known.add(record.id));
     }
   }
 
-  #unindex({ record }: ExecutionRow): void {
+  #unindex({ record }: SimulatedExecutionRow): void {
     for (const [index, key] of this.#keysOf(record)) {
       const known = index.get(key);
       known?.delete(record.id);
@@ -219,19 +213,19 @@ export class WorkTables {
     }
   }
 
-  #keysOf(record: ExecutionRecord): readonly (readonly [Map<string, Set<string>>, string])[] {
+  #keysOf(record: Execution): readonly (readonly [Map<string, Set<string>>, string])[] {
     return [
       [this.#byNode, record.nodeId],
       [this.#byJob, record.job],
-      [this.#byPlace, placeKey(record)],
+      [this.#byPlace, replicaKey(record)],
     ];
   }
 
-  #rowsOf(ids: ReadonlySet<string> | undefined): readonly ExecutionRow[] {
+  #rowsOf(ids: ReadonlySet<string> | undefined): readonly SimulatedExecutionRow[] {
     return [...(ids ?? [])].flatMap((id) => this.rows.executions.get(id) ?? []);
   }
 }
 
-function placeKey({ job, index }: Pick<ExecutionRecord, "job" | "index">): string {
+function replicaKey({ job, index }: Pick<Execution, "job" | "index">): string {
   return `${job}/${index}`;
 }

@@ -1,7 +1,7 @@
 import type { JobSpec, NewEvent, PlacedNode } from "@rollcall/domain";
 import { nodeIdOf, type SimulatedWork, type SimulatedWorkAgent, type WorkWorld } from "@rollcall/health/simulation";
-import type { LeaderRecord } from "@rollcall/scheduler/leader";
-import { keptJobOf } from "@rollcall/wire";
+import type { LeaderStore } from "@rollcall/scheduler/leader";
+import { recheckedJobOf } from "@rollcall/wire";
 import { commitPlan } from "./commit-plan.ts";
 import { NodeReactions } from "./node-reactions.ts";
 import { readNodeWork, saveReports } from "./replica-view.ts";
@@ -17,21 +17,24 @@ import { type WorkRows, WorkTables } from "./work-tables.ts";
 type AgentOf = SimulatedWork["agentOf"];
 type RecordOf = SimulatedWork["recordOf"];
 type OnEvent = SimulatedWork["onEvent"];
-type Commit = Parameters<LeaderRecord["commitWork"]>[0];
+type Commit = Parameters<LeaderStore["commitWork"]>[0];
 
 const EPOCH_WALL_MS = 1_700_000_000_000;
 const SCHEDULERS = 2;
 const MINUTE_MS = 60_000;
-/** Batch executions end after so long. */
+/** The longest run time of a batch execution in milliseconds. */
 const LONGEST_RUN_MS = 5 * MINUTE_MS;
 const FAILURE_SHARE = 0.05;
-/** Rows of a node that others write at the moment of a commit. */
+/** The share of nodes whose rows are being written by other transactions at the moment of a commit. */
 const BUSY_SHARE = 0.02;
 const KEPT_ENDED_MS = 60 * MINUTE_MS;
 const COMPACT_EVERY = 600;
 const ACT_EVERY = 30;
 
-/** Work on the nodes of a simulation: schedulers, machines, their operator and the record between them. */
+/**
+ * Executions on the nodes of a simulation, with the schedulers, the machines, their operator and the store between
+ * them.
+ */
 export class SimulatedWorkWorld implements SimulatedWork {
   readonly #world: WorkWorld;
   readonly #tables: WorkTables;
@@ -41,7 +44,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
   readonly #operator: WorkOperator;
   readonly #keepers = new Map<string, SimulatedKeeper>();
   readonly #schedulers: (SimulatedScheduler | null)[] = [];
-  /** Rules of jobs by name, as they were read last. */
+  /** The specs of jobs as last read, keyed by job name. */
   readonly #specs = new Map<string, { readonly text: unknown; readonly spec: JobSpec }>();
   #started = 0;
   #looks = 0;
@@ -99,7 +102,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
         const saved = call(() => {
           saveReports(this.#tables, reports);
           this.#notifySchedulers();
-          // No node reports more than it was given.
+          // Accept every report, because no node reports more executions than the store accepts.
           return { cutNodeIds: [] };
         });
         return saved.catch((error: unknown) => {
@@ -133,7 +136,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
     const crashed = agent.crashed.bind(agent);
     agent.crashed = () => {
       crashed();
-      // Its machine is switched off.
+      // This machine is switched off when its agent crashes, so all its processes end too.
       keeper.reboot();
     };
     return agent;
@@ -210,7 +213,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
     const { spec: text } = job;
     const known = this.#specs.get(name);
     if (known?.text === text) return known.spec;
-    const { spec } = keptJobOf(job);
+    const { spec } = recheckedJobOf(job);
     this.#specs.set(name, { text, spec });
     return spec;
   }
@@ -291,7 +294,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
     keepers[Math.floor(this.#world.random() * keepers.length)]?.reboot();
   };
 
-  /** Every other time a dump is made, and every other time the last one is restored, with no process running. */
+  /** Alternate between making a dump and restoring it. No process runs during a restore. */
   readonly #backUp = (): void => {
     if (this.#dump === null) {
       this.#dump = this.#tables.dump();
@@ -313,7 +316,7 @@ export class SimulatedWorkWorld implements SimulatedWork {
   }
 }
 
-/** What each node that runs work says of itself. */
+/** The description that each node with executions reports about itself. */
 const INFO = {
   agentVersion: "0.2.0",
   os: { family: "linux", architecture: "x64" },

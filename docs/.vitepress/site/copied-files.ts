@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { FILES, linksIn } from "./links.ts";
 import type { SitePage } from "./pages.ts";
 
-/** The files and folders of the repository that pages link to, and that are no pages themselves. */
+/** The files and folders of the repository that pages link to, except pages and pictures. */
 export function linkedFiles(root: string, pages: readonly SitePage[]): readonly string[] {
   const known = new Set(pages.flatMap(({ source }) => [source, source.replace(/\/README\.md$/, "")]));
   const files = pages.flatMap(({ source }) =>
@@ -14,7 +14,9 @@ export function linkedFiles(root: string, pages: readonly SitePage[]): readonly 
     .sort();
 }
 
-/** Copy them below the site, so that it needs nothing besides itself; a folder gets a list of what is in it. */
+/**
+ * Copy the linked files into the site, so that all links work within it. A folder gets a page that lists its contents.
+ */
 export function copyLinkedFiles(root: string, pages: readonly SitePage[], site: string): void {
   for (const file of linkedFiles(root, pages)) {
     const [from, to] = [join(root, file), join(site, FILES, file)];

@@ -1,27 +1,26 @@
 import { posix } from "node:path";
 import { linkOf, type SitePage, slugOf } from "./pages.ts";
 
-/** Where the site has copies of the repository's files that pages link to. */
+/** The folder of the site with copies of linked files of the repository. */
 export const FILES = "/files/";
 
-/** Link in a page's Markdown. */
+/** A link in a page's Markdown. */
 export interface PageLink {
-  /** As it is written, without its anchor. */
+  /** The link as written, without its anchor. */
   readonly path: string;
-  /** Without "#"; empty where there is none. */
+  /** The anchor without "#"; empty if the link has none. */
   readonly anchor: string;
-  /** The file or folder of the repository that it leads to; null for one to elsewhere. */
+  /** The linked file or folder of the repository; null for external links. */
   readonly file: string | null;
 }
 
-/** Every link and picture of a page, code aside. */
+/** Find the links and pictures of a page. Links in code are ignored. */
 export function linksIn(source: string, markdown: string): readonly PageLink[] {
   return [...withoutCode(markdown).matchAll(/\]\(<?([^)\s>]+)>?(?: "[^"]*")?\)/g)].map(([, href = ""]) =>
     parseLink(source, href),
   );
 }
 
-/** Understand a link of a page. */
 export function parseLink(source: string, href: string): PageLink {
   const [path = "", anchor = ""] = href.split("#", 2);
   if (/^[a-z][a-z+.-]*:|^\/\//i.test(href)) return { path: href, anchor: "", file: null };
@@ -29,7 +28,7 @@ export function parseLink(source: string, href: string): PageLink {
   return { path, anchor, file };
 }
 
-/** The anchors of a page's headings, as repository browsers and the site make them. */
+/** The anchors of a page's headings, as repository browsers and the site generate them. */
 export function anchorsIn(markdown: string): ReadonlySet<string> {
   const counts = new Map<string, number>();
   const headings = [...withoutFences(markdown).matchAll(/^#{1,6} +(.+?) *#*$/gm)].map(([, text = ""]) => text);
@@ -43,7 +42,7 @@ export function anchorsIn(markdown: string): ReadonlySet<string> {
   );
 }
 
-/** The address in the site of what a page links to; null for a link that stays as it is. */
+/** The address within the site for a link of a page; null if the link stays unchanged. */
 export function siteLink(
   source: string,
   href: string,
@@ -51,7 +50,7 @@ export function siteLink(
 ): { readonly href: string; readonly isFile: boolean } | null {
   const { file, anchor } = parseLink(source, href);
   if (file === null || href.startsWith("#")) return null;
-  // A folder is its overview, where it has one.
+  // A link to a folder leads to the folder's README.md, if it has one.
   const page = pages.get(file) ?? pages.get(`${file}/README.md`);
   const hash = anchor === "" ? "" : `#${anchor}`;
   return page === undefined

@@ -5,17 +5,17 @@ import { fileURLToPath } from "node:url";
 /** The folder of the whole repository. */
 export const repositoryRoot = fileURLToPath(new URL("../../..", import.meta.url));
 
-/** Page of the repository that the site shows. */
+/** A page of the repository that the site shows. */
 export interface SitePage {
-  /** Its file in the repository, for example "docs/concepts.md". */
+  /** The page's file in the repository, for example "docs/concepts.md". */
   readonly source: string;
-  /** Its file in the site, for example "concepts.md". */
+  /** The page's file in the site, for example "concepts.md". */
   readonly target: string;
-  /** Its first heading. */
+  /** The first heading of the page. */
   readonly title: string;
 }
 
-/** Pages outside of docs/, and where the site has them. Those of SDKs are found. */
+/** Pages outside docs/, with their files in the site. The READMEs of SDKs are found automatically. */
 const OTHERS: Readonly<Record<string, string>> = {
   "README.md": "project/readme.md",
   "ARCHITECTURE.md": "project/architecture.md",
@@ -27,7 +27,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   "bench/README.md": "project/benchmarks.md",
 };
 
-/** Every page of the site, by its source. */
+/** All pages of the site, sorted by source. */
 export function sitePages(root = repositoryRoot): readonly SitePage[] {
   const docs = filesBelow(root, "docs")
     .map((path) => path.slice("docs/".length))
@@ -41,7 +41,6 @@ export function sitePages(root = repositoryRoot): readonly SitePage[] {
     .sort((one, other) => (one.source < other.source ? -1 : 1));
 }
 
-/** Entry of the side bar. */
 export interface SideBarItem {
   readonly text: string;
   readonly link?: string;
@@ -51,12 +50,12 @@ export interface SideBarItem {
 
 const DECISIONS = "docs/decisions/";
 const API = "docs/reference/api/";
-/** They are about the repository, and named by its own pages. */
+/** Pages about the repository itself. The side bar omits them, because other pages link to them. */
 const UNLISTED = ["docs/checklists/", "docs/README.md"];
 
 /**
- * The side bar: the kinds and pages that docs/README.md lists, in its order. Decisions and the API's pages follow their
- * own lists; pages that no list has come last, so that none is out of reach.
+ * Create the side bar: the kinds and pages that docs/README.md lists, in the same order. Decisions and pages of the API
+ * appear below their index. All other pages come last, so that each page is reachable.
  */
 export function sideBar(overview: string, pages: readonly SitePage[]): SideBarItem[] {
   const bySource = new Map(pages.map((page) => [page.source, page]));
@@ -68,7 +67,7 @@ export function sideBar(overview: string, pages: readonly SitePage[]): SideBarIt
   const below = (folder: string) => pages.filter(({ source }) => source.startsWith(folder));
   const groups = sectionsOf(overview).map(({ kind, links }): SideBarItem => {
     const items = links.flatMap(({ text, target }): SideBarItem[] => {
-      const page = bySource.get(posix.normalize(posix.join("docs", target)));
+      const page = bySource.get(sourceOf(target));
       if (page === undefined) return [];
       const folder = [DECISIONS, API].find((one) => page.source === `${one}README.md`);
       if (folder === undefined) return [itemOf(page, text)];
@@ -96,7 +95,7 @@ export function linkOf({ target }: SitePage): string {
   return `/${target.replace(/\.md$/, "").replace(/(^|\/)index$/, "$1")}`;
 }
 
-/** The anchor of a heading, as repository browsers make it. */
+/** Convert a heading to its anchor, in the same way as repository browsers. */
 export function slugOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -105,7 +104,7 @@ export function slugOf(heading: string): string {
     .replaceAll(/\s/g, "-");
 }
 
-/** Files below a folder, those in hidden ones left out: the site's own packages are there. */
+/** Find the files below a folder. Hidden folders are skipped, because they contain the packages of the site itself. */
 function filesBelow(root: string, folder: string): readonly string[] {
   return readdirSync(join(root, folder), { withFileTypes: true })
     .filter(({ name }) => !name.startsWith("."))
@@ -119,7 +118,13 @@ function titleOf(text: string, source: string): string {
   return /^# (.+)$/m.exec(text)?.[1]?.replaceAll("`", "") ?? source;
 }
 
-function sectionsOf(overview: string) {
+/** Resolve a link of docs/README.md to the source of a page. */
+export function sourceOf(target: string): string {
+  return posix.normalize(posix.join("docs", target));
+}
+
+/** Parse the sections of docs/README.md. Each has a kind of pages as its heading, and a list of links. */
+export function sectionsOf(overview: string) {
   return overview
     .split(/^## /m)
     .slice(1)

@@ -8,20 +8,20 @@ import type { ConfigFile } from "./read-yaml.ts";
 import { type LeftAside, resolveForeign } from "./resolve-foreign.ts";
 import { isPublicProblem, type Written, writeValue } from "./value-types.ts";
 
-/** A key of ours with the value that a file gives to it. */
+/** One of Rollcall's keys and the value that a file sets for it. */
 export interface ConvertedSetting {
   readonly path: string;
   readonly written: Written;
   readonly where: string;
-  /** The name by which the file calls it; undefined when that is its own. */
+  /** The name in the file; undefined if the file uses the key's own path. */
   readonly from: string | undefined;
-  /** What the reader should know of it; empty when there is nothing to say. */
+  /** A remark for the reader; may be empty. */
   readonly note: string;
 }
 
-/** A file in our terms. */
+/** The settings of a file under Rollcall's keys. */
 export interface ConvertedConfig {
-  /** In the order in which the keys are declared. */
+  /** The settings, in the order in which their keys are declared. */
   readonly settings: readonly ConvertedSetting[];
   readonly leftAside: readonly LeftAside[];
 }
@@ -31,8 +31,8 @@ export type ConvertResult =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
- * Say in our keys what a file says in ours, in older names of them, and in those of other programs. Nothing but the
- * file is looked at.
+ * Convert a file to the current keys, from their older names and from other programs' keys. Other sources of
+ * configuration are not read.
  */
 export function convertConfig(options: {
   readonly keys: ConfigKeys<unknown>;
@@ -57,8 +57,8 @@ export function convertConfig(options: {
 }
 
 /**
- * Print a converted file as YAML: what it sets, from where, and in comments what had no meaning. To load it sets the
- * same.
+ * Print a converted file as YAML: the settings with their origins, and the unconverted parts as comments. Loading it
+ * has the same effect as loading the original.
  */
 export function printConverted({ settings, leftAside }: ConvertedConfig, from: string): string {
   const printed = settings.map(({ path, written, where, from: name, note }) => ({
@@ -73,8 +73,8 @@ export function printConverted({ settings, leftAside }: ConvertedConfig, from: s
     ...commentLines(`Converted from ${from}. \`rollcall config default\` explains every key.`),
     "",
     ...printSections(printed),
-    ...(settings.length === 0 ? ["# Nothing of it is a setting of Rollcall."] : []),
-    ...(aside.length === 0 ? [] : ["", "# Left aside, since it means nothing here:", ...aside]),
+    ...(settings.length === 0 ? ["# It contains no Rollcall settings."] : []),
+    ...(aside.length === 0 ? [] : ["", "# Not converted, because Rollcall does not use it:", ...aside]),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -89,11 +89,11 @@ function convert(
   if (!result.success) {
     for (const issue of result.error.issues) {
       const isHidden = secret === true && !isPublicProblem(issue);
-      problems.push({ where, path, message: isHidden ? "the value is not acceptable" : issue.message });
+      problems.push({ where, path, message: isHidden ? "the value is invalid" : issue.message });
     }
     return [];
   }
-  // What is written in our own terms stays as it is, credentials in addresses among it.
+  // Keep values that are written under Rollcall's own keys unchanged, including credentials in addresses.
   const plain = alias === undefined ? written : writeValue(schema, result.data);
   return plain === undefined ? [] : [{ path, written: plain, where, from: alias, note }];
 }

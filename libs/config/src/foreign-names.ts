@@ -1,6 +1,6 @@
 /**
- * The names that a setting of Bacalhau's nodes goes by: in its files before 1.5 it lies in a section of its own, and
- * people leave the words before it out.
+ * The names of a setting of Bacalhau's nodes. Files from before version 1.5 nest the setting in its own section, and
+ * people leave out leading sections.
  */
 export function bacalhauNames(side: "Compute" | "Requester", name: string): readonly string[] {
   return [
@@ -11,7 +11,7 @@ export function bacalhauNames(side: "Compute" | "Requester", name: string): read
   ];
 }
 
-/** Other programs' names for the time between heartbeats. Bare numbers are seconds, as KohakuRiver means them. */
+/** Other programs' names for the heartbeat interval. Bare numbers are seconds, as in KohakuRiver. */
 export const HEARTBEAT_INTERVAL_NAMES: readonly string[] = [
   ...bacalhauNames("Compute", "HeartbeatFrequency"),
   "HeartbeatFrequency",
@@ -19,7 +19,7 @@ export const HEARTBEAT_INTERVAL_NAMES: readonly string[] = [
   "HEARTBEAT_INTERVAL_SECONDS",
 ];
 
-/** Other programs' names for the time between reports of what a node is. */
+/** Other programs' names for the interval of node info reports. */
 export const INFO_INTERVAL_NAMES: readonly string[] = [
   ...bacalhauNames("Compute", "InfoUpdateFrequency"),
   ...bacalhauNames("Requester", "InfoUpdateFrequency"),

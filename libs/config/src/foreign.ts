@@ -1,51 +1,56 @@
 import type { Written } from "./value-types.ts";
 
-/** A value that a file gives to a key of another program. */
+/** A value that a file sets for another program's key. */
 export interface ForeignValue {
-  /** The key, or the section that holds it, as the other program spells it. */
+  /** The key, or the section that contains it, as the other program spells it. */
   readonly path: string;
   readonly written: Written;
   /** "bacalhau.yaml:12". */
   readonly where: string;
 }
 
-/** What a key of another program means here. */
 export type ForeignMeaning =
-  /** The same as this key of ours with this value, unless that key is given itself. */
+  /** The value sets this key of Rollcall to this value, unless the key is set explicitly. */
   | {
       readonly kind: "sets";
       readonly path: string;
       readonly written: Written;
-      /** What the reader should know of it; empty when there is nothing to say. */
+      /** A remark for the reader; may be empty. */
       readonly note: string;
     }
   /** Nothing; and why. */
   | {
       readonly kind: "nothing";
       readonly why: string;
-      /** Whether it protects something in the other program, so that ignoring it needs a warning. Default: false. */
+      /**
+       * Whether the key protects something in the other program, so that ignoring the key requires a warning.
+       * Default: false.
+       */
       readonly isProtection?: boolean;
     }
-  /** It would mean something, but not as it is written. */
+  /** One of Rollcall's keys is equivalent, but the value is not usable. */
   | { readonly kind: "problem"; readonly message: string };
 
-/** The rest of the configuration, for deciding what a value of another program means. */
+/** The rest of the configuration. The meaning of a foreign value can depend on it. */
 export interface ForeignSurroundings {
-  /** What a key of ours is set to, by any source or by another key of theirs; undefined when nothing sets it. */
+  /** The value of one of Rollcall's keys, from any source or from another foreign key; undefined when unset. */
   ours(path: string): Written | undefined;
-  /** What the file gives to another key of theirs, spelled as declared; undefined when it does not name it. */
+  /** The file's value for another foreign key, spelled as declared; undefined when absent. */
   theirs(path: string): Written | undefined;
 }
 
-/** A key, or a whole section, of another program. */
+/** A key or a whole section of another program. */
 export interface ForeignKey {
-  /** A section stands for all that is below it. */
+  /** The path of the key or section. A section includes everything below it. */
   readonly path: string;
-  /** Decide what a value means. Whether it is safe can depend on the rest of the configuration. */
+  /**
+   * Return what a value means here. This can depend on the rest of the configuration, for example whether the value
+   * is safe.
+   */
   meaning(written: Written, surroundings: ForeignSurroundings): ForeignMeaning;
 }
 
-/** Finds the keys of other programs, without regard to case. */
+/** Finds other programs' keys by path, ignoring case. */
 export class ForeignIndex {
   readonly #keys: ReadonlyMap<string, ForeignKey>;
   readonly #prefixes: ReadonlySet<string>;
@@ -55,12 +60,12 @@ export class ForeignIndex {
     this.#prefixes = new Set([...this.#keys.keys()].flatMap(prefixesOf));
   }
 
-  /** Whether the keys of longer paths go on from this one. */
+  /** Whether this path is a prefix of longer keys. */
   isAbove(path: string): boolean {
     return this.#prefixes.has(path.toLowerCase());
   }
 
-  /** The key of this path, or of the section that it lies in. */
+  /** The key with this path, or the section that contains it. */
   find(path: string): ForeignKey | undefined {
     const words = path.toLowerCase().split(".");
     for (let count = words.length; count > 0; count -= 1) {
@@ -70,14 +75,13 @@ export class ForeignIndex {
     return undefined;
   }
 
-  /** What a value means. */
   meaningOf(value: ForeignValue, surroundings: ForeignSurroundings): ForeignMeaning {
     const key = this.find(value.path);
     if (key === undefined) return { kind: "nothing", why: "" };
     return key.meaning(value.written, surroundings);
   }
 
-  /** Every path, as declared. */
+  /** All paths, as declared. */
   get paths(): readonly string[] {
     return [...this.#keys.values()].map(({ path }) => path);
   }
@@ -88,5 +92,4 @@ function prefixesOf(path: string): readonly string[] {
   return words.slice(1).map((_, at) => words.slice(0, at + 1).join("."));
 }
 
-/** No other program's keys. */
 export const NO_FOREIGN_KEYS = new ForeignIndex([]);

@@ -1,16 +1,16 @@
 import type { DeclaredKey } from "./keys.ts";
 
-/** A key as it was found: by its own path, or by one of its aliases. */
+/** A key that was found by its own path or by an alias. */
 export interface FoundKey {
   readonly key: DeclaredKey;
   /** The alias as declared; undefined when the key's own path was used. */
   readonly alias: string | undefined;
 }
 
-// Longer than any path; only bounds the cost of comparing.
+// Maximum number of characters to compare, to bound the cost. Every known path is shorter.
 const COMPARED_LETTERS = 200;
 
-/** Finds keys by path without regard to case, and the nearest one for a path that is none. */
+/** Finds keys by path, ignoring case, and the nearest key for an unknown path. */
 export class KeyIndex {
   readonly #found = new Map<string, FoundKey>();
   readonly #prefixes = new Set<string>();
@@ -26,22 +26,22 @@ export class KeyIndex {
     return this.#found.get(path.toLowerCase());
   }
 
-  /** The names without a section, as declared. */
+  /** Names without a section, as declared. */
   get bareNames(): readonly string[] {
     const names = [...this.#found.values()].map(({ key, alias }) => alias ?? key.path);
     return names.filter((name) => !name.includes("."));
   }
 
-  /** Whether longer paths go on from this one. */
+  /** Whether this path is a prefix of longer keys. */
   isSection(path: string): boolean {
     return this.#prefixes.has(path.toLowerCase());
   }
 
   /**
-   * The path that was most likely meant: a misspelt key, or one in the wrong section. Undefined where no key is close,
-   * since a wrong guess misleads.
+   * The key that was probably meant when the path was misspelled or is in the wrong section. Undefined when no key
+   * is close, because a wrong guess misleads.
    *
-   * @param others further paths that could be meant, as declared.
+   * @param others further candidate paths, as declared.
    */
   nearest(path: string, others: readonly string[] = []): string | undefined {
     const wanted = path.toLowerCase().slice(0, COMPARED_LETTERS);
@@ -68,22 +68,23 @@ export class KeyIndex {
   }
 }
 
-/** The edit distance from what was written to a key; null when the key cannot have been meant. */
+/** The edit distance between a path and a known key; null when the key is too different. */
 function distanceTo(wanted: string, known: string): number | null {
   const whole = editDistance(wanted, known);
   const [last, other] = [lastWord(wanted), lastWord(known)];
   const ofLast = editDistance(last, other);
-  // One typing error per four letters. A long common path does not make two short words similar.
+  // Allow one typo per four characters. Also compare the last words, so that two different short words do not count
+  // as similar because of a long common section.
   const isMisspelt = whole <= Math.min(mostSlips(wanted), MOST_SLIPS) && ofLast <= Math.max(1, last.length >> 1);
-  // Words such as Host and Port end many keys: only a long one is recognised in another section.
+  // Recognize only a long word in another section, because many keys end in words such as Host and Port.
   const isMisplaced = last.length >= LONG_WORD && ofLast <= mostSlips(last);
   if (!isMisspelt && !isMisplaced) return null;
   return (isMisspelt ? Math.min(whole, ofLast + 1) : ofLast + 1) + whole / 1_000;
 }
 
-/** Letters of a word that tells more than its section. */
+/** Minimum length of a word that identifies a key without its section. */
 const LONG_WORD = 8;
-/** Most typing errors, also in a long path. */
+/** Maximum number of typos, even in a long path. */
 const MOST_SLIPS = 5;
 
 function mostSlips(text: string): number {
@@ -94,7 +95,9 @@ function lastWord(path: string): string {
   return path.slice(path.lastIndexOf(".") + 1);
 }
 
-/** How many letters must be added, dropped, replaced or swapped with their neighbour to make one text of another. */
+/**
+ * The number of characters to insert, delete, replace or swap with a neighbor to turn one string into the other.
+ */
 export function editDistance(from: string, to: string): number {
   const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, column) => column)];
   const at = (row: number, column: number) => rows[row]?.[column] ?? 0;

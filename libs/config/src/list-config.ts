@@ -5,12 +5,14 @@ import { type Written, writeValue } from "./value-types.ts";
 /** One line of a listing. */
 export interface Setting {
   readonly path: string;
-  /** As it may be written; "" when not set, "(secret)" for a secret that is set. */
+  /**
+   * The value in written form; "" when unset, "(secret)" for a secret that is set.
+   */
   readonly value: string;
   readonly default: string;
   /** "default", "rollcall.yaml:12", "environment ROLLCALL_X" or "flag --x". */
   readonly source: string;
-  /** The alias that was used, if one was. */
+  /** The alias that was used, if any. */
   readonly alias: string | undefined;
   readonly aliases: readonly string[];
   readonly environment: string;
@@ -18,7 +20,7 @@ export interface Setting {
   readonly doc: string;
 }
 
-/** List every key with its value and where it comes from, in the order of declaration. */
+/** List every key with its value and its source, in the order of declaration. */
 export function listConfig<T>(config: Config<T>): readonly Setting[] {
   const values: Readonly<Record<string, unknown>> = { ...config.values };
   return declaredKeys(config.keys).map((key) => {

@@ -65,7 +65,7 @@ function problemsOf(text: string, more: Partial<LoadOptions<Values>> = {}): stri
 }
 
 describe("loadConfig()", () => {
-  it("should give the defaults, typed and frozen, when nothing is set", () => {
+  it("should return typed and frozen defaults when nothing is set", () => {
     const values = valuesOf("");
     const approval: boolean = values["Orchestrator.NodeManager.ManualApproval"];
     expect(approval).toBe(false);
@@ -88,7 +88,7 @@ describe("loadConfig()", () => {
     }
   });
 
-  it("should let flags win over the environment, and that over the file", () => {
+  it("should prefer flags to the environment, and the environment to the file", () => {
     const path = "Orchestrator.NodeManager.DisconnectTimeout";
     const file = "Orchestrator: {NodeManager: {DisconnectTimeout: 2m}}";
     const env = { ROLLCALL_ORCHESTRATOR_NODEMANAGER_DISCONNECTTIMEOUT: "90" };
@@ -106,7 +106,7 @@ describe("loadConfig()", () => {
     expect(valuesOf("", { env: { ...env, ROLLCALL_STORE_URL: "" } })["Store.Url"]).toBe("postgres://a");
   });
 
-  it("should take aliases, and show that they were used", () => {
+  it("should accept aliases and report their use", () => {
     const result = load("HEARTBEAT_TIMEOUT: 30\n");
     if (!result.ok) throw new Error(formatProblems(result.problems));
     expect(result.config.values["Orchestrator.NodeManager.DisconnectTimeout"]).toBe(30_000);
@@ -120,7 +120,7 @@ describe("loadConfig()", () => {
     });
   });
 
-  it("should tell every problem at once, each with its place", () => {
+  it("should report all problems together, each with its location", () => {
     const file = `Orchestrator:
   NodeManager:
     ManualAproval: true
@@ -170,11 +170,11 @@ Store:
     expect(problemsOf(file)).toContainEqual(problem);
   });
 
-  it("should take a key without a value for one that is not there", () => {
+  it("should treat a key without a value as absent", () => {
     expect(valuesOf("Store:\n  PoolSize:\n  Url: ~\nCompute:\n")["Store.PoolSize"]).toBe(10);
   });
 
-  it("should survive files that are meant to hurt", () => {
+  it("should survive malicious files", () => {
     expect(problemsOf(`Store: ${"[".repeat(1_000)}`).length).toBeGreaterThan(0);
     expect(problemsOf(`Compute:\n  Labels: ${"{a: ".repeat(500)}b${"}".repeat(500)}`).length).toBeGreaterThan(0);
     expect(problemsOf(`Store: ${" ".repeat(70_000)}`)).toEqual(["rollcall.yaml: the file is too large"]);
@@ -187,7 +187,7 @@ Store:
     expect(problemsOf("__proto__: {polluted: 1}")).toEqual([expect.stringContaining("unknown key __proto__")]);
   });
 
-  it("should check relations between values that are each right, and blame where they were set", () => {
+  it("should check relations between valid values and report where they were set", () => {
     const check = (values: Readonly<Values>) =>
       values["Compute.Heartbeat.Interval"] * 2 > values["Orchestrator.NodeManager.DisconnectTimeout"]
         ? [
@@ -206,7 +206,7 @@ Store:
     expect(problemsOf("Compute: {Heartbeat: {Interval: 31x}}", { check })).toHaveLength(1);
   });
 
-  it("should only warn of a relation where a variable is shared with other programs, if it says so", () => {
+  it("should only warn about a relation if it allows variables shared with other programs", () => {
     const ofOthers = "is not used";
     const check = () => [{ path: "Store.Url" as const, message: "is wrong", ofOthers }];
     const shared = load("", { check, env: { DATABASE_URL: "postgres://a" } });
@@ -218,7 +218,7 @@ Store:
     expect(problemsOf("", { check })).toEqual(["Store.Url: is wrong"]);
   });
 
-  it("should leave keys of other services alone, and warn of strange variables", () => {
+  it("should ignore other services' keys and warn about unknown variables", () => {
     const result = load("Scheduler: {QueueTimeout: 5m}\n", {
       alsoKnown: SCHEDULER_KEYS,
       env: { ROLLCALL_STORE_POOLSISE: "5", ROLLCALL_SCHEDULER_QUEUETIMEOUT: "1m", HOME: "/root" },
@@ -242,13 +242,13 @@ Store:
     };
     const bad = loadConfig({ keys: secret, env: { DATABASE_URL: "mysql://x:hunter3@h" } });
     if (bad.ok) throw new Error("it was accepted");
-    expect(formatProblems(bad.problems)).toBe("environment DATABASE_URL: Store.Url: the value is not acceptable");
+    expect(formatProblems(bad.problems)).toBe("environment DATABASE_URL: Store.Url: the value is invalid");
     const good = loadConfig({ keys: secret });
     if (!good.ok) throw new Error("it was refused");
     expect(JSON.stringify(listConfig(good.config))).not.toContain("hunter");
   });
 
-  it("should not accept two keys by one name", () => {
+  it("should not accept two keys with the same name", () => {
     const twins = {
       ...KEYS,
       ...defineKeys({ heartbeat_interval: { schema: bool(), default: true, doc: "x" } }),

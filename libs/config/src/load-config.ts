@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { Assignment, FileResult, Problem } from "./assignment.ts";
 import { type ForeignIndex, NO_FOREIGN_KEYS } from "./foreign.ts";
 import { KeyIndex } from "./key-index.ts";
@@ -9,11 +10,11 @@ import { type ConfigFile, readYaml } from "./read-yaml.ts";
 import { foreignWarning, resolveForeign } from "./resolve-foreign.ts";
 import { isPublicProblem } from "./value-types.ts";
 
-/** Where the value of a key comes from. */
+/** Where a key's value comes from. */
 export interface Origin {
   /** "default", "rollcall.yaml:12", "environment ROLLCALL_X" or "flag --x". */
   readonly source: string;
-  /** The alias that was written instead of the path, if one was. */
+  /** The alias that was used instead of the path, if any. */
   readonly alias: string | undefined;
 }
 
@@ -23,34 +24,38 @@ export interface Config<T> {
   readonly values: Readonly<T>;
   readonly origins: Readonly<Record<string, Origin>>;
   /**
-   * What is odd but harmless: unknown ROLLCALL_ variables, and keys of other programs in the file, all of them in one.
+   * Harmless irregularities: one for each unknown ROLLCALL_ variable, and one for all keys of other programs in the
+   * file.
    */
   readonly warnings: readonly Problem[];
 }
 
 export interface LoadOptions<T> {
   readonly keys: ConfigKeys<T>;
-  /** Keys of other services, which the same file may hold: accepted, and not looked at. */
+  /** Keys of other services that share the file: accepted but not validated. */
   readonly alsoKnown?: ConfigKeys<unknown>;
-  /** Keys of other programs that a file may hold. */
+  /** Other programs' keys that a file can contain. */
   readonly foreign?: ForeignIndex;
   readonly file?: ConfigFile;
   /** As process.env. */
   readonly env?: Environment;
   readonly flags?: Flags;
+  /** The absolute directory against which relative paths are resolved. Default: paths stay relative. */
+  readonly cwd?: string;
   /**
-   * What is wrong between values that are each right, by the path to blame. It is asked only when each value is right.
+   * Find conflicts between values, each reported with the path of one of the values. Called only when each value is
+   * valid.
    */
   check?(values: Readonly<T>): readonly RelationProblem<T>[];
 }
 
-/** What is wrong with a value beside others. */
+/** A conflict between a value and other values. */
 export interface RelationProblem<T> {
   readonly path: keyof T & string;
   readonly message: string;
   /**
-   * In place of the message, a warning alone, where the value comes from a variable that other programs share, such as
-   * HTTPS_PROXY. Default: it is as wrong there.
+   * A warning to report instead of failing with the message. Set if the value may come from a variable shared with
+   * other programs, such as HTTPS_PROXY. Default: fail.
    */
   readonly ofOthers?: string;
 }
@@ -60,8 +65,8 @@ export type LoadResult<T> =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
- * Read the configuration: flags win over the environment, which wins over the file, which wins over the defaults. All
- * problems are reported at once.
+ * Read the configuration: flags override the environment, which overrides the file, which overrides the defaults. All
+ * problems are reported together.
  */
 export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
   const own = declaredKeys(options.keys);
@@ -87,7 +92,7 @@ export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
   for (const key of own) {
     const assignment = given.get(key.path);
     origins[key.path] = { source: assignment?.where ?? "default", alias: assignment?.found.alias };
-    values[key.path] = assignment === undefined ? key.default : read(key, assignment, problems);
+    values[key.path] = assignment === undefined ? key.default : read(key, assignment, options.cwd, problems);
   }
   const typed = freeze(values) as Readonly<T>;
   const related = problems.length === 0 ? relations(options, typed, origins) : { problems: [], warnings: [] };
@@ -104,27 +109,27 @@ export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
 
 const NOTHING: FileResult = { assignments: [], foreign: [], problems: [] };
 
-/** Read a file in the language that its name says. */
+/** Read a file in the format that its name implies. */
 export function readFile(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {
   return isPython(file) ? readPython(file, index, foreign) : readYaml(file, index, foreign);
 }
 
-function read(key: DeclaredKey, { written, where }: Assignment, problems: Problem[]): unknown {
+function read(key: DeclaredKey, { written, where }: Assignment, cwd: string | undefined, problems: Problem[]): unknown {
   const result = key.schema.safeParse(written);
-  if (result.success) return result.data;
+  if (result.success) {
+    const { data } = result;
+    return key.isPath === true && cwd !== undefined && typeof data === "string" ? resolve(cwd, data) : data;
+  }
   for (const issue of result.error.issues) {
     const place = issue.path.length === 0 ? "" : `item ${issue.path.join(".")}: `;
     const isHidden = key.secret === true && !isPublicProblem(issue);
-    const message = isHidden ? "the value is not acceptable" : `${place}${issue.message}`;
+    const message = isHidden ? "the value is invalid" : `${place}${issue.message}`;
     problems.push({ where, path: key.path, message });
   }
   return key.default;
 }
 
-/**
- * One file that sets a key to two values, perhaps one by an alias, says two things; which one is meant is not ours to
- * guess.
- */
+/** Find keys that a file sets to two different values, for example once under an alias. Such a file is ambiguous. */
 export function repeats(assignments: readonly Assignment[]): Problem[] {
   const first = new Map<string, Assignment>();
   const problems: Problem[] = [];

@@ -27,7 +27,7 @@ describe("parsePython()", () => {
     expect(valuesOf(text)).toEqual({ A: value });
   });
 
-  it("should pass over whatever else stands there, and tell lines", () => {
+  it("should skip everything else and report line numbers", () => {
     const text = `"""Host.
 
 HEARTBEAT = 3
@@ -54,7 +54,7 @@ F == 6
     ]);
   });
 
-  it("should survive what is meant to hurt", () => {
+  it("should survive malicious input", () => {
     for (const text of [
       `A = ${"[".repeat(60_000)}`,
       `A = "${"\\".repeat(60_000)}`,

@@ -1,24 +1,23 @@
 import type { Written } from "./value-types.ts";
 
-/** An assignment at the top level of a Python file. */
 export interface PythonAssignment {
   readonly name: string;
-  /** 1 for the first line. */
+  /** Starts at 1. */
   readonly line: number;
-  /** The value; undefined for one that only Python can work out. */
+  /** The value; undefined when Python is needed to evaluate the expression. */
   readonly value: Written | undefined;
-  /** The expression as it stands, on one line. */
+  /** The source of the expression, on one line. */
   readonly code: string;
 }
 
-/** Lists within lists in a configuration are no deeper. */
+/** Maximum nesting of lists. No configuration file nests lists deeper. */
 const DEEPEST = 8;
 const ASSIGNMENT = /^([A-Za-z_]\w*)\s*(?::\s*[^=]+?)?\s*=(?!=)\s*/;
 
 /**
- * Read the assignments of plain values at the top level of a Python file: numbers, texts, True, False, None, and lists
- * of these. Nothing is run. Whatever else stands there (imports, functions, documentation) is passed over. The file is
- * not checked to be Python.
+ * Read assignments of plain values at the top level of a Python file: numbers, strings, True, False, None, and lists
+ * of these. Nothing is executed. Everything else (imports, functions, docstrings) is skipped. The syntax of the file
+ * is not checked.
  */
 export function parsePython(text: string): readonly PythonAssignment[] {
   const found: PythonAssignment[] = [];
@@ -36,7 +35,7 @@ export function parsePython(text: string): readonly PythonAssignment[] {
   return found;
 }
 
-/** The index of the line on which a statement ends: brackets and triple quotes may span several. */
+/** The index of the line where a statement ends. Brackets and triple quotes can span lines. */
 function endOfStatement(lines: readonly string[], at: number, first: string): number {
   let depth = 0;
   let quotes = "";
@@ -50,7 +49,7 @@ function endOfStatement(lines: readonly string[], at: number, first: string): nu
 
 const TOKEN = /"""|'''|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|#.*|[[\](){}]/g;
 
-/** What is open at the end of a line: brackets, and triple quotes. */
+/** The brackets and triple quotes that are open at the end of a line. */
 function scan(line: string, before: number, open: string): { depth: number; quotes: string } {
   let depth = before;
   let quotes = open;
@@ -71,7 +70,7 @@ function withoutComment(line: string): string {
   return line.trim();
 }
 
-/** The value of an expression; undefined when it is not a plain one. */
+/** The value of an expression; undefined unless it is a plain literal. */
 function readLiteral(code: string, depth = 0): Written | undefined {
   if (depth > DEEPEST) return undefined;
   if (code === "None") return "";

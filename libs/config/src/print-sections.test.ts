@@ -30,7 +30,7 @@ const KEYS = defineKeys({
 });
 
 describe("printDefaultYaml()", () => {
-  it("should explain every key, sections together", () => {
+  it("should explain every key, grouped by section", () => {
     expect(printDefaultYaml(KEYS)).toBe(`# What is written.
 LogLevel: info
 

@@ -2,19 +2,17 @@ import { stringify } from "yaml";
 import { type ConfigKeys, declaredKeys } from "./keys.ts";
 import { type Written, writeValue } from "./value-types.ts";
 
-/** The longest line of a comment. */
 const LINE_WIDTH = 96;
 
-/** A key as it is printed. */
 export interface PrintedKey {
   readonly path: string;
-  /** Texts that are wrapped, one or more lines each, above it. */
+  /** Comments printed above the key, each wrapped onto one or more lines. */
   readonly notes: readonly string[];
-  /** Undefined for one that is commented out. */
+  /** The value; undefined for a key that is commented out. */
   readonly written: Written | undefined;
 }
 
-/** Print keys as YAML, those of one section together, a line of text each. */
+/** Print keys as YAML, grouped by section. */
 export function printSections(keys: readonly PrintedKey[]): readonly string[] {
   const lines: string[] = [];
   let open: readonly string[] = [];
@@ -32,12 +30,12 @@ export function printSections(keys: readonly PrintedKey[]): readonly string[] {
   return lines;
 }
 
-/** Write a text as lines of a comment. */
+/** Format text as comment lines. */
 export function commentLines(text: string, margin = ""): readonly string[] {
   return wrap(text, LINE_WIDTH - margin.length - 2).map((line) => `${margin}# ${line}`);
 }
 
-/** Keys of one section stay together, in the order in which sections were first named. */
+/** Group keys by section, in order of first appearance. */
 function inSections(keys: readonly PrintedKey[]): readonly PrintedKey[] {
   const ranks = new Map<string, number>();
   const rankOf = (path: string) => {
@@ -55,7 +53,7 @@ function inSections(keys: readonly PrintedKey[]): readonly PrintedKey[] {
     .map(({ key }) => key);
 }
 
-/** A section's own keys come before those of its sections. */
+/** Compare positions so that a section's own keys come before its subsections. */
 function compare(a: readonly number[], b: readonly number[]): number {
   for (let depth = 0; depth < Math.min(a.length, b.length); depth += 1) {
     const difference = (a[depth] ?? 0) - (b[depth] ?? 0);
@@ -97,8 +95,8 @@ function indent(depth: number): string {
 }
 
 /**
- * Print a file with every key at its default, explained. Keys that are not set by default are commented out.
- * To load it changes nothing.
+ * Print a documented file with every key at its default. Keys without a default are commented out, so
+ * loading the file changes nothing.
  */
 export function printDefaultYaml<T>(keys: ConfigKeys<T>): string {
   const printed = declaredKeys(keys).map(({ path, doc, aliases, schema, default: value }) => ({

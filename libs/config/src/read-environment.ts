@@ -3,13 +3,13 @@ import { type Assignment, type SourceResult, unknownKey } from "./assignment.ts"
 import { type FoundKey, KeyIndex } from "./key-index.ts";
 import { type ConfigKeys, type DeclaredKey, declaredKeys, environmentName } from "./keys.ts";
 
-/** Variables by name, as process.env. */
+/** Environment variables, keyed by name as in process.env. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Read the assignments of the environment: ROLLCALL_ and the path, the same with an alias, or a variable that the key
- * names. Empty variables set nothing. Unknown ROLLCALL_ variables are reported as warnings: Kubernetes makes such ones
- * by itself.
+ * Read settings from the environment: from ROLLCALL_ followed by a path or alias, or from a variable that the key
+ * names. Empty variables set nothing. Unknown ROLLCALL_ variables only cause warnings, because Kubernetes injects
+ * variables with this prefix automatically.
  */
 export function readEnvironment(
   environment: Environment,
@@ -18,7 +18,7 @@ export function readEnvironment(
   const known = new Set<string>();
   const assignments: Assignment[] = [];
   for (const key of keys) {
-    // The plainest name last, so that it wins over the others.
+    // Read the primary name last, so that it overrides the others.
     for (const [name, found] of variablesOf(key).reverse()) {
       known.add(name);
       const value = environment[name];
@@ -26,10 +26,10 @@ export function readEnvironment(
       assignments.push({ found, written: value, where: `environment ${name}` });
     }
   }
-  return { assignments, problems: [], warnings: strangers(environment, known, keys) };
+  return { assignments, problems: [], warnings: anonymousClients(environment, known, keys) };
 }
 
-/** The variables that set keys of a table, each with its key. */
+/** The environment variables that set the keys of a table, each with its key. */
 export function environmentVariables<T>(keys: ConfigKeys<T>): ReadonlyMap<string, DeclaredKey> {
   return new Map(declaredKeys(keys).flatMap((key) => variablesOf(key).map(([name]) => [name, key] as const)));
 }
@@ -41,7 +41,11 @@ function variablesOf(key: DeclaredKey): [string, FoundKey][] {
   return [[environmentName(key.path), own], ...further, ...aliases];
 }
 
-function strangers(environment: Environment, known: ReadonlySet<string>, keys: readonly DeclaredKey[]): Problem[] {
+function anonymousClients(
+  environment: Environment,
+  known: ReadonlySet<string>,
+  keys: readonly DeclaredKey[],
+): Problem[] {
   const names = Object.keys(environment).filter((it) => it.startsWith("ROLLCALL_") && !known.has(it));
   if (names.length === 0) return [];
   const index = new KeyIndex(keys);

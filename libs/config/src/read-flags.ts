@@ -5,12 +5,12 @@ import type { DeclaredKey } from "./keys.ts";
 import type { Written } from "./value-types.ts";
 
 /**
- * Flags as a command line gives them: by flag name ("manual-approval" or manualApproval) or by path; undefined sets
+ * Parsed flags, keyed by flag name ("manual-approval" or manualApproval) or by path. Undefined sets
  * nothing.
  */
 export type Flags = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
-/** Read the assignments of the command line. */
+/** Read settings from command-line flags. */
 export function readFlags(flags: Flags, keys: readonly DeclaredKey[], index: KeyIndex): SourceResult {
   const byFlag = new Map<string, FoundKey>();
   for (const key of keys) {
@@ -20,8 +20,11 @@ export function readFlags(flags: Flags, keys: readonly DeclaredKey[], index: Key
   const problems: Problem[] = [];
   for (const [name, value] of Object.entries(flags)) {
     if (value === undefined) continue;
-    const found = byFlag.get(plain(name)) ?? index.find(name);
-    const where = `flag --${found?.key.flag ?? name}`;
+    const flagged = byFlag.get(plain(name));
+    const found = flagged ?? index.find(name);
+    // Only --set can name a key by its path.
+    const isPath = flagged === undefined && (found !== undefined || name.includes("."));
+    const where = `flag --${isPath ? "set" : (flagged?.key.flag ?? name)}`;
     if (found === undefined) problems.push(unknownKey(where, name, index.nearest(name)));
     else assignments.push({ found, written: toWritten(value), where });
   }

@@ -5,17 +5,20 @@ import { editDistance, type KeyIndex } from "./key-index.ts";
 import { parsePython } from "./parse-python.ts";
 import { type ConfigFile, tooLarge } from "./read-yaml.ts";
 
-/** Whether a file is read as Python, as KohakuRiver's are. */
+/** Whether to read a file as Python, the format of KohakuRiver's configuration. */
 export function isPython({ name }: ConfigFile): boolean {
   return name.toLowerCase().endsWith(".py");
 }
 
-/** A name this close to a key is a misspelt key and not a variable of the file's own. */
+/**
+ * Maximum number of characters by which a name can differ from a key and still be reported as a typo. A name
+ * that differs more is a variable of the file.
+ */
 const MOST_MISSPELT_LETTERS = 2;
 
 /**
- * Read the assignments of a Python file: plain values alone, since nothing is run. A variable that is no key is
- * the file's own, unless it looks like a misspelt key.
+ * Read settings from a Python file: plain values only, because nothing is executed. Other variables are ignored
+ * unless they look like a misspelled key.
  */
 export function readPython(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {
   const problem = tooLarge(file);
@@ -28,7 +31,7 @@ export function readPython(file: ConfigFile, index: KeyIndex, foreign: ForeignIn
     const found = index.find(name);
     const isForeign = foreign.find(name) !== undefined;
     if (found !== undefined && value === undefined) {
-      const message = `${name} is worked out by Python, which is not run here; write the value itself`;
+      const message = `${name} is an expression, and Python is not executed here; write a plain value`;
       problems.push({ where, path: found.key.path, message });
     } else if (found !== undefined && value !== undefined) {
       if (value !== "") assignments.push({ found, written: value, where });

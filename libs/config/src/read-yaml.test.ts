@@ -11,13 +11,13 @@ beforeEach(async () => {
 afterEach(async () => await rm(folder, { recursive: true }));
 
 describe("readConfigFile()", () => {
-  it("should read a file under the name it was asked for", async () => {
+  it("should name a file by the requested path", async () => {
     const path = join(folder, "rollcall.yaml");
     await writeFile(path, "Store: {PoolSize: 5}\n");
     expect(await readConfigFile(path)).toEqual({ name: path, text: "Store: {PoolSize: 5}\n" });
   });
 
-  it("should refuse what is missing or too large", async () => {
+  it("should refuse missing and too large files", async () => {
     await expect(readConfigFile(join(folder, "none"))).rejects.toThrow("ENOENT");
     const path = join(folder, "large");
     await writeFile(path, "#".repeat(65_537));

@@ -5,31 +5,37 @@ import { type Assignment, type FileResult, unknownKey } from "./assignment.ts";
 import type { ForeignIndex, ForeignValue } from "./foreign.ts";
 import type { KeyIndex } from "./key-index.ts";
 import type { Written } from "./value-types.ts";
+import { findDeepNesting } from "./values/yaml-nesting.ts";
 
-/** A configuration file that was read: the name is the one shown in messages. */
+/** A configuration file that was read. Messages refer to it by name. */
 export interface ConfigFile {
   readonly name: string;
   readonly text: string;
 }
 
-/** The largest file that is read. No configuration is larger, and the parser recurses. */
+/** Maximum size of a file. No configuration is larger. */
 const LARGEST_FILE_BYTES = 65_536;
-// No configuration is nested deeper than this; a file of nothing but brackets must not exhaust the stack.
+// Maximum nesting of a value. No configuration is nested deeper, and anchors can nest without brackets.
 const DEEPEST = 32;
-// Anchors let a small file stand for an enormous one; no configuration has this many values.
+// Maximum number of values. No configuration has more, and YAML anchors can expand a small file to an enormous one.
 const MOST_VALUES = 10_000;
 
 /**
- * Read the assignments of a YAML file. Sections may be nested or dotted; case does not matter; an empty value sets
+ * Read settings from a YAML file. Sections can be nested or dotted, case is ignored, and an empty value sets
  * nothing.
  */
 export function readYaml(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {
   const problem = tooLarge(file);
   if (problem !== null) return { assignments: [], foreign: [], problems: [problem] };
+  const deep = findDeepNesting(file.text);
+  if (deep !== null) {
+    const where = `${file.name}:${deep.line}`;
+    return { assignments: [], foreign: [], problems: [{ where, message: deep.message }] };
+  }
   return new YamlReader(file, index, foreign).read();
 }
 
-/** The problem of a file that is larger than any configuration; null for others. */
+/** The problem of a file that is too large; null for other files. */
 export function tooLarge({ name, text }: ConfigFile): Problem | null {
   const isLarge = text.length > LARGEST_FILE_BYTES;
   return isLarge ? { where: name, message: "the file is too large" } : null;
@@ -50,7 +56,7 @@ class YamlReader {
     this.#file = file;
     this.#index = index;
     this.#foreign = foreign;
-    // With the failsafe schema every scalar is the text that was written: 1.10 stays 1.10, and no word becomes a
+    // Use the failsafe schema, which keeps every scalar as the written string: 1.10 stays 1.10, and no word becomes a
     // boolean.
     this.#document = parseDocument(file.text, { schema: "failsafe", lineCounter: this.#lines });
   }
@@ -89,13 +95,13 @@ class YamlReader {
     const where = this.#where(key);
     const found = this.#index.find(path);
     const foreign = this.#foreign.find(path);
-    // Another program's name for a key of ours may say more than the name does.
+    // Treat an alias that is also a foreign key as the foreign key, which can have its own rules.
     if (foreign !== undefined && (found?.alias !== undefined || !this.#isOurs(path))) {
       this.#foreignEntry(foreign.path, where, value);
     } else if (found !== undefined && !(this.#index.isSection(path) && isMap(this.#resolve(value)))) {
       const written = isUnset(value) ? "" : this.#written(value, 0);
       if (isUnset(value) || (written === "" && found.alias !== undefined)) return;
-      if (written === null) this.#problems.push({ where, message: `${path} holds too much` });
+      if (written === null) this.#problems.push({ where, message: `${path} has too many or too deeply nested values` });
       else this.#assignments.push({ found, written, where });
     } else if (this.#index.isSection(path) || this.#foreign.isAbove(path)) {
       if (!isUnset(value)) this.#section(value, path, depth + 1);
@@ -108,15 +114,15 @@ class YamlReader {
     return this.#index.find(path) !== undefined || this.#index.isSection(path);
   }
 
-  /** A value that is empty sets nothing: other programs write their files with every key. */
+  /** An empty value sets nothing, because other programs write all of their keys to their files. */
   #foreignEntry(path: string, where: string, value: unknown): void {
     if (isUnset(value)) return;
     const written = this.#written(value, 0);
-    if (written === null) this.#problems.push({ where, message: `${path} holds too much` });
+    if (written === null) this.#problems.push({ where, message: `${path} has too many or too deeply nested values` });
     else if (!isEmpty(written)) this.#others.push({ path, written, where });
   }
 
-  /** Each leaf of an unknown section is named, since the nearest key of each is what helps. */
+  /** Report each leaf of an unknown section, so that each leaf gets its own suggestion. */
   #unknown(path: string, where: string, value: unknown, depth: number): void {
     const resolved = this.#resolve(value);
     this.#valuesLeft -= 1;
@@ -172,20 +178,20 @@ function isEmpty(written: Written): boolean {
   return typeof written === "string" ? written === "" : Object.keys(written).length === 0;
 }
 
-/** A key without a value, or with `null` or `~`, is as good as one that is not there. */
+/** A key without a value, or with `null` or `~`, counts as absent. */
 function isUnset(node: unknown): boolean {
   if (node === null || node === undefined) return true;
   return isScalar(node) && node.type === "PLAIN" && /^(|~|null)$/i.test(String(node.value ?? ""));
 }
 
 /**
- * Read a configuration file for loadConfig(). The path is how messages name it.
- * Throws when it cannot be read, or is larger than 64 KiB.
+ * Read a configuration file for loadConfig(). Messages name it by its path. Throws when it cannot be read or is
+ * larger than 64 KiB.
  */
 export async function readConfigFile(path: string): Promise<ConfigFile> {
   const { size } = await stat(path);
   if (size > LARGEST_FILE_BYTES) {
-    throw new Error(`${path} has ${size} bytes: no configuration is that large`);
+    throw new Error(`${path} has ${size} bytes; the limit is ${LARGEST_FILE_BYTES}`);
   }
   return { name: path, text: await readFile(path, "utf8") };
 }

@@ -3,26 +3,26 @@ import type { ForeignIndex, ForeignSurroundings, ForeignValue } from "./foreign.
 import type { KeyIndex } from "./key-index.ts";
 import type { Written } from "./value-types.ts";
 
-/** A key of another program that means nothing here. */
+/** A key of another program that has no meaning here. */
 export interface LeftAside {
   readonly path: string;
   readonly where: string;
-  /** For people; empty when there is nothing to say. */
+  /** A human-readable reason; may be empty. */
   readonly why: string;
-  /** Whether it protects something in the other program. */
+  /** Whether the key protects something in the other program. */
   readonly isProtection: boolean;
 }
 
-/** A key of another program that was read as one of ours. */
+/** A key of another program that was read as one of Rollcall's keys. */
 export interface ReadAs {
   readonly path: string;
   readonly where: string;
   readonly ours: string;
-  /** For people; empty when there is nothing to say. */
+  /** A human-readable remark; may be empty. */
   readonly note: string;
 }
 
-/** What the keys of other programs in a file mean. */
+/** The meaning of a file's foreign keys. */
 export interface ForeignOutcome {
   readonly assignments: readonly Assignment[];
   readonly leftAside: readonly LeftAside[];
@@ -31,7 +31,7 @@ export interface ForeignOutcome {
 }
 
 /**
- * Find out what keys of other programs mean. A key of ours that is given itself, whatever the source, wins over theirs.
+ * Interpret other programs' keys. If any source sets Rollcall's own key, that value takes precedence.
  */
 export function resolveForeign(
   values: readonly ForeignValue[],
@@ -56,7 +56,7 @@ export function resolveForeign(
       case "sets": {
         const { path: ours, written, note } = meaning;
         const key = keys.own.find(ours)?.key;
-        // A process that has no such key has no use for the value.
+        // Ignore the value, because this process does not declare the key.
         if (key === undefined) break;
         if (given.has(ours) || assignments.has(ours)) {
           leftAside.push({ path, where, why: `${ours} is set as well`, isProtection: false });
@@ -71,7 +71,10 @@ export function resolveForeign(
   return { assignments: [...assignments.values()], leftAside, readAs, problems };
 }
 
-/** The rest of the configuration as seen by one value. The order of the keys in the file does not matter. */
+/**
+ * The configuration that the meaning of a foreign value can depend on. The order of keys in the file
+ * does not matter.
+ */
 function surroundingsOf(
   values: readonly ForeignValue[],
   foreign: ForeignIndex,
@@ -90,21 +93,21 @@ function surroundingsOf(
 
 const MOST_NAMES = 40;
 
-/** The one warning about the keys of other programs in a file; none when it holds none. */
+/** One warning for all foreign keys of a file; empty when there is nothing to warn about. */
 export function foreignWarning(file: string, outcome: ForeignOutcome): readonly Problem[] {
   const { leftAside, readAs } = outcome;
   const aside = [...new Set(leftAside.map(({ path }) => path))];
   const told = readAs.filter(({ note }) => note !== "");
   const protections = leftAside.filter(({ isProtection }) => isProtection).slice(0, MOST_NAMES);
   const parts = [
-    ...(aside.length === 0 ? [] : [`left aside, since they mean nothing here: ${some(aside)}`]),
-    ...protections.map(({ path, why }) => `${path} protects nothing here: ${why}`),
+    ...(aside.length === 0 ? [] : [`ignored, because Rollcall does not use them: ${some(aside)}`]),
+    ...protections.map(({ path, why }) => `${path} is a security setting that has no effect here: ${why}`),
     ...told.map(({ path, ours, note }) => `${path} is read as ${ours}: ${note}`),
   ];
   if (parts.length === 0) return [];
   const message =
-    `keys of another program: ${parts.join("; ")} (\`rollcall config convert ${file}\` says why, and writes the ` +
-    "file with Rollcall's keys)";
+    `keys of another program: ${parts.join("; ")} (run \`rollcall config convert ${file}\` for the ` +
+    "reasons and a converted file)";
   return [{ where: file, message }];
 }
 

@@ -52,7 +52,7 @@ describe("value schemas", () => {
     ["decimal", decimal({ max: 1 }), "0.55", 0.55],
     ["decimal", decimal(), "1e400", '"1e400" is not a number'],
     ["text", text(), "1.10", "1.10"],
-    ["text", text(), "", '"" is not a text that is not empty'],
+    ["text", text(), "", '"" is not a non-empty string'],
     ["text", text({ pattern: /^[a-z]+$/, expects: "a word" }), "A", '"A" is not a word'],
     ["oneOf", oneOf(["info", "warn"]), "WARN", "warn"],
     ["oneOf", oneOf(["info", "warn"]), "loud", '"loud" is not one of info, warn'],
@@ -97,16 +97,16 @@ describe("value schemas", () => {
     ["map", stringMap(), "zone=a,rack=7", { zone: "a", rack: "7" }],
     ["map", stringMap(), { zone: "a" }, { zone: "a" }],
     ["map", stringMap(), ["zone=a", "rack=7,row=1"], { zone: "a", rack: "7", row: "1" }],
-    ["map", stringMap(), ["zone=a", "rack"], '["zone=a","rack"] is not a map of texts such as zone=a,rack=7'],
-    ["map", stringMap(), "zone", '"zone" is not a map of texts such as zone=a,rack=7'],
-    ["map", stringMap(), { zone: ["a"] }, '{"zone":["a"]} is not a map of texts such as zone=a,rack=7'],
+    ["map", stringMap(), ["zone=a", "rack"], '["zone=a","rack"] is not a map of strings such as zone=a,rack=7'],
+    ["map", stringMap(), "zone", '"zone" is not a map of strings such as zone=a,rack=7'],
+    ["map", stringMap(), { zone: ["a"] }, '{"zone":["a"]} is not a map of strings such as zone=a,rack=7'],
     ["optional", optional(int()), "5", 5],
     ["another schema", z.enum(["a"]), "a", "a"],
   ] as [string, z.ZodMiniType, Written, unknown][])("should read %s", (_, schema, written, value) => {
     expect(read(schema, written)).toEqual(value);
   });
 
-  it("should not read a map's text into anything but own keys", () => {
+  it("should read a map's string only into own properties", () => {
     const value = read(stringMap(), "__proto__=x,constructor=y");
     expect(Object.keys(value)).toEqual(["__proto__", "constructor"]);
     expect(({} as { x?: unknown }).x).toBeUndefined();
@@ -134,9 +134,9 @@ describe("writeValue()", () => {
 describe("describeValue()", () => {
   it.each([
     [duration({ minMs: 1_000, maxMs: 60_000 }), "a duration such as 15s, 1h30m or 250ms, 1s to 1m"],
-    [duration({ minMs: 1_000 }), "a duration such as 15s, 1h30m or 250ms, 1s at least"],
+    [duration({ minMs: 1_000 }), "a duration such as 15s, 1h30m or 250ms, at least 1s"],
     [int({ min: 2, max: 5 }), "a whole number, 2 to 5"],
-    [decimal({ max: 5 }), "a number, 5 at most"],
+    [decimal({ max: 5 }), "a number, at most 5"],
     [optional(list(int())), "a list, each a whole number"],
     [oneOf(["a", "b"]), "one of a, b"],
     [z.enum(["a"]), "a value"],

@@ -1,44 +1,42 @@
 import { isIP } from "node:net";
-// The whole of zod costs each process, agents among them, 3 MiB.
+// Use the small variant, because importing all of zod would cost each process, including agents, 3 MiB.
 import * as z from "zod/mini";
 import { formatDuration, readDuration } from "./values/duration.ts";
 import { readBytes } from "./values/quantity.ts";
 import { readAuthority, readUrl, type UrlRules } from "./values/read-url.ts";
 import { readServerAddress, type ServerAddress, shownAddress } from "./values/server-address.ts";
 
-/**
- * A value as it is written, whatever the source: files, environment and flags all give texts, lists and maps of them.
- */
+/** A value as written. Files, environment and flags all provide strings, lists and maps of strings. */
 export type Written = string | readonly Written[] | { readonly [key: string]: Written };
 
-/** Where a server listens or is found. */
+/** Where a server listens or can be reached. */
 export interface Address {
   readonly host: string;
   readonly port: number;
 }
 
-/** Of a list or a map. */
+/** Maximum number of items of a list or map. */
 const MOST_ITEMS = 1_000;
 
-/** How the values of a schema are written; those of a schema without an entry are written with String(). */
+/** Formatters, keyed by schema. Values of other schemas are written with String(). */
 const writers = new WeakMap<object, (value: never) => Written | undefined>();
 
-/** What may be written for a schema, in words. */
+/** Descriptions of the accepted strings, keyed by schema. */
 const descriptions = new WeakMap<object, string>();
 
-/** Write a value so that its schema reads it back; undefined for a value that is not set. */
+/** Format a value so that its schema parses it back; undefined when the value is unset. */
 export function writeValue<T>(schema: z.ZodMiniType<T>, value: T): Written | undefined {
   const write = writers.get(schema) as ((value: T) => Written | undefined) | undefined;
   if (write !== undefined) return write(value);
   return value === undefined ? undefined : String(value);
 }
 
-/** What may be written, for people: "a duration such as 15s, 1h30m or 250ms, from 1s to 1h". */
+/** Describe the accepted strings for people: "a duration such as 15s, 1h30m or 250ms, from 1s to 1h". */
 export function describeValue(schema: z.ZodMiniType<unknown>): string {
   return descriptions.get(schema) ?? "a value";
 }
 
-/** A time span, in milliseconds once read: "15s", "1m", "1h30m", "250ms"; a bare number means seconds. */
+/** A duration, in milliseconds once parsed: "15s", "1m", "1h30m", "250ms"; a bare number means seconds. */
 export function duration(limits: { readonly minMs?: number; readonly maxMs?: number } = {}): z.ZodMiniType<number> {
   const { minMs = 0, maxMs = 365 * 86_400_000 } = limits;
   const type = valueType("a duration such as 15s, 1h30m or 250ms", formatDuration, (text) => {
@@ -48,7 +46,7 @@ export function duration(limits: { readonly minMs?: number; readonly maxMs?: num
   return withLimits(type, limits.minMs, limits.maxMs, formatDuration);
 }
 
-/** An amount of bytes: "512Mi", "2GiB", "1.5G", or a number. */
+/** A number of bytes: "512Mi", "2GiB", "1.5G" or a plain number. */
 export function bytes(): z.ZodMiniType<number> {
   return valueType("an amount of bytes such as 512Mi, 2GiB or 1048576", String, (text) => {
     const read = readBytes(text);
@@ -56,7 +54,7 @@ export function bytes(): z.ZodMiniType<number> {
   });
 }
 
-/** A yes or no: true, yes, on and 1, or false, no, off and 0. */
+/** A boolean: true, yes, on and 1, or false, no, off and 0. */
 export function bool(): z.ZodMiniType<boolean> {
   return valueType("true or false", String, (text) => {
     const word = text.toLowerCase();
@@ -65,11 +63,11 @@ export function bool(): z.ZodMiniType<boolean> {
   });
 }
 
-/** A host: a name or an address. The brackets that IPv6 has in a URL are left out. */
+/** A host name or IP address. The brackets of an IPv6 address in a URL are removed. */
 export function host(): z.ZodMiniType<string> {
   return valueType("a host without a port, such as 10.0.0.7 or ::1", String, (written) => {
     const bare = /^\[([0-9a-fA-F:.%]+)\]$/.exec(written)?.[1] ?? written;
-    // An address of IPv6 may have a zone here: this machine knows its interfaces.
+    // Allow a zone in an IPv6 address, because the address is resolved on this machine.
     return isIP(bare) !== 0 || /^[^[\]\s/:@]{1,253}$/.test(bare) ? bare : null;
   });
 }
@@ -83,7 +81,7 @@ export function int(limits: { readonly min?: number; readonly max?: number } = {
   return withLimits(type, limits.min, limits.max, String);
 }
 
-/** A number with or without a fraction. */
+/** A number, with or without a fraction. */
 export function decimal(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodMiniType<number> {
   const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE } = limits;
   const type = valueType("a number", String, (text) =>
@@ -92,7 +90,7 @@ export function decimal(limits: { readonly min?: number; readonly max?: number }
   return withLimits(type, limits.min, limits.max, String);
 }
 
-/** Any text; not empty unless minLength is 0. `expects` says what the pattern wants, for example "a node id". */
+/** Any string; must not be empty unless minLength is 0. `expects` describes the pattern, for example "a node id". */
 export function text(
   limits: {
     readonly minLength?: number;
@@ -102,7 +100,7 @@ export function text(
   } = {},
 ): z.ZodMiniType<string> {
   const { minLength = 1, maxLength = 4_096, pattern, expects } = limits;
-  const wanted = expects ?? (minLength > 0 ? "a text that is not empty" : "a text");
+  const wanted = expects ?? (minLength > 0 ? "a non-empty string" : "a string");
   return valueType(wanted, String, (value) => {
     const fits = value.length >= minLength && value.length <= maxLength;
     return fits && (pattern === undefined || pattern.test(value)) ? value : null;
@@ -110,8 +108,8 @@ export function text(
 }
 
 /**
- * A text in a form of its own, with white space around it removed. `problemOf` answers null when it is right; what it
- * answers otherwise is shown also where the value is a secret, and so holds nothing of it that is secret.
+ * A trimmed string with a custom check. `problemOf` returns null for a valid string. Its message is shown even for a
+ * secret value, so the message must not contain anything secret.
  */
 export function checkedText(expects: string, problemOf: (text: string) => string | null): z.ZodMiniType<string> {
   const schema = z.transform((raw, context): string => {
@@ -129,19 +127,19 @@ export function isPublicProblem(issue: object): boolean {
   return "params" in issue && Object(issue.params).isPublic === true;
 }
 
-/** One of a few words, matched without regard to case. */
+/** One of a few words, ignoring case. */
 export function oneOf<const W extends string>(words: readonly W[]): z.ZodMiniType<W> {
   return valueType(`one of ${words.join(", ")}`, String, (value) => {
     return words.find((word) => word.toLowerCase() === value.toLowerCase()) ?? null;
   });
 }
 
-/** HOST:PORT, with an IPv6 host in brackets. Port 0 takes a free one. */
+/** HOST:PORT, with an IPv6 host in brackets. Port 0 selects a free port. */
 export function address(): z.ZodMiniType<Address> {
   return valueType("an address HOST:PORT", formatAddress, parseAddress);
 }
 
-/** HOST:PORT, or a URL that says whether to speak TLS: https://HOST or http://HOST, with or without a port. */
+/** HOST:PORT, or a URL whose scheme selects TLS or plain text: https://HOST or http://HOST, with or without a port. */
 export function serverAddress(): z.ZodMiniType<ServerAddress> {
   const write = (value: ServerAddress) =>
     value.scheme === undefined ? formatAddress(value) : `${value.scheme}://${formatAddress(value)}`;
@@ -152,12 +150,12 @@ export function serverAddress(): z.ZodMiniType<ServerAddress> {
   });
 }
 
-/** A URL, kept as it is written. What is wrong with it is shown without what may be a password. */
+/** A URL, kept as written. Messages about it omit anything that may be a password. */
 export function url(example: string, rules: UrlRules): z.ZodMiniType<string> {
   return checkedText(`a URL such as ${example}`, (text) => urlProblem(text, example, rules));
 }
 
-/** What is wrong with a URL; null when nothing is. */
+/** The problem with a URL; null when it is valid. */
 export function urlProblem(text: string, example: string, rules: UrlRules): string | null {
   const read = readUrl(text, rules);
   if (read.ok && read.scheme !== null) return null;
@@ -165,7 +163,7 @@ export function urlProblem(text: string, example: string, rules: UrlRules): stri
   return `"${shownAddress(text)}" is not a URL such as ${example}: ${reason}`;
 }
 
-/** Several values: a list, or one text with commas. At most 1,000. */
+/** Several values: a list, or one comma-separated string. At most 1,000. */
 export function list<T>(item: z.ZodMiniType<T>): z.ZodMiniType<readonly T[]> {
   const split = (raw: unknown) =>
     typeof raw === "string"
@@ -182,25 +180,26 @@ export function list<T>(item: z.ZodMiniType<T>): z.ZodMiniType<readonly T[]> {
 }
 
 /**
- * Texts by name: a map, one text such as "zone=a,rack=7", or a list of such texts (a flag given again and again). At
- * most 1,000.
+ * Named strings: a map, a string such as "zone=a,rack=7", or a list of such strings (a repeated flag). At most 1,000.
  */
 export function stringMap(): z.ZodMiniType<Readonly<Record<string, string>>> {
   const schema = z.transform((raw, context): Readonly<Record<string, string>> => {
     const entries = pairsIn(raw);
     if (entries !== null && entries.length <= MOST_ITEMS) return Object.fromEntries(entries);
-    return refused(context, `${shown(raw)} is not a map of texts such as zone=a,rack=7`);
+    return refused(context, `${shown(raw)} is not a map of strings such as zone=a,rack=7`);
   });
-  return register(schema, (value: Readonly<Record<string, string>>) => ({ ...value }), "a map of texts");
+  return register(schema, (value: Readonly<Record<string, string>>) => ({ ...value }), "a map of strings");
 }
 
-/** A value that may be absent; absent is undefined. */
+/** An optional value; undefined when absent. */
 export function optional<T>(inner: z.ZodMiniType<T>): z.ZodMiniType<T | undefined> {
   const write = (value: T | undefined) => (value === undefined ? undefined : writeValue(inner, value));
   return register(z.optional(inner), write, describeValue(inner));
 }
 
-/** What is read further of what a schema has read. The problem is shown and the value is not: it may hold a secret. */
+/**
+ * Add a second step that parses a schema's result. Messages show the problem but not the value, which may be a secret.
+ */
 export function readFurther<T, U>(
   schema: z.ZodMiniType<T>,
   read: (value: T) => { readonly value: U } | { readonly problem: string },
@@ -214,12 +213,12 @@ export function readFurther<T, U>(
   return z.pipe(schema, further);
 }
 
-/** Write an address as HOST:PORT. */
+/** Format an address as HOST:PORT. */
 export function formatAddress({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Read HOST:PORT; null for anything else. Port 0 takes a free one. */
+/** Parse HOST:PORT; null for anything else. Port 0 selects a free port. */
 export function parseAddress(value: string): Address | null {
   const text = value.trim();
   const free = /^(.*):0+$/.exec(text)?.[1];
@@ -230,7 +229,7 @@ export function parseAddress(value: string): Address | null {
 
 type Parsed<T> = T | null | { readonly problem: string };
 
-/** A schema over one text; `parse` answers null when the text is not what is expected. */
+/** A schema that parses one string; `parse` returns null for an invalid string. */
 function valueType<T extends string | number | boolean | Address>(
   expects: string,
   write: (value: T) => string,
@@ -260,15 +259,15 @@ function register<T>(
   return schema;
 }
 
-/** The description with the limits that a key sets; those that only guard the machine are left out. */
+/** The description with the limits that a key sets. Limits that only protect the machine are omitted. */
 function withLimits(
   schema: z.ZodMiniType<number>,
   min: number | undefined,
   max: number | undefined,
   format: (value: number) => string,
 ): z.ZodMiniType<number> {
-  const most = max === undefined ? "" : min === undefined ? `, ${format(max)} at most` : ` to ${format(max)}`;
-  const least = min === undefined ? "" : max === undefined ? `, ${format(min)} at least` : `, ${format(min)}`;
+  const most = max === undefined ? "" : min === undefined ? `, at most ${format(max)}` : ` to ${format(max)}`;
+  const least = min === undefined ? "" : max === undefined ? `, at least ${format(min)}` : `, ${format(min)}`;
   descriptions.set(schema, `${describeValue(schema)}${least}${most}`);
   return schema;
 }
@@ -305,7 +304,7 @@ function pairsOf(raw: unknown): [string, string][] | null {
   return pairs.every(isText) ? pairs : null;
 }
 
-/** Without what may be the password of a URL. */
+/** Quote a value, without anything that may be a URL's password. */
 function shown(raw: unknown): string {
   const whole = typeof raw === "string" ? `"${raw}"` : (JSON.stringify(raw) ?? "nothing");
   const written = whole.replaceAll(/(["/])[^\s"/@]*:[^\s"@]*@/g, "$1***@");

@@ -31,7 +31,7 @@ describe("closestName()", () => {
 describe("suggestName()", () => {
   const missing = { reason: "NODE_NOT_FOUND", message: "node web-1 not found", metadata: { node: "web-1" } } as const;
 
-  it("should name what was most likely meant, for people and for programs", () => {
+  it("should suggest the most likely name, for people and for programs", () => {
     expect(suggestName(missing, "web-1", ["web-12"])).toEqual({
       reason: "NODE_NOT_FOUND",
       message: "node web-1 not found; did you mean web-12?",

@@ -1,6 +1,6 @@
 import type { Refusal } from "./refusal.ts";
 
-/** Add the name that was most likely meant to the refusal of a missing one, if any candidate is close. */
+/** Add the most likely intended name to a refusal for an unknown name, if a candidate is close enough. */
 export function suggestName<Reason extends string>(
   refusal: Refusal<Reason>,
   given: string,
@@ -13,8 +13,8 @@ export function suggestName<Reason extends string>(
 }
 
 /**
- * The name that a caller most likely meant by one that does not exist, or null when none is close: one that continues
- * what was given, or that differs from it in a few characters. Equally close names are chosen by their order.
+ * The existing name that a caller most likely meant: one that starts with the given text, or that differs from it in
+ * a few characters. Null if none is close. Of equally close names, the alphabetically first is chosen.
  */
 export function closestName(given: string, candidates: readonly string[]): string | null {
   let best: { readonly name: string; readonly distance: number } | null = null;
@@ -28,10 +28,10 @@ export function closestName(given: string, candidates: readonly string[]): strin
   return best?.name ?? null;
 }
 
-/** A shorter beginning says too little about which name was meant. */
+/** Minimum length of a prefix. A shorter prefix matches too many names. */
 const LEAST_BEGINNING = 2;
 
-/** How far two names are apart; null when one is no likely misspelling of the other. */
+/** The distance between two names; null if neither is a likely misspelling of the other. */
 function distanceBetween(given: string, name: string): number | null {
   const [from, to] = [given.toLowerCase(), name.toLowerCase()];
   if (from.length >= LEAST_BEGINNING && to.startsWith(from)) return to.length - from.length;
@@ -42,13 +42,19 @@ function distanceBetween(given: string, name: string): number | null {
   return distance <= most ? distance : null;
 }
 
-/** Names that end in numbers differ in a digit because they are of different machines, not because of a slip. */
+/**
+ * Replacing one digit with another costs more, because names such as n1 and n2 are different machines rather than a
+ * typo.
+ */
 function replacementCost(one: string, other: string): number {
   if (one === other) return 0;
   return /^\d\d$/.test(one + other) ? 2 : 1;
 }
 
-/** The least number of characters to insert, delete, replace or swap with a neighbour. */
+/**
+ * The minimum cost to turn one name into the other by inserting, deleting and replacing characters and swapping
+ * adjacent ones.
+ */
 function editDistance(from: string, to: string): number {
   let beforeLast: readonly number[] = [];
   let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, at) => at);

@@ -1,13 +1,16 @@
 import type { NewEvent } from "./events/events.ts";
 import type { RefusalReason, Refused } from "./refusal.ts";
 
-/** What a decision does: all there is to write and all events, in their order; both empty for nothing to do. */
+/**
+ * The effects of a decision: everything to write, and its events in order. Both are empty if there is nothing
+ * to do.
+ */
 export interface Effects<Effect> {
   readonly effects: readonly Effect[];
   readonly events: readonly NewEvent[];
 }
 
-/** What was decided: what it does, or why it does nothing. */
+/** The result of a decision: its effects, or why it was refused. */
 export type Decided<Effect, Reason extends string = RefusalReason> =
   | ({ readonly ok: true } & Effects<Effect>)
   | Refused<Reason>;

@@ -2,9 +2,9 @@ export {
   type AccessTokenState,
   accessTokenCreated,
   accessTokenState,
+  anonymousTokenRefusal,
   endAccessToken,
   type Revoker,
-  strangersTokenRefusal,
 } from "./access/access-token.ts";
 export {
   type AuditHead,
@@ -12,14 +12,15 @@ export {
   type AuditPiece,
   type AuditProblem,
   type AuditProblemKind,
-  type AuditVerdict,
-  judgeAuditPiece,
-  judgeExpectedHead,
+  type AuditResult,
+  evaluateAuditPiece,
+  evaluateExpectedHead,
 } from "./access/audit-chain.ts";
+export { groupsLeftOutText } from "./access/groups-left-out.ts";
 export * from "./brake/index.ts";
 export { suggestName } from "./closest-name.ts";
 export * from "./conditions/index.ts";
-export { judgeBrowser } from "./console/browser-origin.ts";
+export { checkBrowserOrigin } from "./console/browser-origin.ts";
 export { fromSessionRefusal, moreCodesRefusal, SIGN_IN_LIMITS, signInCodeRefusal } from "./console/sign-in.ts";
 export type { Decided } from "./decided.ts";
 export * from "./declared/index.ts";
@@ -47,6 +48,7 @@ export {
   SESSION_EVENTS,
   unitedInterest,
 } from "./events/event-meaning.ts";
+export { eventSentence, inPlural } from "./events/event-sentence.ts";
 export {
   connectionEvent,
   type EventType,
@@ -74,7 +76,7 @@ export {
   schedulerActor,
 } from "./events/job-events.ts";
 export { Detector, type Due, type Timing } from "./health/detector.ts";
-export { holdEnds, type Obstacle, obstaclesOf, summarizeNode } from "./health/explain-node.ts";
+export { holdEnds, mayTakeWork, type Obstacle, obstaclesOf, summarizeNode } from "./health/explain-node.ts";
 export { FLAPPING_OUTAGES, type Outage, type OutageHistory } from "./health/flapping.ts";
 export { healthAfter } from "./health/health.ts";
 export { evidenceFacts, type SilenceEvidence, silenceEvidence } from "./health/health-evidence.ts";
@@ -112,16 +114,16 @@ export { parseSelector } from "./labels/parse-selector.ts";
 export { formatSelector, matches, type Requirement, type Selector } from "./labels/selectors.ts";
 export { LEASE_TIMING, type LeaseDoubt, LeaseHolding, type LeaseTiming } from "./leases/lease-holding.ts";
 export { OtherLeases } from "./leases/other-leases.ts";
+export { AnonymousBudget, DEFAULT_ANONYMOUS_BUDGET } from "./limits/anonymous-budget.ts";
 export { ArrivalLimiter } from "./limits/arrival-limiter.ts";
 export { BucketTable } from "./limits/bucket-table.ts";
 export { type CallLimits, type CallParty, CallPlaces, DEFAULT_CALL_LIMITS } from "./limits/call-places.ts";
-export { clientAddress, type ForwardingHeaders, type HostJudgement, plainHost } from "./limits/client-address.ts";
+export { clientAddress, type ForwardingHeaders, type HostKind, plainHost } from "./limits/client-address.ts";
 export { type DescriptorPlan, planDescriptors } from "./limits/descriptor-plan.ts";
 export { FailureLimiter, NODE_FAILURE_LIMITS, TOKEN_FAILURE_LIMITS } from "./limits/failure-limiter.ts";
 export { isRequestForUs } from "./limits/host-names.ts";
 export { NoiseTable } from "./limits/noise-table.ts";
 export { PAGE_BYTES, PageRoom, splitBySize } from "./limits/page-room.ts";
-export { DEFAULT_STRANGER_BUDGET, StrangerBudget } from "./limits/stranger-budget.ts";
 export { explainTlsError, type TlsOption } from "./limits/tls-trouble.ts";
 export type { BucketLimits } from "./limits/token-bucket.ts";
 export type { GivenJoinToken } from "./membership/admission.ts";
@@ -188,8 +190,8 @@ export {
   accountIssuerUnavailable,
   accountName,
   accountTokenInvalid,
+  evaluateAccount,
   type GivenAccount,
-  judgeAccount,
   type ServiceAccount,
 } from "./membership/service-account.ts";
 export { type OwnersView, planConditions } from "./nodes/condition-plan.ts";
@@ -200,8 +202,8 @@ export {
   controlPlaneOpened,
   expireControlPlane,
 } from "./nodes/control-plane-node.ts";
-export type { NodeEffect, NodeVerdict, Removal, SessionStates } from "./nodes/node-effects.ts";
-export type { InfoReport, InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./nodes/node-record.ts";
+export type { InfoReport, InfoSummary, JsonInfo, Node, NodeJoining } from "./nodes/node.ts";
+export type { NodeDecision, NodeEffect, Removal, SessionStates } from "./nodes/node-effects.ts";
 export {
   acceptHardware,
   changeLabels,
@@ -215,7 +217,7 @@ export {
 } from "./nodes/operator-decisions.ts";
 export { type OpenedSession, type OpeningPlan, planOpening, type SuspectedReboot } from "./nodes/session-opening.ts";
 export { shownHealth } from "./nodes/shown-health.ts";
-export { planTransition, type RecordedSession, type StateChange, type Transition } from "./nodes/transition.ts";
+export { planTransition, type StateChange, type StoredSession, type Transition } from "./nodes/transition.ts";
 export {
   collectPolicies,
   describePolicyScope,
@@ -317,7 +319,6 @@ export {
   type Mark,
   type Membership,
   type MembershipState,
-  mayTakeWork,
   type NodeType,
   type Scheduling,
   type SchedulingState,

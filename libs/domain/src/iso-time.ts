@@ -1,4 +1,4 @@
-/** Write a time in milliseconds since 1970 as RFC 3339 in UTC, with milliseconds: "2026-01-31T23:59:59.000Z". */
+/** Format a time in milliseconds since 1970 as RFC 3339 in UTC, with milliseconds: "2026-01-31T23:59:59.000Z". */
 export function isoTime(atMs: number): string {
   const days = Math.floor(atMs / DAY_MS);
   const ofDayMs = atMs - days * DAY_MS;
@@ -11,13 +11,16 @@ export function isoTime(atMs: number): string {
 }
 
 const DAY_MS = 86_400_000;
-/** Days of 400 years, after which the Gregorian calendar repeats. */
+/** Days in 400 years. The Gregorian calendar repeats every 400 years. */
 const ERA_DAYS = 146_097;
-/** Days from 1 March of year 0 to 1 January 1970: years that begin in March have their leap day at the end. */
+/**
+ * Days from 1 March of year 0 to 1 January 1970. Years start in March here, so that the leap day is the last day.
+ */
 const DAYS_BEFORE_1970 = 719_468;
 
 /**
- * The date of a day since 1970 in the Gregorian calendar. The domain may not use Date, which would also read a clock.
+ * The Gregorian date of a day, counted from 1 January 1970. The domain must not use Date, because Date can also
+ * read the clock.
  */
 function civilOf(days: number): readonly [year: number, month: number, day: number] {
   const sinceMarch = days + DAYS_BEFORE_1970;

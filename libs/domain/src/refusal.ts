@@ -1,22 +1,21 @@
 /**
- * A refusal that the caller brought about. It is a value, not an exception: the shell turns it into an error of the
- * API with the same reason, text and metadata.
+ * A refusal that the caller caused. It is a value rather than an exception. The shell turns it into an API error
+ * with the same reason, message and metadata.
  */
 export interface Refusal<Reason extends string = RefusalReason> {
   readonly reason: Reason;
-  /** For people; names the node and, unless the text is fixed by the contract, what to do next. */
+  /** The message for people. Names the node and, unless the contract fixes the text, says what to do next. */
   readonly message: string;
-  /** Whatever varies in the message, for machines. */
+  /** The variable parts of the message, for machines. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** A decision against the caller. */
+/** A decision to refuse. */
 export interface Refused<Reason extends string = RefusalReason> {
   readonly ok: false;
   readonly refusal: Refusal<Reason>;
 }
 
-/** Decide against the caller. */
 export function refused<Reason extends string>(
   reason: Reason,
   message: string,
@@ -25,7 +24,7 @@ export function refused<Reason extends string>(
   return { ok: false, refusal: { reason, message, metadata } };
 }
 
-/** Why a command on a node's membership was refused. */
+/** Why a membership command was refused. */
 export type RefusalReason =
   | "NODE_NOT_FOUND"
   | "NODE_ALREADY_APPROVED"

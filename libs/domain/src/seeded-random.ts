@@ -1,5 +1,6 @@
 /**
- * Numbers in [0, 1) that the same seed repeats (mulberry32), for simulations and tests. Print the seed when one fails.
+ * Create a generator of random numbers in [0, 1) that are reproducible from a seed (mulberry32), for
+ * simulations and tests. Print the seed when a simulation or test fails.
  */
 export function seededRandom(seed: number): () => number {
   let state = seed;

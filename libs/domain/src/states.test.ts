@@ -8,11 +8,7 @@ import {
   type Hold,
   hasStatus,
   liftHold,
-  type MembershipState,
-  mayTakeWork,
-  type NodeType,
   placeHold,
-  type SchedulingState,
 } from "./states.ts";
 
 const hold: Hold = { kind: "OPERATOR", sinceMs: 100, message: "new disk", actor: "token:ops" };
@@ -82,7 +78,7 @@ describe("liftHold()", () => {
     expect(liftHold(holds, "OPERATOR")).toBe(holds);
   });
 
-  it("should undo placing whatever is placed in between", () => {
+  it("should undo placing a hold, whatever is placed in between", () => {
     const anyHold = fc.record({
       kind: fc.constant("OPERATOR" as const),
       sinceMs: fc.nat(),
@@ -132,37 +128,9 @@ describe("hasStatus()", () => {
     }
   });
 
-  it("should find compute nodes alone by their health", () => {
+  it("should find only compute nodes by their health", () => {
     expect(hasStatus({ type: "COMPUTE", ...connected }, "HEALTHY")).toBe(true);
     expect(hasStatus({ type: "COMPUTE", ...connected }, "UNKNOWN")).toBe(false);
     expect(hasStatus({ type: "ORCHESTRATOR", ...connected }, "HEALTHY")).toBe(false);
-  });
-});
-
-describe("mayTakeWork()", () => {
-  const types: readonly NodeType[] = ["ORCHESTRATOR", "COMPUTE"];
-  const memberships: readonly MembershipState[] = ["PENDING", "APPROVED", "REJECTED"];
-  const healths: readonly HealthState[] = ["HEALTHY", "UNHEALTHY", "UNKNOWN"];
-  const schedulings: readonly SchedulingState[] = ["ELIGIBLE", "INELIGIBLE", "DRAINING", "DRAINED"];
-
-  it("should allow one combination of all", () => {
-    const allowed = types.flatMap((type) =>
-      memberships.flatMap((membership) =>
-        healths.flatMap((health) =>
-          schedulings
-            .filter((scheduling) =>
-              mayTakeWork({
-                type,
-                membership: stated(membership),
-                health: stated(health),
-                scheduling: { ...stated(scheduling), holds: [] },
-              }),
-            )
-            .map((scheduling) => [type, membership, health, scheduling]),
-        ),
-      ),
-    );
-
-    expect(allowed).toEqual([["COMPUTE", "APPROVED", "HEALTHY", "ELIGIBLE"]]);
   });
 });

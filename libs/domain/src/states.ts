@@ -1,59 +1,64 @@
-/** What a node is: a process of the control plane itself, or a machine that takes work. */
+/** The role of a node: a process of the control plane, or a machine that takes work. */
 export type NodeType = "ORCHESTRATOR" | "COMPUTE";
 
 /** One state of a node with its time, reason and actor. */
 export interface Stated<State extends string> {
   readonly state: State;
-  /** Wall time in milliseconds since 1970, for display only: nothing is decided by it. */
+  /** Wall time in milliseconds since 1970, for display only: no decision uses it. */
   readonly sinceMs: number;
   /** For machines, SCREAMING_SNAKE. */
   readonly reason: string;
-  /** For people; may be empty. */
+  /** The message for people; may be empty. */
   readonly message: string;
-  /** Who caused it: "system", "node:<id>", "token:<id>" or "replica:<id>". */
+  /** Who caused the state: "system", "node:<id>", "token:<id>" or "replica:<id>". */
   readonly actor: string;
 }
 
 /** What the operator decided about a node. */
 export type MembershipState = "PENDING" | "APPROVED" | "REJECTED";
-/** Whether a health replica holds the node's stream. */
+/** Whether the node has a session with a health replica. */
 export type ConnectionState = "CONNECTED" | "DISCONNECTED";
-/** What the failure detector concluded. */
+/** What the failure detector decided. */
 export type HealthState = "HEALTHY" | "UNHEALTHY" | "UNKNOWN";
-/** Whether new work may be placed; derived from holds, never set. */
+/** Whether new work can be placed on the node; derived from its holds, never set directly. */
 export type SchedulingState = "ELIGIBLE" | "INELIGIBLE" | "DRAINING" | "DRAINED" | "UNCONFIRMED";
 
-/** Whether a node may belong, as the operator decided. */
+/** Whether a node is allowed in the cluster, as the operator decided. */
 export type Membership = Stated<MembershipState>;
-/** Whether a node is connected. An orchestrator is, while its lease is held. */
+/** Whether a node is connected. An orchestrator is connected while it holds its lease. */
 export type Connection = Stated<ConnectionState>;
-/** How well a node is: as detected, or effective where an operator's mark is included. */
+/** A node's health: either as detected, or effective, that is, with an operator's mark applied. */
 export type Health = Stated<HealthState>;
 
-/** A cause for which a node takes no new work. Each kind is placed and lifted by the one part that owns it. */
+/**
+ * A reason why a node gets no new work. Only the component that owns a kind adds and removes holds of this kind.
+ */
 export type HoldKind = "OPERATOR" | "FLAPPING" | "HARDWARE" | "IDENTITY" | "DRAIN" | "CONDITION";
 
-/** A hold that is in force. A node has at most one of each kind, so lifting one cause never undoes another. */
+/** A hold in effect. A node has at most one hold of each kind, so removing one leaves the others. */
 export interface Hold {
   readonly kind: HoldKind;
   readonly sinceMs: number;
   readonly message: string;
   readonly actor: string;
-  /** When it is lifted by itself; absent for never. Only of OPERATOR. */
+  /** When the hold ends automatically; absent for never. Only for OPERATOR. */
   readonly untilMs?: number;
-  /** The work that it concerns has ended. Only of DRAIN. */
+  /** Present if the work that the drain covered has ended. Only for DRAIN. */
   readonly drained?: true;
-  /** The drain is over, and its node has not confirmed the end of all that it concerned. Only of DRAIN. */
+  /**
+   * Present if the drain has finished but the node has not confirmed the end of all executions that it covered.
+   * Only for DRAIN.
+   */
   readonly unconfirmed?: true;
 }
 
-/** Whether a node may be given new work, with the holds that say so. */
+/** Whether a node can get new work, and the holds that prevent it. */
 export interface Scheduling extends Stated<SchedulingState> {
-  /** What keeps the node from being eligible, oldest first; empty when it is eligible. */
+  /** The node's holds, oldest first; empty if the node is eligible. */
   readonly holds: readonly Hold[];
 }
 
-/** An operator's word that a node is unhealthy, whatever it sends. */
+/** An operator's mark: the node counts as unhealthy, whatever it sends. */
 export interface Mark {
   readonly sinceMs: number;
   readonly message: string;
@@ -72,11 +77,11 @@ const DRAINED_REASON = "NODE_DRAINED";
 const UNCONFIRMED_REASON = "DRAIN_UNCONFIRMED";
 
 /**
- * Tell whether a node is eligible, from its holds alone. An ineligible node carries the reason, message and actor of
- * its oldest hold, one that is drained those of its drain.
+ * Derive a node's eligibility from its holds. An ineligible node gets the reason, message and actor of its oldest
+ * hold. A draining or drained node gets those of its drain.
  *
- * @param noHoldSinceMs since when there has been no hold, shown for an eligible node: when the last one was lifted,
- *   or when the node was created.
+ * @param noHoldSinceMs the time to show for an eligible node: when its last hold was removed, or when it was
+ *   created.
  */
 export function deriveScheduling(holds: readonly Hold[], noHoldSinceMs: number): Scheduling {
   const oldestFirst = holds.toSorted((left, right) => left.sinceMs - right.sinceMs);
@@ -109,8 +114,8 @@ function drainState({ drained, unconfirmed }: Hold): SchedulingState {
 }
 
 /**
- * Place a hold. One of the same kind that is already there keeps its `sinceMs` and takes everything else of the new
- * one. The same array comes back when nothing changes, so the caller can tell by identity.
+ * Add a hold. It replaces a hold of the same kind, but keeps the `sinceMs` of that hold. Returns the same array
+ * if nothing changes, so callers can compare by identity.
  */
 export function placeHold(holds: readonly Hold[], hold: Hold): readonly Hold[] {
   const present = holds.find(({ kind }) => kind === hold.kind);
@@ -128,13 +133,13 @@ export function placeHold(holds: readonly Hold[], hold: Hold): readonly Hold[] {
   return holds.map((other) => (other === present ? renewed : other));
 }
 
-/** Lift the hold of one kind and leave the others. The same array comes back when there was none. */
+/** Remove the hold of one kind and keep the others. Returns the same array if there is no hold of this kind. */
 export function liftHold(holds: readonly Hold[], kind: HoldKind): readonly Hold[] {
   const rest = holds.filter((hold) => hold.kind !== kind);
   return rest.length === holds.length ? holds : rest;
 }
 
-/** The health that is shown: an operator's mark wins over what the detector concluded. */
+/** The effective health: an operator's mark overrides the failure detector. */
 export function effectiveHealth(detected: Health, mark: Mark | null): Health {
   if (mark === null) return detected;
   return {
@@ -147,10 +152,9 @@ export function effectiveHealth(detected: Health, mark: Mark | null): Health {
 }
 
 /**
- * Tell whether a listing that is filtered by a status shows a node. Words of health find compute nodes, words of
- * connection any node.
+ * Whether a node matches a status filter. Health values match only compute nodes, connection values any node.
  *
- * @param node its `health` is the effective one, a mark included.
+ * @param node its `health` is the effective health.
  */
 export function hasStatus(
   node: { readonly type: NodeType; readonly connection: Connection; readonly health: Health },
@@ -160,29 +164,10 @@ export function hasStatus(
   return node.type === "COMPUTE" && status === node.health.state;
 }
 
-/**
- * Tell whether a node may take work. Nothing else decides this.
- *
- * @param node its `health` is the effective one, a mark included.
- */
-export function mayTakeWork(node: {
-  readonly type: NodeType;
-  readonly membership: Membership;
-  readonly health: Health;
-  readonly scheduling: Scheduling;
-}): boolean {
-  return (
-    node.type === "COMPUTE" &&
-    node.membership.state === "APPROVED" &&
-    node.health.state === "HEALTHY" &&
-    node.scheduling.state === "ELIGIBLE"
-  );
-}
-
-/** Who gives a command, why, and when. */
+/** Who gave a command, why, and when. */
 export interface CommandSource {
   readonly actor: string;
-  /** The reason in the actor's own words; may be empty. */
+  /** The actor's reason; may be empty. */
   readonly message: string;
   /** Wall time in milliseconds since 1970. */
   readonly atMs: number;

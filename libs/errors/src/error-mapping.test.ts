@@ -7,15 +7,15 @@ const withCode = (code: string, message = "driver says no", more: object = {}) =
   Object.assign(new Error(message), { code, ...more });
 
 describe("mapError()", () => {
-  it("should leave errors of ours as they are", () => {
+  it("should leave Rollcall errors unchanged", () => {
     const error = refuse("NODE_NOT_FOUND", "no node n1");
     expect(mapError(error)).toBe(error);
   });
 
   it.each([
-    ["a record that is away", new StoreUnavailableError("connect ECONNREFUSED")],
-    ["what it made fail", new Error("query failed", { cause: new StoreUnavailableError("terminated") })],
-  ])("should call %s STORE_UNAVAILABLE, with a time to try again", (_, error) => {
+    ["an unavailable store", new StoreUnavailableError("connect ECONNREFUSED")],
+    ["an error that it caused", new Error("query failed", { cause: new StoreUnavailableError("terminated") })],
+  ])("should map %s to STORE_UNAVAILABLE, with a retry time", (_, error) => {
     const mapped = mapError(error);
     expect(describeError(mapped)).toMatchObject({
       code: Code.Unavailable,
@@ -68,12 +68,12 @@ describe("mapError()", () => {
       "message size is larger than configured readMaxBytes 524288",
       "the message is larger than the limit of 524288 bytes: send less in one request",
     ],
-  ])("should say of %s what the limit is and what to do", (text, ours) => {
+  ])("should report the limit and what to do for %s", (text, ours) => {
     const { rawMessage } = mapError(new ConnectError(text, Code.ResourceExhausted));
     expect(rawMessage).toBe(ours);
   });
 
-  it("should know an abort, and leave codes that other protocols ask for", () => {
+  it("should recognise an abort, and keep codes that other protocols require", () => {
     expect(describeError(mapError(new DOMException("x", "AbortError"))).reason).toBe("CANCELLED");
     const notFound = new ConnectError("no such service", Code.NotFound);
     expect(mapError(notFound)).toBe(notFound);
@@ -81,7 +81,7 @@ describe("mapError()", () => {
 });
 
 describe("isStoreUnavailable()", () => {
-  it("should end on an error that is its own cause", () => {
+  it("should terminate on an error that is its own cause", () => {
     const error = new Error("round");
     error.cause = error;
     expect(isStoreUnavailable(error)).toBe(false);

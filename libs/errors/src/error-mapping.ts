@@ -3,13 +3,13 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ErrorReasonName } from "./error-table.ts";
 import { describeError, refuse } from "./errors.ts";
 
-/** How long a client is told to wait while the record is away. */
+/** The retry delay that clients receive while the store is unavailable, in milliseconds. */
 const STORE_RETRY_AFTER_MS = 1_000;
 
 /**
- * Turn whatever was thrown into the error that the caller may see. Errors of ours stay as they are; a store that cannot
- * be reached is STORE_UNAVAILABLE; an error that the transport made gets the reason of its code; all else is INTERNAL,
- * and what it said stays in `cause`, for the log alone.
+ * Convert anything that was thrown to an error that the caller may see. Rollcall's own errors stay unchanged. An
+ * unreachable store becomes STORE_UNAVAILABLE. An error of the transport gets the reason for its code. Everything else
+ * becomes INTERNAL. The original error is kept in `cause`, for the log only.
  */
 export function mapError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return withReason(error);
@@ -18,17 +18,17 @@ export function mapError(error: unknown): ConnectError {
   return refuse("INTERNAL", "internal error", { cause: error });
 }
 
-/** The error of a call that failed because the record cannot be reached just now. */
+/** The error of a call that failed because the store is currently unreachable. */
 function storeUnavailable(cause: unknown): ConnectError {
-  return refuse("STORE_UNAVAILABLE", "the record cannot be reached just now, try again", {
+  return refuse("STORE_UNAVAILABLE", "the database cannot be reached; try again", {
     retryAfterMs: STORE_RETRY_AFTER_MS,
     cause,
   });
 }
 
 /**
- * The record could not be reached, or did not answer: an operation may succeed when it is tried again. Stores throw it
- * in place of what their driver says, which is its cause.
+ * The store could not be reached or did not respond. A retry may succeed. Stores throw this error instead of their
+ * driver's error, which becomes its cause.
  */
 export class StoreUnavailableError extends Error {
   override readonly name = "StoreUnavailableError";
@@ -37,7 +37,7 @@ export class StoreUnavailableError extends Error {
 /** Whether an error, or one of its causes, is a StoreUnavailableError. */
 export function isStoreUnavailable(error: unknown): boolean {
   let current = error;
-  // A cause may be its own ancestor; no honest chain is this long.
+  // Limit the depth, because causes can form a cycle. No genuine chain is this long.
   for (let depth = 0; depth < 8 && isNativeError(current); depth += 1) {
     if (current instanceof StoreUnavailableError) return true;
     current = current.cause;
@@ -45,10 +45,10 @@ export function isStoreUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** The reason that an error gets which the transport or a library made, by its code. */
+/** The reason for errors made by the transport or a library, keyed by code. */
 const REASON_OF_TRANSPORT: Readonly<Partial<Record<Code, ErrorReasonName>>> = {
   [Code.Canceled]: "CANCELLED",
-  // How connect-node reports a connection that broke under a call.
+  // connect-node uses this code for a connection that broke during a call.
   [Code.Aborted]: "CANCELLED",
   [Code.InvalidArgument]: "MALFORMED_MESSAGE",
   [Code.DeadlineExceeded]: "DEADLINE_EXCEEDED",
@@ -56,16 +56,17 @@ const REASON_OF_TRANSPORT: Readonly<Partial<Record<Code, ErrorReasonName>>> = {
   [Code.Unimplemented]: "UNKNOWN_METHOD",
 };
 
-// Connect and grpc-js take these mistakes of a caller for errors of the server, or for methods that are not there.
+// Matches messages of errors that a caller's mistake causes but that Connect and grpc-js report as server errors or
+// unknown methods.
 const MALFORMED =
   /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed|Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
-// What follows these words is a library's text about its own state.
+// Matches the start of messages that continue with the library's internal state. Callers see only the start.
 const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
 const TOO_LARGE = /^message size(?: (\d+))? is larger than configured readMaxBytes (\d+)$/;
 const RESET_BY_PEER = /^http\/2 stream closed with error code/;
 const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
-/** Complete an error that a transport or a library made: the only place where such errors get their reason. */
+/** Add a reason to an error of a transport or a library, because such an error has none. */
 function withReason(error: ConnectError): ConnectError {
   if (describeError(error).reason !== undefined) return error;
   const { rawMessage } = error;
@@ -80,13 +81,13 @@ function withReason(error: ConnectError): ConnectError {
     return refuse("MESSAGE_TOO_LARGE", text, { cause });
   }
   const reason = REASON_OF_TRANSPORT[error.code];
-  // Codes that other protocols ask for, such as NOT_FOUND of grpc.health.v1, carry no reason of ours.
+  // Keep errors of other protocols unchanged, such as NOT_FOUND of grpc.health.v1: they have no Rollcall reason.
   if (reason === undefined && !DEFECTS.has(error.code)) return error;
   if (reason === undefined) return refuse("INTERNAL", "internal error", { cause: error });
   return refuse(reason, rawMessage, { cause });
 }
 
 function isAbort(error: unknown): boolean {
-  // A DOMException, which is no native error.
+  // Check the name, because an AbortError is a DOMException, which is not a native error.
   return typeof error === "object" && error !== null && "name" in error && error.name === "AbortError";
 }

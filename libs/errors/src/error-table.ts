@@ -1,10 +1,10 @@
 import { Code } from "@connectrpc/connect";
 import type { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 
-/** A reason of the ErrorReason proto enum, without its prefix. */
+/** A reason of the proto enum ErrorReason, without its prefix. */
 export type ErrorReasonName = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
 
-/** The canonical code of each reason. A reason without a row does not compile. */
+/** The canonical code of each reason. A missing reason is a compile error. */
 export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   INVALID_REQUEST: Code.InvalidArgument,
   INVALID_NODE_ID: Code.InvalidArgument,
@@ -62,6 +62,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   SERVICE_ACCOUNT_NOT_ADMITTED: Code.PermissionDenied,
   JOIN_TOKEN_NOT_FOUND: Code.NotFound,
   JOIN_TOKEN_ALREADY_REVOKED: Code.FailedPrecondition,
+  REQUEST_ID_REUSED: Code.FailedPrecondition,
   ETAG_MISMATCH: Code.Aborted,
   SESSION_SUPERSEDED: Code.Aborted,
   STREAM_STALE: Code.DeadlineExceeded,
@@ -93,6 +94,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   JOB_NOT_ENDED: Code.FailedPrecondition,
   JOB_VERSION_NOT_FOUND: Code.NotFound,
   JOB_VERSION_IS_NEWEST: Code.FailedPrecondition,
+  JOB_UPDATE_HALTED: Code.FailedPrecondition,
   JOB_HAS_NO_COUNT: Code.FailedPrecondition,
   JOB_FITS_NOWHERE: Code.FailedPrecondition,
   TOO_MANY_JOBS: Code.ResourceExhausted,
@@ -141,7 +143,9 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   INTERNAL: Code.Internal,
 };
 
-/** Whether a text, for example of a newer server, is a reason known here. */
+/**
+ * Whether this version knows a reason. The string can come from a newer server.
+ */
 export function isErrorReasonName(text: string): text is ErrorReasonName {
   return Object.hasOwn(CODE_OF_REASON, text);
 }

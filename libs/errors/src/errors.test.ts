@@ -8,7 +8,7 @@ import { describeError, reasonOf, refusalError, refuse, refuseFields } from "./e
 describe("CODE_OF_REASON", () => {
   const names = Object.keys(ErrorReason).filter((name) => name !== "UNSPECIFIED");
 
-  it("should have a row for each reason of the contract, and no other", () => {
+  it("should have a row for each reason of the API, and no other", () => {
     expect(Object.keys(CODE_OF_REASON).sort()).toEqual([...names].sort());
     expect(ErrorReasonSchema.values).toHaveLength(names.length + 1);
   });
@@ -39,7 +39,7 @@ describe("refuse()", () => {
     const violations = [{ field: "node_id", description: "must not be empty" }];
     const error = refuse("INVALID_REQUEST", "invalid", { violations, retryAfterMs: 1_500.2 });
     expect(describeError(error)).toMatchObject({ violations, retryAfterMs: 1_501 });
-    const failed = refuse("NODE_ALREADY_APPROVED", "node n1 already approved", { subject: "n1" });
+    const failed = refuse("NODE_ALREADY_APPROVED", "node n1 is already approved", { subject: "n1" });
     expect(failed.details.map((it) => ("desc" in it ? it.desc.typeName : it.type))).toEqual([
       "google.rpc.ErrorInfo",
       "google.rpc.PreconditionFailure",
@@ -64,7 +64,7 @@ describe("refuse()", () => {
 });
 
 describe("reasonOf()", () => {
-  it("should be undefined for what is not ours, or newer than we are", () => {
+  it("should be undefined for foreign and newer errors", () => {
     expect(reasonOf(new Error("plain"))).toBeUndefined();
     expect(reasonOf(undefined)).toBeUndefined();
     expect(reasonOf(new ConnectError("x", Code.NotFound))).toBeUndefined();
@@ -79,10 +79,10 @@ describe("reasonOf()", () => {
 });
 
 describe("refusalError()", () => {
-  it("should say on what a precondition failed", () => {
+  it("should name the subject of a failed precondition", () => {
     const refusal = {
       reason: "NODE_ALREADY_APPROVED",
-      message: "node n1 already approved",
+      message: "node n1 is already approved",
       metadata: { node: "n1" },
     } as const;
     const error = refusalError(refusal, "n1");
@@ -92,14 +92,14 @@ describe("refusalError()", () => {
     ]);
   });
 
-  it("should name no precondition where none failed", () => {
+  it("should name no precondition if none failed", () => {
     const error = refusalError({ reason: "NODE_NOT_FOUND", message: "no", metadata: {} }, "n1");
     expect(error.findDetails(PreconditionFailureSchema)).toEqual([]);
   });
 });
 
 describe("refuseFields()", () => {
-  it("should tell every violation, to people and to programs", () => {
+  it("should report every violation, to people and to programs", () => {
     const violations = [
       { field: "a", description: "too long" },
       { field: "b", description: "too short" },

@@ -7,39 +7,39 @@ import {
 } from "@rollcall/api/google/rpc/error_details_pb";
 import { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
 
-/** The domain of every ErrorInfo of ours. */
+/** The domain of every Rollcall ErrorInfo. */
 const ERROR_DOMAIN = "rollcall.io";
 
-/** One broken rule of a request: the field's path, and what it should be. */
+/** A rule that a request violates: the field's path, and what the field should be. */
 export interface FieldViolation {
   readonly field: string;
   readonly description: string;
 }
 
 export interface RefusalDetails {
-  /** Everything in the message that varies, for programs. */
+  /** The variable parts of the message, for programs. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** When trying again may help, in milliseconds from now. Absent when it does not help. */
+  /** Delay after which a retry may succeed, in milliseconds. Absent if a retry does not help. */
   readonly retryAfterMs?: number;
   /** Every violation of the request, sent as BadRequest. */
   readonly violations?: readonly FieldViolation[];
-  /** What a precondition failed on, for example a node id, sent as PreconditionFailure. */
+  /** The subject of a failed precondition, for example a node id. Sent as PreconditionFailure. */
   readonly subject?: string;
-  /** What went wrong underneath. It is logged, never sent. */
+  /** The underlying error. It is logged, never sent. */
   readonly cause?: unknown;
 }
 
 /**
- * Bytes of an error's text, and of the texts of its details. gRPC carries an error in HTTP trailers, of which clients
- * take 64 KiB, and some 8 KiB: a larger one does not arrive. What a caller sent may be in an error, so that its
- * size is the caller's to choose.
+ * Maximum size in bytes of an error's message and of the strings in its details. gRPC carries errors in HTTP trailers.
+ * Most clients accept 64 KiB of trailers, some only 8 KiB, and larger errors do not arrive. The limit is needed
+ * because an error can quote the caller's input.
  */
 const MOST_MESSAGE_BYTES = 1_024;
 const MOST_METADATA_BYTES = 512;
 const MOST_VIOLATIONS_BYTES = 3_072;
 const MOST_VIOLATION_BYTES = 512;
 
-/** Why a call was decided against. The domain's Refusal is one. */
+/** Why a call was refused. The domain's type Refusal has these fields. */
 export interface DecidedRefusal {
   readonly reason: ErrorReasonName;
   readonly message: string;
@@ -47,8 +47,8 @@ export interface DecidedRefusal {
 }
 
 /**
- * Make the error of a call that is refused or has failed. The code follows from the reason. The message names what is
- * concerned and what to do next. Texts that are too long are cut, and violations beyond 3 KiB are left out.
+ * Create the error of a call that was refused or has failed. The reason determines the code. The message names the
+ * subject and says what to do next. Long strings are truncated, and violations beyond 3 KiB are left out.
  */
 export function refuse(reason: ErrorReasonName, text: string, details: RefusalDetails = {}): ConnectError {
   const message = cut(text, MOST_MESSAGE_BYTES);
@@ -80,23 +80,20 @@ export function refuse(reason: ErrorReasonName, text: string, details: RefusalDe
   return error;
 }
 
-/** What an error tells a program, whichever side made it and whichever transport carried it. */
+/** The contents of an error for a program, whichever side created the error and whichever transport carried it. */
 export interface ErrorDescription {
   readonly code: Code;
-  /** The text for people, without a code in front. */
+  /** The message for people, without a leading code. */
   readonly message: string;
-  /**
-   * The machine-readable reason as sent, which a newer server may have and we do not know; undefined when there is
-   * none.
-   */
+  /** The machine-readable reason as sent, which may be unknown to this version; undefined if there is none. */
   readonly reason: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
-  /** When to try again, in milliseconds; undefined when the other side does not say. */
+  /** Delay before a retry, in milliseconds; undefined if the error has none. */
   readonly retryAfterMs: number | undefined;
   readonly violations: readonly FieldViolation[];
 }
 
-/** Read an error. Anything but a ConnectError is described as unknown, with its own text. */
+/** Read an error. An error that is not a ConnectError gets an unknown code and keeps its own message. */
 export function describeError(error: unknown): ErrorDescription {
   const connectError = ConnectError.from(error);
   const info = connectError.findDetails(ErrorInfoSchema).find((it) => it.domain === ERROR_DOMAIN);
@@ -114,7 +111,7 @@ export function describeError(error: unknown): ErrorDescription {
   };
 }
 
-/** The reason of an error of ours; undefined for any other error, and for a reason newer than this program. */
+/** The reason of a Rollcall error; undefined for any other error, and for a reason that this version does not know. */
 export function reasonOf(error: unknown): ErrorReasonName | undefined {
   if (!(error instanceof ConnectError)) return undefined;
   const reason = describeError(error).reason;
@@ -127,7 +124,7 @@ const CALLERS_FAULTS: ReadonlySet<Code> = new Set([
   Code.PermissionDenied,
   Code.Unimplemented,
 ]);
-/** Of those with a code that a server in trouble answers with as well. */
+/** Reasons for callers' mistakes whose codes normally mean a problem of the server. */
 const CALLERS_EXCESSES: ReadonlySet<string> = new Set<ErrorReasonName>([
   "TOO_MANY_FAILURES",
   "TOO_MANY_CALLS",
@@ -136,8 +133,8 @@ const CALLERS_EXCESSES: ReadonlySet<string> = new Set<ErrorReasonName>([
 ]);
 
 /**
- * Whether an error is one that its caller alone has brought about, and could have known: not what the record holds, nor
- * what this server lacks.
+ * Whether the caller made an avoidable mistake. Errors that depend on the store's contents or the server's capacity do
+ * not count.
  */
 export function isCallersFault({ code, reason = "" }: Pick<ErrorDescription, "code" | "reason">): boolean {
   return CALLERS_FAULTS.has(code) || CALLERS_EXCESSES.has(reason);
@@ -161,16 +158,13 @@ function boundViolations(all: readonly FieldViolation[]): FieldViolation[] {
   return kept;
 }
 
-/**
- * A text with UTF-8, which halves of surrogate pairs have none of; of one that is too long the beginning, and an
- * ellipsis.
- */
+/** Make a string valid UTF-8 by replacing lone surrogates, and shorten it with an ellipsis if it is too long. */
 function cut(given: string, mostBytes: number): string {
   const text = given.slice(0, mostBytes + 1).replace(LONE_SURROGATE, "\ufffd");
-  // No character has fewer bytes than it has places.
+  // Check the length first, because a string never has fewer bytes than UTF-16 code units.
   if (text.length <= mostBytes && Buffer.byteLength(text) <= mostBytes) return text;
   const start = Buffer.from(text).subarray(0, mostBytes - ELLIPSIS.length);
-  // A character may have been cut in two, and a half of one has no UTF-8.
+  // Remove half a character at the end, because it is not valid UTF-8.
   return `${start.toString().replace(/\ufffd+$/, "")}${ELLIPSIS}`;
 }
 
@@ -182,7 +176,7 @@ function toDuration(ms: number) {
   return { seconds: BigInt(Math.floor(wholeMs / 1000)), nanos: (wholeMs % 1000) * 1_000_000 };
 }
 
-/** The error of a call that was decided against; `subject`, for example a node id, is what a precondition failed on. */
+/** The error of a refused call. `subject` is the subject of a failed precondition, for example a node id. */
 export function refusalError(
   refusal: DecidedRefusal,
   subject: string,
@@ -197,7 +191,7 @@ export function refusalError(
   });
 }
 
-/** The error of a request with fields that are not as they should be: its message names every violation. */
+/** The error of a request with invalid fields. Its message names every violation. */
 export function refuseFields(reason: ErrorReasonName, violations: readonly FieldViolation[]): ConnectError {
   const message = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
   return refuse(reason, message, { violations });

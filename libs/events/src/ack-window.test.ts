@@ -24,7 +24,7 @@ function send(window: AckWindow, count: number): readonly Answerable[] {
 }
 
 describe("AckWindow", () => {
-  it("should be full at its limit, until one has been answered", async () => {
+  it("should be full at its limit until a message is answered", async () => {
     const window = new AckWindow(2);
     const [first] = send(window, 1);
     expect(window.isFull).toBe(false);
@@ -35,7 +35,7 @@ describe("AckWindow", () => {
     expect(window.isFull).toBe(false);
   });
 
-  it("should count what is acknowledged without a gap, in whatever order answers come", async () => {
+  it("should count acknowledgements without a gap, in any order of answers", async () => {
     const window = new AckWindow(8);
     const messages = send(window, 4);
     messages[3]?.acknowledge();
@@ -47,7 +47,7 @@ describe("AckWindow", () => {
     expect(window.hasFailed).toBe(true);
   });
 
-  it("should tell the failure of the first message that failed, not the one that was told first", async () => {
+  it("should report the failure of the first message, not the first failure", async () => {
     const window = new AckWindow(8);
     const messages = send(window, 2);
     messages[1]?.refuse("out of step");
@@ -55,7 +55,7 @@ describe("AckWindow", () => {
     expect((await window.settled()).failure?.message).toBe("timeout");
   });
 
-  it("should have settled at once when nothing was sent", async () => {
+  it("should settle immediately when nothing was sent", async () => {
     expect(await new AckWindow(1).settled()).toEqual({ acknowledged: 0, failure: null });
   });
 });

@@ -1,12 +1,18 @@
-/** Where a run of pipelined messages stands once all of them have been answered. */
+/**
+ * The result of sending a window of pipelined messages, known once the server
+ * has answered all of them.
+ */
 export interface WindowResult {
-  /** How many messages from the first on have been acknowledged without a gap. */
+  /** Number of leading messages that were acknowledged without a gap. */
   readonly acknowledged: number;
-  /** Why the next one was not; null when there is none that failed. */
+  /** The error of the first message that failed; null when no message failed. */
   readonly failure: Error | null;
 }
 
-/** Acknowledgements that are waited for: a bounded number at a time, in the order of sending. */
+/**
+ * Tracks the pending acknowledgements of messages in the order in which they
+ * were sent. The number of pending acknowledgements is limited.
+ */
 export class AckWindow {
   readonly #limit: number;
   readonly #outcomes: (true | Error | null)[] = [];
@@ -15,22 +21,22 @@ export class AckWindow {
   #hasFailed = false;
   #wake: (() => void) | null = null;
 
-  /** `limit`: how many messages may wait for their acknowledgement. */
+  /** `limit` is the maximum number of unacknowledged messages. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Whether a message was refused: nothing more should be sent. */
+  /** Whether a message failed. If so, no further messages should be sent. */
   get hasFailed(): boolean {
     return this.#hasFailed;
   }
 
-  /** Whether a further message would be one too many. */
+  /** Whether the limit is reached. */
   get isFull(): boolean {
     return this.#inFlight >= this.#limit;
   }
 
-  /** Wait for the acknowledgement of the next message. */
+  /** Add the acknowledgement of the next message. */
   add(acknowledgement: Promise<void>): void {
     const index = this.#outcomes.length;
     this.#outcomes.push(null);
@@ -41,14 +47,14 @@ export class AckWindow {
     );
   }
 
-  /** Resolves when one of the messages in flight has been answered. */
+  /** Resolves when the server has answered one of the pending messages. */
   async answered(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
   }
 
-  /** Resolves when all messages have been answered. */
+  /** Resolves when the server has answered all messages. */
   async settled(): Promise<WindowResult> {
     while (this.#inFlight > 0) await this.answered();
     const outcome = this.#outcomes[this.#acknowledged];

@@ -27,7 +27,7 @@ function decode(encoded: Uint8Array): CloudEvent {
 }
 
 describe("toCloudEvent()", () => {
-  it("should carry everything that the log knows", () => {
+  it("should contain everything in the log", () => {
     expect(toCloudEvent(EVENT)).toEqual({
       specversion: "1.0",
       id: "0190c2a4-7f5e-7c3a-9d55-3f1f6f0f2b11",
@@ -48,7 +48,7 @@ describe("toCloudEvent()", () => {
     });
   });
 
-  it("should write what was not there as null", () => {
+  it("should write absent values as null", () => {
     expect(toCloudEvent({ ...EVENT, before: null }).data.before).toBeNull();
   });
 
@@ -56,13 +56,13 @@ describe("toCloudEvent()", () => {
     expect(toCloudEvent({ ...EVENT, subject: "" })).not.toHaveProperty("subject");
   });
 
-  it("should name its attributes as CloudEvents asks: lower case letters and digits", () => {
+  it("should name its attributes as CloudEvents requires: lower case letters and digits", () => {
     for (const name of Object.keys(toCloudEvent(EVENT))) expect(name).toMatch(/^[a-z0-9]{1,20}$/);
   });
 });
 
 describe("encodeCloudEvent()", () => {
-  it("should leave an event whole at the limit, and not a byte above it", () => {
+  it("should omit parts of an event only above the limit", () => {
     const { length } = encodeCloudEvent(EVENT);
     expect(decode(encodeCloudEvent(EVENT, length))).toEqual(toCloudEvent(EVENT));
     const cut = decode(encodeCloudEvent(EVENT, length - 1));
@@ -72,7 +72,7 @@ describe("encodeCloudEvent()", () => {
     expect(cut.data.omitted).toEqual(["before", "after"]);
   });
 
-  it("should leave out the message too when that is what is large", () => {
+  it("should omit a large message too", () => {
     const cut = decode(encodeCloudEvent({ ...EVENT, message: "ä".repeat(2_000) }, 1_000));
     expect(cut.data).toEqual({
       actor: EVENT.actor,
@@ -84,7 +84,7 @@ describe("encodeCloudEvent()", () => {
 });
 
 describe("readEventPosition()", () => {
-  it("should read where an encoded event stands", () => {
+  it("should read the position of an encoded event", () => {
     expect(readEventPosition(encodeCloudEvent(EVENT))).toEqual({
       revision: EVENT.revision,
       logId: "log-7",

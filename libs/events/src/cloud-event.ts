@@ -1,33 +1,33 @@
-/** Plain data as JSON has it. */
+/** A JSON value. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
-/** An event of the record's log, on its way outward. */
+/** An event from the store's log that is to be published. */
 export interface OutwardEvent {
-  /** Unique; consumers deduplicate by it. */
+  /** Unique; consumers use it to drop duplicates. */
   readonly id: string;
   /** Position in the log. */
   readonly revision: bigint;
-  /** Wall time of the change. */
+  /** Wall-clock time of the change. */
   readonly timeMs: number;
   /** What happened, for example "node.health.changed". */
   readonly type: string;
-  /** What it happened to: the id of a node, or of whatever else the event is about. */
+  /** What the event is about, usually a node id. */
   readonly subject: string;
   readonly actor: string;
   /** For machines, SCREAMING_SNAKE. */
   readonly reason: string;
-  /** For people; may be empty. */
+  /** The message for people; may be empty. */
   readonly message: string;
-  /** What changed, as it was; null when there was nothing. */
+  /** The changed fields before the change; null when the subject did not exist. */
   readonly before: JsonValue;
-  /** The same, as it is now; null when it is gone. */
+  /** The changed fields after the change; null when the subject was deleted. */
   readonly after: JsonValue;
-  /** The log that the revision belongs to: revisions of two logs cannot be compared. */
+  /** The log that the revision belongs to. Revisions of different logs cannot be compared. */
   readonly logId: string;
   readonly clusterId: string;
 }
 
-/** An event as consumers read it: CloudEvents 1.0 with the extensions `revision` and `logid`. */
+/** An event as consumers receive it: CloudEvents 1.0 with the extensions `revision` and `logid`. */
 export interface CloudEvent {
   readonly specversion: "1.0";
   readonly id: string;
@@ -37,36 +37,38 @@ export interface CloudEvent {
   /** RFC 3339, UTC. */
   readonly time: string;
   readonly datacontenttype: "application/json";
-  /** Decimal text, because revisions outgrow the integers that CloudEvents attributes can hold. */
+  /** A decimal string, because revisions can exceed the integers that CloudEvents attributes allow. */
   readonly revision: string;
   readonly logid: string;
   readonly data: CloudEventData;
 }
 
-/** The data of an event. */
+/** The `data` member of a CloudEvent. */
 export interface CloudEventData {
   readonly actor: string;
   readonly reason: string;
   readonly message?: string;
   readonly before?: JsonValue;
   readonly after?: JsonValue;
-  /** Members that were left out because the event would be larger than NATS takes; the record has them. */
+  /**
+   * Members that were omitted because the event would exceed the size limit of NATS. The store still has their values.
+   */
   readonly omitted?: readonly OmittedMember[];
 }
 
-/** What an event can do without. */
+/** Members that can be omitted from an event. */
 export type OmittedMember = "message" | "before" | "after";
 
 /** The media type of an encoded event. */
 export const CLOUD_EVENT_MEDIA_TYPE = "application/cloudevents+json";
 
-/** Where an event of a log stands. */
+/** The position of an event in a log. */
 export interface EventPosition {
   readonly revision: bigint;
   readonly logId: string;
 }
 
-/** Make the CloudEvent of an event. */
+/** Convert an event to a CloudEvent. */
 export function toCloudEvent(event: OutwardEvent, omitted: readonly OmittedMember[] = []): CloudEvent {
   const { message, before, after } = event;
   return {
@@ -74,7 +76,7 @@ export function toCloudEvent(event: OutwardEvent, omitted: readonly OmittedMembe
     id: event.id,
     source: `/rollcall/${encodeURIComponent(event.clusterId)}`,
     type: `io.rollcall.${event.type}`,
-    // An attribute that is present must not be empty.
+    // Omit an empty subject, because a CloudEvents attribute must not be empty.
     ...(event.subject === "" ? {} : { subject: event.subject }),
     time: new Date(event.timeMs).toISOString(),
     datacontenttype: "application/json",
@@ -94,9 +96,9 @@ export function toCloudEvent(event: OutwardEvent, omitted: readonly OmittedMembe
 const OMISSIONS: readonly (readonly OmittedMember[])[] = [[], ["before", "after"], ["message", "before", "after"]];
 
 /**
- * Encode an event in CloudEvents' structured JSON mode. One that is larger than `limitBytes` loses before and after,
- * then its message: an event that no server takes would hold up all that follow. Nothing else can be left out, so the
- * answer may still be larger.
+ * Encode an event in CloudEvents structured JSON mode. An event larger than `limitBytes` loses `before` and `after`,
+ * and if it is still too large, also `message`. Otherwise an event that no server accepts would block all later events.
+ * Nothing else can be omitted, so the result can still be too large.
  */
 export function encodeCloudEvent(event: OutwardEvent, limitBytes = Number.POSITIVE_INFINITY): Uint8Array {
   let encoded = new Uint8Array();
@@ -107,14 +109,14 @@ export function encodeCloudEvent(event: OutwardEvent, limitBytes = Number.POSITI
   return encoded;
 }
 
-/** Read where an encoded event stands; null for anything else than an event of Rollcall. */
+/** Return the log position of an encoded event; null if the message is not a Rollcall event. */
 export function readEventPosition(encoded: Uint8Array): EventPosition | null {
   try {
     const { revision, logid }: Partial<CloudEvent> = JSON.parse(Buffer.from(encoded).toString());
     if (typeof revision !== "string" || typeof logid !== "string") return null;
     return /^\d+$/.test(revision) ? { revision: BigInt(revision), logId: logid } : null;
   } catch {
-    // A message of another publisher: it has no position in a log of ours.
+    // Return null, because a message of another publisher has no position in Rollcall's log.
     return null;
   }
 }

@@ -22,7 +22,7 @@ function problemsOf(text: string): string {
 }
 
 describe("EVENTS_KEYS", () => {
-  it("should publish nothing unless told where", () => {
+  it("should publish nothing without a server", () => {
     const values = valuesOf("");
     expect(natsSettings(values)).toBeNull();
     expect(values["Events.HeartbeatTopic"]).toBeUndefined();
@@ -37,7 +37,7 @@ describe("EVENTS_KEYS", () => {
     });
   });
 
-  it("should read servers, who connects, and TLS", () => {
+  it("should read servers, credentials and TLS", () => {
     const settings = natsSettings(
       valuesOf(`
         Events:
@@ -81,7 +81,7 @@ describe("EVENTS_KEYS", () => {
     ["Events.Nats.SubjectPrefix: rollcall.*", "is not a NATS subject without wildcards"],
     ["Events.Nats.SubjectPrefix: rollcall..events", "is not a NATS subject without wildcards"],
     ["Events.HeartbeatTopic: 'heart beat'", "is not a NATS subject without wildcards"],
-    ["Events.Nats.Stream: a.b", "is not a stream's name"],
+    ["Events.Nats.Stream: a.b", "is not a stream name"],
     ["Events.Nats.Storage: tape", "is not one of file, memory"],
     ["Events.Nats.Replicas: 6", "is more than 5"],
   ])("should refuse %s", (text, message) => {
@@ -93,17 +93,17 @@ describe("checkEventsConfig()", () => {
   it.each([
     [
       "{ Events.Nats.Token: a, Events.Nats.CredentialsFile: b }",
-      "Events.Nats.Token: at most one way to say who connects",
+      "Events.Nats.Token: set at most one kind of NATS credentials",
     ],
     ["Events.Nats.User: a", "Events.Nats.Password: must be set together with Events.Nats.User"],
     ["Events.Nats.Tls.KeyFile: a", "must be set together with Events.Nats.Tls.CertFile"],
     ["{ Events.Nats.MaxAge: 1m, Events.Nats.DuplicateWindow: 61s }", "must not be longer than Events.Nats.MaxAge"],
-    ["Events.HeartbeatTopic: rollcall.events.beats", "must not lie below Events.Nats.SubjectPrefix"],
+    ["Events.HeartbeatTopic: rollcall.events.beats", "must not be below Events.Nats.SubjectPrefix"],
   ])("should refuse %s", (text, message) => {
     expect(problemsOf(text)).toContain(message);
   });
 
-  it("should let a window be as long as events are kept, or longer when they are kept without end", () => {
+  it("should allow a window up to the maximum age, or any window without one", () => {
     expect(problemsOf("{ Events.Nats.MaxAge: 1m, Events.Nats.DuplicateWindow: 1m }")).toBe("");
     expect(problemsOf("{ Events.Nats.MaxAge: 0, Events.Nats.DuplicateWindow: 1h }")).toBe("");
   });

@@ -17,31 +17,33 @@ import type { NatsSettings } from "./nats-settings.ts";
 import { readNatsUrl } from "./nats-url.ts";
 import { covers, subjectsBelow } from "./subjects.ts";
 
-/** Tokens of a subject, without wildcards. */
+/** A NATS subject without wildcards. */
 const SUBJECT = /^[A-Za-z0-9_/%=-]+(?:\.[A-Za-z0-9_/%=-]+)*$/;
 const SUBJECT_RULE = "a NATS subject without wildcards, such as rollcall.events";
 const STREAM_NAME = /^[A-Za-z0-9_-]{1,255}$/;
 
-/** What can be configured of the way outward. */
+/** The configuration keys for publishing to NATS. */
 export const EVENTS_KEYS = defineKeys({
   "Events.Nats.Url": {
     schema: list(natsUrl()),
     default: [],
     flag: "nats",
     doc:
-      "Servers of the NATS cluster that receives the events: nats://HOST:PORT, or tls://HOST:PORT where TLS must " +
-      "be offered. Name each that may be the only one alive. Without any, nothing is published. Credentials in a " +
-      "URL work; the keys below keep them out of sight.",
+      "Servers of the NATS cluster that receives the events: nats://HOST:PORT, or tls://HOST:PORT to require TLS. " +
+      "List all servers: others are not used. When not set, nothing is published. Credentials can be " +
+      "part of a URL; the other keys of Events.Nats keep them separate.",
   },
   "Events.Nats.CredentialsFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     doc:
-      "A .creds file that says who connects to NATS. It is read for each connection. Of the ways to say who " +
-      "connects, at most one may be set.",
+      "A .creds file with the credentials for NATS. It is read again for each connection. Set at most one kind of " +
+      "NATS credentials.",
   },
   "Events.Nats.NkeyFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     doc: "A file with the seed of a user's nkey, instead of a .creds file.",
   },
@@ -54,7 +56,7 @@ export const EVENTS_KEYS = defineKeys({
   "Events.Nats.User": {
     schema: optional(text()),
     default: undefined,
-    doc: "A user, instead of a .creds file; together with Events.Nats.Password.",
+    doc: "A user, instead of a .creds file; requires Events.Nats.Password.",
   },
   "Events.Nats.Password": {
     schema: optional(text()),
@@ -64,99 +66,100 @@ export const EVENTS_KEYS = defineKeys({
   },
   "Events.Nats.Tls.CaFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
-    doc: "PEM file of the authorities that may vouch for NATS servers. When not set: those of the system.",
+    doc: "PEM file of the authorities to trust for NATS servers. When not set: those of the system.",
   },
   "Events.Nats.Tls.CertFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
-    doc: "PEM file of the certificate to show to NATS servers; together with Events.Nats.Tls.KeyFile.",
+    doc: "PEM file of the client certificate for NATS servers; requires Events.Nats.Tls.KeyFile.",
   },
   "Events.Nats.Tls.KeyFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
-    doc: "PEM file of the key of Events.Nats.Tls.CertFile.",
+    doc: "PEM file of the private key for Events.Nats.Tls.CertFile.",
   },
   "Events.Nats.Tls.HandshakeFirst": {
     schema: bool(),
     default: false,
-    doc: "Whether to speak TLS from the first byte on, as a server with handshake_first asks for.",
+    doc: "Whether to start TLS before the NATS protocol, for servers with handshake_first.",
   },
   "Events.Nats.InboxPrefix": {
     schema: optional(text({ pattern: SUBJECT, expects: SUBJECT_RULE })),
     default: undefined,
-    doc: "First tokens of the subjects on which NATS answers, for users whose permissions do not include _INBOX.",
+    doc: "Subject prefix for replies, for users whose permissions do not include _INBOX.",
   },
   "Events.Nats.SubjectPrefix": {
     schema: text({ maxLength: 255, pattern: SUBJECT, expects: SUBJECT_RULE }),
     default: "rollcall.events",
     doc:
-      "First tokens of the subject of each event: an event of type node.approved about web-1 goes to " +
-      "rollcall.events.node.approved.web-1. Characters of a node's id that are not letters, digits, _ or - are " +
-      "written as in URLs: node.1 is node%2E1.",
+      "Prefix of each event's subject: an event of type node.approved about web-1 goes to " +
+      "rollcall.events.node.approved.web-1. Characters of a node id other than letters, digits, _ and - are " +
+      "percent-encoded: node.1 becomes node%2E1.",
   },
   "Events.Nats.Stream": {
-    schema: text({ pattern: STREAM_NAME, expects: "a stream's name: letters, digits, _ and -" }),
+    schema: text({ pattern: STREAM_NAME, expects: "a stream name of letters, digits, _ and -" }),
     default: "ROLLCALL_EVENTS",
     doc:
-      "The JetStream stream that keeps the events. When there is none of this name, it is created, with the " +
-      "settings below. One that exists is used as it is; it must take all subjects below " +
-      "Events.Nats.SubjectPrefix.",
+      "The JetStream stream that stores the events. It is created with the settings below if it does not exist. " +
+      "An existing stream is used unchanged; it must take all subjects below Events.Nats.SubjectPrefix.",
   },
   "Events.Nats.Storage": {
     schema: oneOf(["file", "memory"]),
     default: "file" as StreamSettings["storage"],
-    doc: "Where a stream that is created keeps events.",
+    doc: "Where a newly created stream stores events.",
   },
   "Events.Nats.Replicas": {
     schema: int({ min: 1, max: 5 }),
     default: 1,
-    doc: "How many servers of the NATS cluster hold a stream that is created.",
+    doc: "How many servers of the NATS cluster store a newly created stream.",
   },
   "Events.Nats.MaxAge": {
     schema: duration(),
     default: 7 * 86_400_000,
-    doc: "How long a stream that is created keeps events; 0 is without end.",
+    doc: "How long a newly created stream keeps events; 0 means unlimited.",
   },
   "Events.Nats.MaxBytes": {
     schema: bytes(),
     default: 0,
-    doc: "How many bytes of events a stream that is created keeps, the newest; 0 is as many as NATS lets it.",
+    doc: "How many bytes of the newest events a newly created stream keeps; 0 means NATS's limit.",
   },
   "Events.Nats.DuplicateWindow": {
     schema: duration({ minMs: 100 }),
     default: 120_000,
     doc:
-      "How long a stream that is created remembers the ids of events, to drop those that it is sent twice. Not " +
-      "longer than Events.Nats.MaxAge. Consumers deduplicate by id for what comes later.",
+      "How long a newly created stream remembers event ids to drop duplicates. At most Events.Nats.MaxAge. " +
+      "Consumers must deduplicate later events by id.",
   },
   "Events.HeartbeatTopic": {
     schema: optional(text({ maxLength: 255, pattern: SUBJECT, expects: SUBJECT_RULE })),
     default: undefined,
     aliases: [...bacalhauNames("Requester", "HeartbeatTopic"), "HeartbeatTopic"],
     doc:
-      "The NATS subject on which each heartbeat is published, as it comes, without any guarantee; it must not " +
-      "lie below Events.Nats.SubjectPrefix. When not set, or without Events.Nats.Url: none.",
+      "The NATS subject on which each heartbeat is published immediately, without any guarantee. It must not be " +
+      "below Events.Nats.SubjectPrefix. When not set, or without Events.Nats.Url, heartbeats are not published.",
   },
 });
 
-/** The values of these keys. */
 export type EventsConfig = ConfigValues<typeof EVENTS_KEYS>;
 
-/** What is wrong between values that are each right, by the key to blame. */
+/** A conflict between individually valid values, with the key of one of the values. */
 export interface EventsConfigProblem {
   readonly path: keyof EventsConfig & string;
   readonly message: string;
 }
 
-/** What is wrong with values that are each right; for loadConfig's `check`. */
+/** Find conflicts between individually valid values. Called as loadConfig's `check`. */
 export function checkEventsConfig(values: EventsConfig): readonly EventsConfigProblem[] {
   const problems: EventsConfigProblem[] = [];
   const complain = (path: EventsConfigProblem["path"], message: string) => problems.push({ path, message });
   const isSet = (path: EventsConfigProblem["path"]) => values[path] !== undefined;
 
   for (const path of WAYS_TO_SAY_WHO.filter(isSet).slice(1)) {
-    complain(path, "at most one way to say who connects to NATS may be set");
+    complain(path, "set at most one kind of NATS credentials");
   }
   if (isSet("Events.Nats.User") !== isSet("Events.Nats.Password")) {
     complain("Events.Nats.Password", "must be set together with Events.Nats.User");
@@ -170,7 +173,7 @@ export function checkEventsConfig(values: EventsConfig): readonly EventsConfigPr
   }
   const topic = values["Events.HeartbeatTopic"];
   if (topic !== undefined && covers(subjectsBelow(values["Events.Nats.SubjectPrefix"]), topic)) {
-    complain("Events.HeartbeatTopic", "must not lie below Events.Nats.SubjectPrefix");
+    complain("Events.HeartbeatTopic", "must not be below Events.Nats.SubjectPrefix");
   }
   return problems;
 }
@@ -182,7 +185,7 @@ const WAYS_TO_SAY_WHO = [
   "Events.Nats.User",
 ] as const;
 
-/** How to reach NATS as configured; null when it is not. */
+/** The settings for connecting to NATS; null when NATS is not configured. */
 export function natsSettings(values: EventsConfig): NatsSettings | null {
   const urls = values["Events.Nats.Url"];
   if (urls.length === 0) return null;
@@ -203,7 +206,7 @@ export function natsSettings(values: EventsConfig): NatsSettings | null {
   };
 }
 
-/** The stream as configured. */
+/** The configured stream. */
 export function streamSettings(values: EventsConfig): StreamSettings {
   return {
     name: values["Events.Nats.Stream"],
@@ -216,7 +219,7 @@ export function streamSettings(values: EventsConfig): StreamSettings {
   };
 }
 
-/** One server. It is written back without its credentials, and they are in no message either. */
+/** The URL of one server. Listings and messages omit its credentials. */
 function natsUrl() {
   return readFurther(text(), (written) => {
     const read = readNatsUrl(written);

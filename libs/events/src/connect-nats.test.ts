@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { nkeys } from "@nats-io/transport-node";
 import { createMetrics, renderMetrics, silentLogger } from "@rollcall/process";
+import { needs } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import type { NatsLink, NatsLinkOptions } from "./connect-nats.ts";
 import type { NatsSettings } from "./nats-settings.ts";
@@ -50,7 +51,7 @@ async function file(name: string, content: string): Promise<string> {
   return path;
 }
 
-/** Takes connections and never says a word, like a server that is held up. */
+/** Start a server that accepts connections but never responds, like a server that hangs. */
 async function startSilentServer(): Promise<{
   readonly url: NatsUrl;
   readonly sockets: Set<Socket>;
@@ -73,17 +74,17 @@ async function startSilentServer(): Promise<{
 }
 
 describe("NatsLink, without a server", () => {
-  it("should leave no connection behind to a server that does not greet", async () => {
+  it("should close connections to a server that does not greet", async () => {
     const { url, sockets } = await startSilentServer();
     const { log, text } = recordingLog();
     link({ urls: [url] }, { connectTimeoutMs: 50 }, log);
     const attempts = () => text().split("cannot connect to nats").length - 1;
     await until("it has tried five times", () => attempts() >= 5);
-    // The one under way, and one whose end has not arrived yet.
+    // Allow two connections: the current one, and one that the server has not closed yet.
     expect(sockets.size).toBeLessThanOrEqual(2);
   });
 
-  it("should close at once while it connects", async () => {
+  it("should close immediately while connecting", async () => {
     const { url, sockets } = await startSilentServer();
     const made = link({ urls: [url] }, { connectTimeoutMs: 600_000 });
     await until("it connects", () => sockets.size === 1);
@@ -93,7 +94,7 @@ describe("NatsLink, without a server", () => {
     await until("the connection is gone", () => sockets.size === 0);
   });
 
-  it("should let a caller wait no longer than its signal", async () => {
+  it("should stop a caller's wait when its signal aborts", async () => {
     const made = link({ urls: [urlOf("127.0.0.1:1")] });
     const ending = new AbortController();
     const waiting = made.connected(ending.signal);
@@ -134,7 +135,7 @@ describeWithNats("NatsLink", () => {
     expect(text()).toContain("connection to nats lost");
   });
 
-  it("should connect as soon as a server is there for the first time", async () => {
+  it("should connect as soon as a server starts for the first time", async () => {
     const nats = await start();
     await nats.stop();
     const made = link(nats.settings);
@@ -149,12 +150,12 @@ describeWithNats("NatsLink", () => {
     expect((await made.connected()).getServer()).toBe(`127.0.0.1:${nats.port}`);
   });
 
-  it("should leave a server that does not answer any more", async () => {
+  it("should drop a server that stops answering", async () => {
     const nats = await start();
     const made = link(nats.settings, { pingIntervalMs: 30 });
     const connection = await made.connected();
     await nats.pause();
-    // More than the sockets' buffers take: what cannot be sent must not keep the connection either.
+    // Send more than the socket buffers hold, because unsent data must not keep the connection open either.
     for (let count = 0; count < 200; count += 1) connection.publish("x", Buffer.alloc(100_000));
     await until("it is left", () => made.connection === null);
     expect(connection.isClosed()).toBe(true);
@@ -181,7 +182,7 @@ describeWithNats("NatsLink, who connects", () => {
     await link({ ...nats.settings, user: "rollcall", password: "s3cret" }).connected();
   });
 
-  it("should use what the URL carries", async () => {
+  it("should use the credentials in the URL", async () => {
     const nats = await start({ config: users });
     await link({ urls: [urlOf(`nats://rollcall:s3cret@127.0.0.1:${nats.port}`)] }).connected();
   });
@@ -220,7 +221,7 @@ describeWithNats("NatsLink, who connects", () => {
     await made.connected();
   });
 
-  it("should go on trying when it is refused, without a word about the secret", async () => {
+  it("should keep trying when refused, without logging the secret", async () => {
     const nats = await start({ config: users });
     const { log, text } = recordingLog();
     const urls = [urlOf(`nats://rollcall:wr0ng@127.0.0.1:${nats.port}`)];
@@ -231,9 +232,9 @@ describeWithNats("NatsLink, who connects", () => {
 });
 
 describeWithNats("NatsLink, TLS", () => {
-  const itWithOpenssl = hasOpenssl() ? it : it.skip;
+  const withOpenssl = needs("openssl", hasOpenssl());
 
-  itWithOpenssl("should trust the authority that it is told, and show its certificate", async () => {
+  withOpenssl.it("should trust the configured authority, and show its certificate", async () => {
     const certificates = await makeCertificates(dir);
     const { caFile, clientCertFile: certFile, clientKeyFile: keyFile } = certificates;
     const files = `cert_file: "${certificates.serverCertFile}", key_file: "${certificates.serverKeyFile}"`;

@@ -4,40 +4,36 @@ import { dialNats } from "./dial-nats.ts";
 import { connectedGauge } from "./metrics.ts";
 import { type NatsSettings, toConnectionOptions } from "./nats-settings.ts";
 
-/** What a link needs. */
 export interface NatsLinkOptions {
   readonly settings: NatsSettings;
-  /** How the server's monitoring shows the connection, for example "rollcall registry". */
+  /** The connection's name in the server's monitoring, for example "rollcall registry". */
   readonly name: string;
   readonly log: Logger;
   readonly clock?: Clock;
   readonly metrics?: MetricsRegistry;
-  /** How long one server may take to answer. Default 5 s. */
+  /** How long to wait for one server to respond, in milliseconds. Default 5 s. */
   readonly connectTimeoutMs?: number;
-  /**
-   * Between two signs of life asked of the server; after three that are missing the connection is dropped. Default 10
-   * s.
-   */
+  /** Interval between pings; after three unanswered pings the connection is dropped. Default 10 s. */
   readonly pingIntervalMs?: number;
-  /** First pause after a failure; it doubles with each further one. Default 250 ms. */
+  /** Maximum delay after the first failure. The maximum doubles with each further failure. Default 250 ms. */
   readonly backoffBaseMs?: number;
-  /** Longest pause. Default 10 s. */
+  /** Maximum delay after any number of failures. Default 10 s. */
   readonly backoffMaxMs?: number;
-  /** Numbers in [0, 1). Default Math.random. */
+  /** Returns random numbers in [0, 1). Default Math.random. */
   readonly random?: () => number;
 }
 
-/** Begin to connect, and to connect again whenever the connection is lost, until the link is closed. */
+/** Connect in the background, and reconnect whenever the connection is lost, until the link is closed. */
 export function connectNats(options: NatsLinkOptions): NatsLink {
   return new NatsLink(options);
 }
 
-// The client drops a connection when one more ping is due than this.
+// Maximum number of unanswered pings. When another ping is due after that, the client drops the connection.
 const UNANSWERED_PINGS = 2;
 
 /**
- * A way to NATS that outlives its connections. Each connection lasts until it is lost, and then fails at once whatever
- * waits for an answer.
+ * A link to NATS that survives the loss of connections. When a connection is lost, all pending requests on it fail
+ * immediately.
  */
 export class NatsLink {
   readonly #options: NatsLinkOptions;
@@ -53,12 +49,12 @@ export class NatsLink {
     this.#loop = this.#stayConnected();
   }
 
-  /** The connection; null while there is none. */
+  /** The current connection; null while disconnected. */
   get connection(): NatsConnection | null {
     return this.#current;
   }
 
-  /** Resolves as soon as there is a connection; rejects when the link is closed or the signal aborts. */
+  /** Resolves when connected; rejects when the link is closed or the signal aborts. */
   async connected(signal?: AbortSignal): Promise<NatsConnection> {
     const ended = signal === undefined ? [] : [signal];
     const either = AbortSignal.any([this.#closing.signal, ...ended]);
@@ -78,7 +74,7 @@ export class NatsLink {
     });
   }
 
-  /** End the link and its connection at once. What has not been acknowledged fails. */
+  /** Close the link and its connection immediately. Unacknowledged messages fail. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("the link to nats is closed"));
     await this.#current?.close();
@@ -93,12 +89,13 @@ export class NatsLink {
       failures = connection === null ? failures + 1 : 0;
       if (connection !== null) await this.#use(connection);
       if (signal.aborted) break;
-      // Rejects only when the link is closed, which the loop's condition sees next.
+      // Ignore the rejection: the sleep rejects only when the link is closed, which the loop condition checks
+      // next.
       await this.#clock.sleep(this.#pauseMs(failures), signal).catch(() => {});
     }
   }
 
-  /** Null when no server answers. */
+  /** Connect to any of the servers; null when none responds. */
   async #dialAny(): Promise<NatsConnection | null> {
     const { settings, name, log, connectTimeoutMs = 5_000, pingIntervalMs = 10_000 } = this.#options;
     const { signal } = this.#closing;
@@ -139,7 +136,8 @@ export class NatsLink {
   async #watch(connection: NatsConnection, server: string): Promise<void> {
     for await (const status of connection.status()) {
       this.#logStatus(status, server);
-      // The client would first flush, which a server that has stopped reading never lets it finish.
+      // Close the connection without waiting, because close() flushes first, and never finishes if the server has
+      // stopped reading.
       if (status.type === "staleConnection") connection.close().catch(() => {});
     }
   }
@@ -151,7 +149,10 @@ export class NatsLink {
     else if (status.type === "ldm") log.info({ server }, "nats server is about to stop");
   }
 
-  /** At least half of the bound, so that a server that drops us at once does not make us spin. */
+  /**
+   * The delay before the next attempt: a random time between half of the maximum delay and the maximum. The lower
+   * bound prevents a busy loop if a server drops connections immediately.
+   */
   #pauseMs(failures: number): number {
     const { backoffBaseMs = 250, backoffMaxMs = 10_000 } = this.#options;
     const limits = { baseMs: backoffBaseMs, maxMs: backoffMaxMs };

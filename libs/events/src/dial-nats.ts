@@ -6,21 +6,19 @@ import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/t
 const SOCKETS_CHANNEL = "net.client.socket";
 const attempts = new AsyncLocalStorage<Set<Socket>>();
 
-/**
- * Try to connect once, to each server in turn. Rejects when none answers, each within the options' timeout, and as soon
- * as the signal aborts.
- */
+/** Try each server once. Rejects when none responds within the options' timeout, or as soon as the signal aborts. */
 export async function dialNats(options: ConnectionOptions, signal: AbortSignal): Promise<NatsConnection> {
   signal.throwIfAborted();
   const sockets = new Set<Socket>();
   subscribe(SOCKETS_CHANNEL, noteSocket);
   const aborted = rejectWhenAborted(signal);
-  // The connection is not kept by the client itself: one that is lost must fail whatever waits for an answer, at once.
+  // Prevent the client from reconnecting automatically: when a connection is lost, pending requests must fail
+  // immediately.
   const dialed = attempts.run(sockets, () => connect({ ...options, reconnect: false }));
   try {
     return await Promise.race([dialed, aborted.promise]);
   } catch (error) {
-    // The client forgets a socket whose server did not greet in time, and would leave one open with each attempt.
+    // Destroy all sockets, because the client leaks the socket of each server that did not greet in time.
     for (const socket of sockets) socket.destroy();
     dialed.then((late) => late.close()).catch(() => {});
     throw error;
@@ -30,7 +28,7 @@ export async function dialNats(options: ConnectionOptions, signal: AbortSignal):
   }
 }
 
-/** Called in the context of the code that makes the socket. */
+/** Add a new socket to its attempt. Runs in the async context of the code that creates the socket. */
 function noteSocket(message: unknown): void {
   attempts.getStore()?.add((message as { readonly socket: Socket }).socket);
 }

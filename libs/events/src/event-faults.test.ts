@@ -7,7 +7,7 @@ import { EventPublisher } from "./event-publisher.ts";
 import { LogFollower } from "./testing/log-follower.ts";
 import { describeWithNats, startTestNats, type TestNats } from "./testing/nats-server.ts";
 import { LOG_ID } from "./testing/outward-events.ts";
-import { distinctRevisions, readStoredEvents } from "./testing/read-stream.ts";
+import { distinctRevisions, readEventRows } from "./testing/read-stream.ts";
 import { STREAM, testLink } from "./testing/test-link.ts";
 
 const CHUNK = 300;
@@ -36,7 +36,7 @@ describeWithNats("EventPublisher, whatever happens to NATS", () => {
     const before = follower.failures;
     await until("publishing fails", () => follower.failures > before);
   };
-  /** Events come before, during and after the fault; it strikes while some of them are under way. */
+  /** Publish events before, during and after a fault, which happens while some of them are in flight. */
   const during = async (fault: () => Promise<void>) => {
     const start = follower.cursor;
     follower.append(CHUNK);
@@ -88,7 +88,7 @@ describeWithNats("EventPublisher, whatever happens to NATS", () => {
 
   const expectExactlyTheLog = async () => {
     await until("all is published", () => follower.cursor === follower.newest);
-    const revisions = distinctRevisions(await readStoredEvents(nats));
+    const revisions = distinctRevisions(await readEventRows(nats));
     const all = Array.from({ length: Number(follower.newest) }, (_, index) => BigInt(index + 1));
     expect(revisions).toEqual(all);
   };
@@ -98,7 +98,7 @@ describeWithNats("EventPublisher, whatever happens to NATS", () => {
     await expectExactlyTheLog();
   });
 
-  it("should have exactly the log in the stream after all of this in a row", async () => {
+  it("should have exactly the log in the stream after all these faults", async () => {
     for (const fault of Object.values(faults)) await during(fault);
     await expectExactlyTheLog();
   });

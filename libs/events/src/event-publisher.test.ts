@@ -46,12 +46,12 @@ describeWithNats("EventPublisher", () => {
     expect(await renderMetrics(metrics)).toContain('rollcall_events_published_total{outcome="stored"} 100');
   });
 
-  it("should have nothing to answer for an empty batch", async () => {
+  it("should return nothing for an empty batch", async () => {
     const session = await publisherWith().begin(0n);
     expect(await session.publish([])).toEqual({ through: null, failure: null });
   });
 
-  it("should store nothing twice when a caller publishes again what it did not note", async () => {
+  it("should store nothing twice when a caller publishes events again", async () => {
     const metrics = createMetrics({ defaults: false });
     const publisher = publisherWith({ metrics });
     await (await publisher.begin(0n)).publish(makeEvents(50));
@@ -62,12 +62,13 @@ describeWithNats("EventPublisher", () => {
     expect(await renderMetrics(metrics)).toContain('rollcall_events_published_total{outcome="duplicate"} 20');
   });
 
-  it("should keep the order while another publisher is ahead of it", async () => {
+  it("should keep the order while another publisher is ahead", async () => {
     const former = await publisherWith().begin(0n);
     const latter = await publisherWith().begin(0n);
     const events = makeEvents(250);
     expect((await former.publish(events.slice(0, 100))).through).toBe(100n);
-    // All of it is known to the stream, and more follows than the former has published.
+    // Publish again. The stream already has the first 100 events, but not the later ones, which the former
+    // publisher never published.
     expect((await latter.publish(events.slice(0, 100))).through).toBe(100n);
     expect(await latter.publish(events.slice(100))).toEqual({ through: 250n, failure: null });
     expect((await former.publish(events.slice(100, 150))).through).toBe(150n);
@@ -84,7 +85,7 @@ describeWithNats("EventPublisher", () => {
     expect(distinctRevisions(ours)).toEqual(revisions(1, 40));
   });
 
-  it("should stop sending when the signal aborts, and answer what is acknowledged", async () => {
+  it("should stop sending when the signal aborts, and return what is acknowledged", async () => {
     const session = await publisherWith({ maxInFlight: 4 }).begin(0n);
     const ending = new AbortController();
     const publishing = session.publish(makeEvents(10_000), ending.signal);
@@ -95,7 +96,7 @@ describeWithNats("EventPublisher", () => {
     expect(through).toBeLessThan(10_000n);
   });
 
-  it("should deliver an event that is larger than the server takes, without what makes it large", async () => {
+  it("should publish an event above the size limit without its large parts", async () => {
     const session = await publisherWith().begin(0n);
     const [small, large] = makeEvents(2);
     if (small === undefined || large === undefined) throw new Error("no events");
@@ -122,7 +123,7 @@ describeWithNats("EventPublisher", () => {
       expect(await renderMetrics(metrics)).toContain("rollcall_events_publish_errors_total 2");
     });
 
-    it("should keep the order when an event in the midst of others is refused", async () => {
+    it("should keep the order when an event in the middle is refused", async () => {
       const session = await publisherWith().begin(0n);
       await (await managerNow()).streams.update(STREAM.name, { max_msg_size: 10_000 });
       const events = makeEvents(60).map((event) =>
@@ -133,7 +134,7 @@ describeWithNats("EventPublisher", () => {
       expect(await storedRevisions()).toEqual(revisions(1, 30));
     });
 
-    it("should fail at once when the connection is lost, not after the acknowledgements' time", async () => {
+    it("should fail immediately when the connection is lost, not after the acknowledgement timeout", async () => {
       const session = await publisherWith({ ackTimeoutMs: 600_000 }).begin(0n);
       await nats.pause();
       const publishing = session.publish(makeEvents(100));
@@ -144,7 +145,7 @@ describeWithNats("EventPublisher", () => {
       expect(session.ended.aborted).toBe(true);
     });
 
-    it("should not count what the stream lacks while another writer writes to it", async () => {
+    it("should not count missing events while another writer writes to the stream", async () => {
       const session = await publisherWith().begin(0n);
       const client = jetstream(await link.connected());
       const ending = new AbortController();
@@ -166,7 +167,7 @@ describeWithNats("EventPublisher", () => {
   });
 
   describe("losses", () => {
-    it("should begin at the log's beginning when the server comes back without its data", async () => {
+    it("should restart from the beginning of the log when the server lost its data", async () => {
       const { log, text } = recordingLog();
       const metrics = createMetrics({ defaults: false });
       const publisher = publisherWith({ log, metrics });
@@ -181,11 +182,11 @@ describeWithNats("EventPublisher", () => {
       expect(next.after).toBe(0n);
       expect((await next.publish(makeEvents(20))).through).toBe(20n);
       expect(await storedRevisions()).toEqual(revisions(1, 20));
-      expect(text()).toContain("nats has lost events, they are published again");
+      expect(text()).toContain("nats has lost events, publishing them again");
       expect(await renderMetrics(metrics)).toContain("rollcall_events_rewinds_total 1");
     });
 
-    it("should find the loss again as long as it is not repaired", async () => {
+    it("should detect the loss again until it is repaired", async () => {
       const publisher = publisherWith();
       await (await publisher.begin(0n)).publish(makeEvents(20));
       await (await managerNow()).streams.delete(STREAM.name);
@@ -193,11 +194,11 @@ describeWithNats("EventPublisher", () => {
       expect((await publisher.begin(20n)).after).toBe(0n);
       await (await publisher.begin(20n)).publish(makeEvents(5));
       expect((await publisher.begin(5n)).after).toBe(5n);
-      // Another process knows only its cursor, and the newest event.
+      // Start a publisher in another process, which knows only its cursor and the newest event.
       expect((await publisherWith().begin(20n)).after).toBe(5n);
     });
 
-    it("should go on at the cursor after a restart that lost nothing", async () => {
+    it("should resume at the cursor after a restart without loss", async () => {
       const publisher = publisherWith();
       await (await publisher.begin(0n)).publish(makeEvents(20));
       await nats.stop();
@@ -237,7 +238,7 @@ describeWithNats("EventPublisher", () => {
       },
     );
 
-    it("should notice in a check that the stream is gone, while there are no events", async () => {
+    it("should detect in a check that the stream is gone while there are no events", async () => {
       const session = await publisherWith().begin(0n);
       await session.publish(makeEvents(20));
       await session.check();
@@ -247,11 +248,11 @@ describeWithNats("EventPublisher", () => {
       expect(session.ended.aborted).toBe(true);
     });
 
-    it("should publish again from where the caller says", async () => {
+    it("should publish again from the caller's revision", async () => {
       const publisher = publisherWith();
       await (await publisher.begin(0n)).publish(makeEvents(20));
       await (await managerNow()).streams.purge(STREAM.name);
-      // What was purged is not lost: nothing is published again unless the caller wants it.
+      // Publish purged events again only if the caller requests that, because they do not count as lost.
       expect((await publisher.begin(20n)).after).toBe(20n);
       expect((await publisher.begin(10n)).after).toBe(10n);
     });

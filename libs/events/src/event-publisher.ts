@@ -2,9 +2,9 @@ import { type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jet
 import type { Logger, MetricsRegistry } from "@rollcall/process";
 import type { NatsLink } from "./connect-nats.ts";
 import {
+  checkEventStream,
   type EventStream,
   ensureEventStream,
-  lookAtEventStream,
   readLastEvent,
   type StreamSettings,
 } from "./event-stream.ts";
@@ -12,7 +12,6 @@ import { type PublisherMetrics, publisherMetrics } from "./metrics.ts";
 import { PublishSession } from "./publish-session.ts";
 import { decideResumePoint, type StreamMemory } from "./resume-point.ts";
 
-/** What the publisher needs. */
 export interface EventPublisherOptions {
   readonly link: Pick<NatsLink, "connected">;
   readonly stream: StreamSettings;
@@ -20,9 +19,9 @@ export interface EventPublisherOptions {
   readonly logId: string;
   readonly log: Logger;
   readonly metrics?: MetricsRegistry;
-  /** Events that may wait for their acknowledgement at a time. Default 1,024. */
+  /** Maximum number of unacknowledged events. Default 1,024. */
   readonly maxInFlight?: number;
-  /** How long an acknowledgement, or an answer about the stream, may take. Default 5 s. */
+  /** Time limit for an acknowledgement, or for a response about the stream. Default 5 s. */
   readonly ackTimeoutMs?: number;
 }
 
@@ -30,8 +29,8 @@ const DEFAULT_MAX_IN_FLIGHT = 1_024;
 const DEFAULT_ACK_TIMEOUT_MS = 5_000;
 
 /**
- * Publishes the log to a JetStream stream, so that a consumer that deduplicates by id has exactly the log, whatever
- * happens to NATS. It keeps no cursor: the caller does, and begins a session at it.
+ * Publishes the log to a JetStream stream. A consumer that drops duplicates by id receives exactly the log,
+ * whatever happens to NATS. The caller stores a cursor and starts each session with it.
  */
 export class EventPublisher {
   readonly #options: EventPublisherOptions;
@@ -45,17 +44,17 @@ export class EventPublisher {
   }
 
   /**
-   * Wait for a connection, see to the stream, and find out where to go on: behind the session's `after`. An earlier
-   * session ends. Rejects when the stream cannot take the events, when NATS does not answer, and when the signal
-   * aborts.
+   * Wait for a connection, ensure that the stream exists, and decide where to resume. Publishing resumes with the
+   * first event after the session's `after`. Ends an earlier session. Rejects when the stream cannot store the
+   * events, when NATS does not respond, or when the signal aborts.
    *
-   * @param cursor everything up to this revision was acknowledged once; 0 when nothing was. A lower one than that
-   * publishes again from there.
+   * @param cursor all events up to this revision were acknowledged at some time; 0 if none were. Pass a lower
+   *   revision to publish again from there.
    */
   async begin(cursor: bigint, signal?: AbortSignal): Promise<PublishSession> {
     const { link, log, stream: settings } = this.#options;
     const ackTimeoutMs = this.#options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS;
-    this.#session?.end(new Error("another session begins"));
+    this.#session?.end(new Error("another session has started"));
     const connection = await link.connected(signal);
     const api = { timeout: ackTimeoutMs, checkAPI: false };
     const manager = await jetstreamManager(connection, api);
@@ -71,7 +70,7 @@ export class EventPublisher {
       ackTimeoutMs,
       after,
       metrics: this.#metrics,
-      look: () => lookAtEventStream(manager, settings),
+      look: () => checkEventStream(manager, settings),
     });
     void connection.closed().then(() => session.end(new Error("the connection to nats was lost")));
     this.#session = session;
@@ -81,14 +80,15 @@ export class EventPublisher {
   async #resumePoint(manager: JetStreamManager, stream: EventStream, cursor: bigint): Promise<bigint> {
     const { log, logId, stream: settings } = this.#options;
     const lastEvent = await readLastEvent(manager, settings);
-    // What was acknowledged, not what was seen: a loss that is not repaired yet must be found again.
+    // Use the last acknowledged message, not the last one in the stream, so that a loss is detected again until it
+    // is repaired.
     this.#memory = this.#session?.acknowledged ?? this.#memory;
     const after = decideResumePoint({ cursor, logId, stream, memory: this.#memory, lastEvent });
     if (after < cursor) {
       this.#metrics.rewound();
       log.warn(
         { stream: settings.name, cursor: cursor.toString(), after: after.toString() },
-        "nats has lost events, they are published again",
+        "nats has lost events, publishing them again",
       );
     }
     return after;

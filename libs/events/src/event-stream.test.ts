@@ -42,24 +42,24 @@ describeWithNats("ensureEventStream()", () => {
       num_replicas: 1,
       max_age: 60_000_000_000,
       max_bytes: 1_000_000,
-      // Not the two minutes that were asked for: no longer than messages are kept.
+      // Expect one minute instead of the requested two, because the window cannot exceed the maximum age.
       duplicate_window: 60_000_000_000,
     });
   });
 
-  it("should leave an operator's stream as it is", async () => {
+  it("should not change an operator's stream", async () => {
     const config = { max_msgs: 10, max_age: 5_000_000_000, duplicate_window: 1_000_000_000 };
     await create(config);
     await ensure();
     expect((await manager.streams.info(STREAM.name)).config).toMatchObject(config);
   });
 
-  it("should see that others write to an operator's stream", async () => {
+  it("should detect other writers on an operator's stream", async () => {
     await create({ subjects: ["audit.>", "rollcall.>"] });
     expect(await ensure()).toMatchObject({ isExclusive: false });
   });
 
-  it("should see that messages go once they are read", async () => {
+  it("should detect that messages are removed once they are read", async () => {
     await create({ retention: "workqueue" });
     expect(await ensure()).toMatchObject({ keepsMessages: false });
   });
@@ -78,14 +78,14 @@ describeWithNats("ensureEventStream()", () => {
       await expect(ensure()).rejects.toThrow("acknowledges nothing");
     });
 
-    it("should say so when another stream takes the subjects already", async () => {
+    it("should report that another stream already takes the subjects", async () => {
       await create({ name: "AUDIT", subjects: ["rollcall.>"] });
       await expect(ensure()).rejects.toThrow(
         /cannot be created: subjects overlap .*; name that stream in Events\.Nats\.Stream/,
       );
     });
 
-    it("should say so when the server has no JetStream", async () => {
+    it("should report that the server has no JetStream", async () => {
       const plain = await startTestNats({ jetstream: false });
       const plainLink = testLink(plain.settings, silentLogger);
       try {

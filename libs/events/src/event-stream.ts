@@ -13,46 +13,46 @@ import { type EventPosition, readEventPosition } from "./cloud-event.ts";
 import { covers, subjectsBelow } from "./subjects.ts";
 
 /**
- * The JetStream stream that takes the events. All but the name and the prefix matters only when it is created by us.
+ * The JetStream stream that stores the events. Except for the name and the prefix, the settings apply only when
+ * Rollcall creates the stream.
  */
 export interface StreamSettings {
   readonly name: string;
-  /** First tokens of the subject of each event. */
+  /** Leading tokens of each event's subject. */
   readonly subjectPrefix: string;
   readonly storage: "file" | "memory";
   readonly replicas: number;
-  /** How long events are kept; 0 is without end. */
+  /** Maximum age of events; 0 means unlimited. */
   readonly maxAgeMs: number;
-  /** How many bytes of events are kept; 0 is as many as the account may. */
+  /** Maximum total size of events in bytes; 0 means the account's limit. */
   readonly maxBytes: number;
-  /** How long the server remembers ids, and so drops what it is sent twice. */
+  /** How long the server remembers message ids to drop duplicates. */
   readonly duplicateWindowMs: number;
 }
 
-/** The stream as it is. */
+/** The current state of the stream. */
 export interface EventStream {
-  /** When it was created: another value is another stream, whatever its name. */
+  /** When the stream was created. A different value means a different stream, even under the same name. */
   readonly created: string;
-  /** Sequence of the last message that it took; 0 when it never took one. */
+  /** Sequence of the last message ever stored in the stream; 0 when there was none. */
   readonly lastSequence: number;
-  /** Whether it takes nothing but our events, so that their sequences can be foretold. */
+  /** Whether the stream takes only Rollcall's events, so that their sequences are predictable. */
   readonly isExclusive: boolean;
-  /** Whether messages stay until a limit is reached, and not until they have been read. */
+  /** Whether messages are kept until a limit is reached, instead of being removed when consumers read them. */
   readonly keepsMessages: boolean;
-  /** Largest message that it takes, headers included. */
+  /** Maximum message size, including headers. */
   readonly maxMessageBytes: number;
 }
 
-/** The newest event in a stream. */
-export interface StoredEventPosition extends EventPosition {
+export interface EventRowPosition extends EventPosition {
   readonly sequence: number;
 }
 
 const SUBJECTS_OVERLAP = 10_065;
 
 /**
- * Find the stream, or create it. One that exists is left as it is: it belongs to the operator.
- * Rejects with what to do about it when it cannot take the events.
+ * Find the stream or create it. An existing stream is not changed, because it belongs to the operator. If it cannot
+ * take the events, the error says what to do.
  */
 export async function ensureEventStream(
   manager: JetStreamManager,
@@ -66,8 +66,8 @@ export async function ensureEventStream(
   return toEventStream(info, settings);
 }
 
-/** The stream as it is now; null when there is none. */
-export async function lookAtEventStream(
+/** The current state of the stream; null when the stream does not exist. */
+export async function checkEventStream(
   manager: JetStreamManager,
   settings: StreamSettings,
 ): Promise<EventStream | null> {
@@ -75,11 +75,11 @@ export async function lookAtEventStream(
   return info === null ? null : toEventStream(info, settings);
 }
 
-/** The newest event that the stream holds; null when it holds none of ours. */
+/** Rollcall's newest event in the stream; null when the stream has none. */
 export async function readLastEvent(
   manager: JetStreamManager,
   { name, subjectPrefix }: StreamSettings,
-): Promise<StoredEventPosition | null> {
+): Promise<EventRowPosition | null> {
   const message = await manager.streams.getMessage(name, {
     last_by_subj: subjectsBelow(subjectPrefix),
   });
@@ -87,7 +87,7 @@ export async function readLastEvent(
   return message === null || position === null ? null : { ...position, sequence: message.seq };
 }
 
-/** Tell whether JetStream answered with this error code. */
+/** Whether an error is a JetStream error with one of these codes. */
 export function isApiError(error: unknown, ...codes: readonly number[]): boolean {
   return error instanceof JetStreamApiError && codes.includes(error.code);
 }
@@ -105,14 +105,14 @@ async function createStream(manager: JetStreamManager, settings: StreamSettings,
   const { name, subjectPrefix, maxAgeMs, maxBytes, duplicateWindowMs } = settings;
   const config: Partial<StreamConfig> & { name: string } = {
     name,
-    description: "What happens in Rollcall",
+    description: "Events of Rollcall",
     subjects: [subjectsBelow(subjectPrefix)],
     retention: RetentionPolicy.Limits,
     storage: settings.storage === "file" ? StorageType.File : StorageType.Memory,
     num_replicas: settings.replicas,
     max_age: nanos(maxAgeMs),
     max_bytes: maxBytes === 0 ? -1 : maxBytes,
-    // The server takes no window that is longer than messages are kept.
+    // Shorten the window to the maximum age, because the server rejects a longer window.
     duplicate_window: nanos(maxAgeMs === 0 ? duplicateWindowMs : Math.min(duplicateWindowMs, maxAgeMs)),
   };
   try {
@@ -120,7 +120,7 @@ async function createStream(manager: JetStreamManager, settings: StreamSettings,
     log.info({ stream: name, subjects: info.config.subjects }, "nats stream created");
     return info;
   } catch (error) {
-    // Another process may just have created it, with other settings.
+    // Look for the stream again, because another process may have just created it with different settings.
     const existing = await findStream(manager, name);
     if (existing !== null) return existing;
     const overlaps = isApiError(error, SUBJECTS_OVERLAP);
@@ -139,8 +139,8 @@ function findProblem({ config }: StreamInfo, { subjectPrefix }: StreamSettings):
       "another stream in Events.Nats.Stream"
     );
   }
-  if (config.sealed) return "is sealed: it takes no messages any more";
-  // Without acknowledgements nothing would ever count as published.
+  if (config.sealed) return "is sealed: it accepts no new messages";
+  // Refuse a stream that acknowledges nothing, because no event would ever count as published.
   if (config.no_ack === true) return "acknowledges nothing (no_ack): events cannot be published reliably";
   return null;
 }
@@ -159,7 +159,7 @@ function toEventStream({ config, created, state }: StreamInfo, settings: StreamS
 }
 
 function explained(error: unknown): unknown {
-  // The client does not export the class.
+  // Check the name, because the client does not export the error class.
   if (!(error instanceof Error) || error.name !== "JetStreamNotEnabled") return error;
   return new Error("JetStream is not enabled on the NATS server, or not for this account", {
     cause: error,

@@ -22,7 +22,7 @@ describeWithNats("HeartbeatTopic", () => {
     await nats.close();
   });
 
-  /** What a subscriber receives; it is listening when this resolves. */
+  /** Collect the messages of a subscription, which is active when this resolves. */
   const subscribe = async (): Promise<readonly string[]> => {
     const received: string[] = [];
     const connection = await link.connected();
@@ -44,7 +44,7 @@ describeWithNats("HeartbeatTopic", () => {
     expect(received).toEqual(['{"NodeID":"web-1","Sequence":7}', '{"NodeID":"web-2","Sequence":1}']);
   });
 
-  it("should drop and count beyond its limit while the server does not read, and go on when it does", async () => {
+  it("should drop and count above its limit while the server does not read, then resume", async () => {
     const metrics = createMetrics({ defaults: false });
     const topic = new HeartbeatTopic({ link, subject: "heartbeat", limit: 100, metrics });
     await nats.pause();
@@ -55,7 +55,7 @@ describeWithNats("HeartbeatTopic", () => {
     await until("it takes heartbeats again", () => topic.publish({ nodeId: "web-1", sequence: 0 }));
   });
 
-  it("should never be full for a server that keeps up", async () => {
+  it("should never be full when the server keeps up", async () => {
     const received = await subscribe();
     const topic = new HeartbeatTopic({ link, subject: "heartbeat", limit: 10 });
     for (let sequence = 0; sequence < 500; sequence += 1) {
@@ -64,7 +64,7 @@ describeWithNats("HeartbeatTopic", () => {
     await until("all arrive", () => received.length === 500);
   });
 
-  it("should drop and count while NATS is away, and go on when it is back", async () => {
+  it("should drop and count while NATS is unavailable, then resume", async () => {
     const metrics = createMetrics({ defaults: false });
     const topic = new HeartbeatTopic({ link, subject: "heartbeat", metrics });
     topic.publish({ nodeId: "web-1", sequence: 0 });

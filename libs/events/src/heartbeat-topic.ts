@@ -3,18 +3,17 @@ import type { MetricsRegistry } from "@rollcall/process";
 import type { NatsLink } from "./connect-nats.ts";
 import { type HeartbeatMetrics, heartbeatMetrics } from "./metrics.ts";
 
-/** A heartbeat as it was received. */
+/** A heartbeat to publish. */
 export interface OutwardHeartbeat {
   readonly nodeId: string;
   readonly sequence: number;
 }
 
-/** What the topic needs. */
 export interface HeartbeatTopicOptions {
   readonly link: Pick<NatsLink, "connection">;
-  /** The NATS subject of every heartbeat. */
+  /** The NATS subject for all heartbeats. */
   readonly subject: string;
-  /** Heartbeats on their way to the server at a time; further ones are dropped. Default 4,096. */
+  /** Maximum number of heartbeats in flight; more are dropped. Default 4,096. */
   readonly limit?: number;
   readonly metrics?: MetricsRegistry;
 }
@@ -22,8 +21,8 @@ export interface HeartbeatTopicOptions {
 const DEFAULT_LIMIT = 4_096;
 
 /**
- * Heartbeats as plain NATS messages, {"NodeID": ..., "Sequence": ...} as Bacalhau writes them. No caller waits for them
- * and nothing repeats them: when NATS is away or slow they are dropped and counted.
+ * Publishes heartbeats as plain NATS messages in Bacalhau's format: {"NodeID": ..., "Sequence": ...}. Delivery is
+ * best effort: when NATS is unavailable or slow, heartbeats are dropped and counted.
  */
 export class HeartbeatTopic {
   readonly #options: HeartbeatTopicOptions;
@@ -39,7 +38,7 @@ export class HeartbeatTopic {
     this.#metrics = heartbeatMetrics(options.metrics);
   }
 
-  /** Send a heartbeat, or drop it: false. It never blocks and never throws. */
+  /** Send a heartbeat. Returns false if it was dropped. Never blocks and never throws. */
   publish(heartbeat: OutwardHeartbeat): boolean {
     const { connection } = this.#options.link;
     if (connection === null || connection.isClosed()) return this.#drop("away");
@@ -49,7 +48,7 @@ export class HeartbeatTopic {
     try {
       connection.publish(this.#options.subject, JSON.stringify(message));
     } catch {
-      // Closed this very moment.
+      // Drop the heartbeat, because the connection was closed after the check above.
       return this.#drop("away");
     }
     this.#underWay += 1;
@@ -63,7 +62,9 @@ export class HeartbeatTopic {
     return false;
   }
 
-  /** What was on its way over another connection has arrived or is lost. */
+  /**
+   * Start counting for a new connection: messages in flight on the previous connection have arrived or are lost.
+   */
   #adopt(connection: NatsConnection): void {
     this.#connection = connection;
     this.#underWay = 0;
@@ -71,8 +72,8 @@ export class HeartbeatTopic {
   }
 
   /**
-   * The server's answer to a ping shows that it has read all that was sent before: without it, a slow server would be
-   * sent to without bounds.
+   * Ping the server. Its response shows that the server has read everything sent before the ping. Without pings,
+   * the buffer for a slow server would grow without limit.
    */
   #flush(connection: NatsConnection): void {
     const covered = this.#underWay;
@@ -83,7 +84,8 @@ export class HeartbeatTopic {
       this.#isFlushing = false;
       if (this.#underWay > 0) this.#flush(connection);
     };
-    // It fails only when the connection is lost, and then the next one starts again.
+    // Ignore a failed flush: it means that the connection is lost, and #adopt() starts again with the next
+    // connection.
     connection.flush().then(onAnswer, () => {});
   }
 }

@@ -1,31 +1,31 @@
 import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
 
-/** How the publisher counts. */
+/** The counters of the publisher. */
 export interface PublisherMetrics {
-  /** Events that the stream took. */
+  /** Count events that the stream stored. */
   published(events: number): void;
-  /** Events that the stream held already. */
+  /** Count events that the stream already had. */
   duplicates(events: number): void;
   failed(): void;
-  /** Events that were lost by NATS are going to be published again. */
+  /** Count a loss of events in NATS, after which the events are published again. */
   rewound(): void;
 }
 
-/** The counters of publishing; without a registry they count into the void. */
+/** The counters of the publisher; without a registry they do nothing. */
 export function publisherMetrics(registry: MetricsRegistry | undefined): PublisherMetrics {
   if (registry === undefined) return NO_PUBLISHER_METRICS;
   const published = counter(registry, {
     name: "rollcall_events_published_total",
-    help: "Events that NATS acknowledged, by whether its stream held them already.",
+    help: "Events that NATS acknowledged, by whether the stream already had them.",
     labelNames: ["outcome"],
   });
   const errors = counter(registry, {
     name: "rollcall_events_publish_errors_total",
-    help: "Times that publishing stopped because NATS did not acknowledge an event.",
+    help: "Number of times publishing stopped because NATS did not acknowledge an event.",
   });
   const rewinds = counter(registry, {
     name: "rollcall_events_rewinds_total",
-    help: "Times that NATS had lost acknowledged events, which are then published again.",
+    help: "Number of times NATS had lost acknowledged events, which were then published again.",
   });
   return {
     published: (events) => published.inc({ outcome: "stored" }, events),
@@ -42,7 +42,7 @@ const NO_PUBLISHER_METRICS: PublisherMetrics = {
   rewound: () => {},
 };
 
-/** Show how far publishing is behind the log; `lag` is asked at each scrape and answers events or revisions. */
+/** Expose how far publishing is behind the log, in events or revisions. `lag` is called at each scrape. */
 export function exposePublishLag(registry: MetricsRegistry, lag: () => number): void {
   const behind = gauge(registry, {
     name: "rollcall_events_publish_lag",
@@ -51,13 +51,13 @@ export function exposePublishLag(registry: MetricsRegistry, lag: () => number): 
   onScrape(registry, () => behind.set(lag()));
 }
 
-/** How the heartbeat topic counts. */
+/** The counters of the heartbeat topic. */
 export interface HeartbeatMetrics {
   sent(): void;
   dropped(reason: "away" | "slow"): void;
 }
 
-/** The counters of the heartbeat topic; without a registry they count into the void. */
+/** The counters of the heartbeat topic; without a registry they do nothing. */
 export function heartbeatMetrics(registry: MetricsRegistry | undefined): HeartbeatMetrics {
   if (registry === undefined) return NO_HEARTBEAT_METRICS;
   const sent = counter(registry, {
@@ -66,7 +66,7 @@ export function heartbeatMetrics(registry: MetricsRegistry | undefined): Heartbe
   });
   const dropped = counter(registry, {
     name: "rollcall_heartbeat_topic_dropped_total",
-    help: "Heartbeats not handed to NATS, because it was away or slow.",
+    help: "Heartbeats not handed to NATS, because it was unavailable or slow.",
     labelNames: ["reason"],
   });
   return { sent: () => sent.inc(), dropped: (reason) => dropped.inc({ reason }) };
@@ -74,7 +74,7 @@ export function heartbeatMetrics(registry: MetricsRegistry | undefined): Heartbe
 
 const NO_HEARTBEAT_METRICS: HeartbeatMetrics = { sent: () => {}, dropped: () => {} };
 
-/** Whether there is a connection to NATS: 1 or 0. */
+/** A gauge for whether NATS is connected: 1 or 0. */
 export function connectedGauge(registry: MetricsRegistry): { set(value: 0 | 1): void } {
   return gauge(registry, {
     name: "rollcall_nats_connected",

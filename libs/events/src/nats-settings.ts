@@ -11,42 +11,42 @@ import {
 } from "@nats-io/transport-node";
 import type { NatsUrl, UrlCredentials } from "./nats-url.ts";
 
-/** How to reach NATS and who to be there. Files are read for each connection, so they may be rotated. */
+/** How to connect and authenticate to NATS. Files are read again for each connection, so they can be rotated. */
 export interface NatsSettings {
   /**
-   * Servers of one cluster, tried in random order; at least one. Name each that may be the only one alive: what a
-   * server tells of its cluster is not used.
+   * Servers of one cluster, tried in random order; at least one. List all servers, because servers that NATS announces
+   * are not used.
    */
   readonly urls: readonly NatsUrl[];
   /**
-   * A .creds file: the user's JWT and key. Of several ways to say who connects, the first one here wins; URLs come
-   * last.
+   * A .creds file with the user's JWT and key. If several kinds of credentials are set, the first kind in the order of
+   * these fields is used. Credentials in URLs come last.
    */
   readonly credentialsFile?: string | undefined;
-  /** A file with the seed of a user's nkey. */
+  /** A file with the seed of the user's nkey. */
   readonly nkeyFile?: string | undefined;
   readonly token?: string | undefined;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
   readonly tls?: NatsTls | undefined;
-  /** First tokens of the subjects on which answers are received, where permissions ask for other ones than _INBOX. */
+  /** Subject prefix for replies. Needed when the user's permissions do not allow _INBOX. */
   readonly inboxPrefix?: string | undefined;
 }
 
-/** Files of PEM. Where one is named, the server must offer TLS. */
+/** The PEM files for TLS. If any is set, the server must offer TLS. */
 export interface NatsTls {
-  /** The authorities to trust instead of the system's. */
+  /** A file with the authorities to trust instead of the system's authorities. */
   readonly caFile?: string | undefined;
-  /** The client's certificate; together with its key. */
+  /** The client certificate; requires its key. */
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** Speak TLS from the first byte on, as the server's handshake_first asks for. */
+  /** Start TLS before the NATS protocol, for servers with handshake_first. */
   readonly handshakeFirst?: boolean | undefined;
 }
 
 /**
- * The client's options for one of the servers; they hold secrets, so they are for the client alone. Rejects when a file
- * cannot be read.
+ * The client options for one server. They contain secrets, so pass them only to the client. Rejects when a file cannot
+ * be read.
  */
 export async function toConnectionOptions(settings: NatsSettings, url: NatsUrl): Promise<ConnectionOptions> {
   const { inboxPrefix } = settings;
@@ -60,7 +60,7 @@ export async function toConnectionOptions(settings: NatsSettings, url: NatsUrl):
   };
 }
 
-/** Null leaves TLS to the server: it is used where it is offered, with the system's authorities. */
+/** The TLS options. With null, the client uses TLS with the system's authorities if the server offers it. */
 function toTlsOptions({ tls = {} }: NatsSettings, url: NatsUrl): (TlsOptions & { readonly host?: string }) | null {
   const { caFile, certFile, keyFile, handshakeFirst = false } = tls;
   const isNamed = handshakeFirst || [caFile, certFile, keyFile].some((it) => it !== undefined);
@@ -71,7 +71,7 @@ function toTlsOptions({ tls = {} }: NatsSettings, url: NatsUrl): (TlsOptions & {
     ...(certFile === undefined ? {} : { certFile }),
     ...(keyFile === undefined ? {} : { keyFile }),
     ...(handshakeFirst ? { handshakeFirst } : {}),
-    // Without it the certificate of a server that is named by its address would be checked for "localhost".
+    // Set the host for an IP address. Otherwise the server's certificate would be checked for "localhost".
     ...(isIP(address) === 0 ? {} : { host: address }),
   };
 }
@@ -80,7 +80,7 @@ async function toAuthenticator(settings: NatsSettings, url: NatsUrl): Promise<Au
   const { credentialsFile, nkeyFile, token, user, password } = settings;
   if (credentialsFile !== undefined) {
     const text = await readFile(credentialsFile, "utf8");
-    // The client's parser knows no carriage returns.
+    // Remove carriage returns, because the client's parser does not handle them.
     return credsAuthenticator(Buffer.from(text.replaceAll("\r\n", "\n")));
   }
   if (nkeyFile !== undefined) {
@@ -97,7 +97,7 @@ function fromUrl(credentials: UrlCredentials): Authenticator {
     : usernamePasswordAuthenticator(credentials.user, credentials.password);
 }
 
-/** Seed files may have comments and decoration around the seed. */
+/** Find the seed in the text of a seed file, which can also contain comments and decoration. */
 function findSeed(text: string, file: string): string {
   const seed = /\bSU[A-Z2-7]{56}\b/.exec(text)?.[0];
   if (seed === undefined) throw new Error(`${file} holds no seed of a user's nkey`);

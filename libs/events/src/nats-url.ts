@@ -1,17 +1,17 @@
 import { readUrl, type UnreadUrl } from "@rollcall/config";
 
-/** Who connects, as a URL can say it. */
+/** Credentials in a URL. */
 export type UrlCredentials =
   | { readonly kind: "token"; readonly token: string }
   | { readonly kind: "password"; readonly user: string; readonly password: string };
 
 const DEFAULT_PORT = 4222;
 
-/** Where a NATS server is found. Written as text, listed or logged, it never shows its credentials. */
+/** The address of a NATS server. Formatting, listing or logging it never shows its credentials. */
 export class NatsUrl {
   readonly host: string;
   readonly port: number;
-  /** Whether the server must offer TLS. Without it, TLS is used where the server offers it. */
+  /** Whether the server must offer TLS. If not, TLS is still used when the server offers it. */
   readonly tls: boolean;
   readonly #credentials: UrlCredentials | null;
 
@@ -27,7 +27,7 @@ export class NatsUrl {
     this.#credentials = parts.credentials;
   }
 
-  /** The user and password, or the token, that the URL carries. */
+  /** The user and password, or the token, from the URL. */
   get credentials(): UrlCredentials | null {
     return this.#credentials;
   }
@@ -46,12 +46,12 @@ export class NatsUrl {
   }
 }
 
-/** What is read, or why it cannot be; the reason repeats nothing of the URL. */
+/** The URL, or the reason why it is invalid. The reason quotes nothing from the URL. */
 export type ReadNatsUrl = { readonly ok: true; readonly url: NatsUrl } | UnreadUrl;
 
 /**
- * Read nats://HOST:PORT or tls://HOST:PORT as the clients of NATS do, with USER:PASSWORD@ or TOKEN@ before the host
- * where it has them. The scheme may be left out, and the port, which is then 4222.
+ * Parse nats://HOST:PORT or tls://HOST:PORT as NATS clients do, with optional USER:PASSWORD@ or TOKEN@ before the
+ * host. The scheme is optional, and so is the port (default 4222).
  */
 export function readNatsUrl(text: string): ReadNatsUrl {
   const read = readUrl(text, { schemes: ["nats", "tls"], users: true });

@@ -7,47 +7,47 @@ import type { PublisherMetrics } from "./metrics.ts";
 import type { StreamMemory } from "./resume-point.ts";
 import { eventSubject } from "./subjects.ts";
 
-/** What happened to a batch. */
+/** The outcome of a batch. */
 export interface PublishOutcome {
-  /** The revision up to which all events of the batch are acknowledged; null when not even the first one is. */
+  /** All events up to this revision were acknowledged; null when the first event was not. */
   readonly through: bigint | null;
-  /** Why it stopped there; null when the whole batch is acknowledged, or the signal aborted. */
+  /** Why publishing stopped; null when the whole batch was acknowledged or the signal aborted. */
   readonly failure: Error | null;
 }
 
-/** What a session needs; made by EventPublisher.begin(). */
 export interface PublishSessionOptions {
   readonly client: JetStreamClient;
   readonly stream: EventStream;
   readonly streamName: string;
   readonly subjectPrefix: string;
-  /** Bytes that one message may have, headers included. */
+  /** Maximum message size in bytes, including headers. */
   readonly maxMessageBytes: number;
   readonly maxInFlight: number;
   readonly ackTimeoutMs: number;
-  /** Go on behind this revision. */
+  /** Resume after this revision. */
   readonly after: bigint;
   readonly metrics: PublisherMetrics;
-  /** Looks at the stream again; null when it is gone. */
+  /** Query the stream's current state; null when it is gone. */
   look(): Promise<EventStream | null>;
 }
 
-/** What a message asks of the stream that takes it. */
+/** The condition for the stream to accept a message. */
 type Expectation = NonNullable<JetStreamPublishOptions["expect"]>;
 
-// JSStreamWrongLastMsgIDErrF of the server, which the client does not name.
+// The code of the server's error JSStreamWrongLastMsgIDErrF. The client has no name for this code.
 const WRONG_LAST_MESSAGE_ID = 10_070;
-// For the headers, whose greatest part are the event's id and the stream's name.
+// Bytes reserved for headers, mainly the event's id and the stream's name.
 const HEADER_BYTES = 512;
-// Twice would do after duplicates; another publisher of the stream may get in between more often.
+// Maximum number of consecutive attempts without an acknowledgement. After duplicates, the second attempt succeeds.
+// More fail only while another publisher writes to the stream.
 const FUTILE_RUNS = 5;
 
 /**
- * Publishing to one stream over one connection, from one revision on. It ends with the first thing that goes wrong,
- * because what the stream then holds must be looked at again.
+ * Publishes to one stream over one connection, starting after one revision. Ends at the first failure, because the
+ * stream must then be checked again.
  */
 export class PublishSession {
-  /** The caller goes on with the first event above this revision; it is below the cursor when NATS has lost events. */
+  /** The revision after which the caller must continue. It is below the cursor when NATS has lost events. */
   readonly after: bigint;
   readonly #options: PublishSessionOptions;
   readonly #ending = new AbortController();
@@ -61,26 +61,26 @@ export class PublishSession {
   }
 
   /**
-   * Aborts when the session has ended: the connection was lost, an event was not acknowledged, or the stream is not
-   * what it was.
+   * Aborts when the session ends: the connection was lost, an event was not acknowledged, or the stream was replaced or
+   * lost events.
    */
   get ended(): AbortSignal {
     return this.#ending.signal;
   }
 
-  /** The last message that the stream acknowledged in this session; null before the first. */
+  /** The last message acknowledged in this session; null before the first acknowledgement. */
   get acknowledged(): StreamMemory | null {
     return this.#acknowledged;
   }
 
-  /** End the session; what is still to be acknowledged is answered as it comes. */
+  /** End the session. Pending acknowledgements are still processed. */
   end(reason: Error): void {
     this.#ending.abort(reason);
   }
 
   /**
-   * Publish events in the order of their revisions, and wait until each is acknowledged. After a failure the session
-   * has ended, and the caller begins another one at its cursor. It never rejects. One call at a time.
+   * Publish events in the order of their revisions, and wait until each is acknowledged. A failure ends the session.
+   * The caller then starts another session at its cursor. Never rejects. Only one call can run at a time.
    */
   async publish(events: readonly OutwardEvent[], signal?: AbortSignal): Promise<PublishOutcome> {
     let done = 0;
@@ -102,8 +102,8 @@ export class PublishSession {
   }
 
   /**
-   * Check that the stream is still the same; when it is not, or when that is unknown, the session ends. This is for
-   * long times without events, in which the loss of a stream would go unnoticed. It never rejects.
+   * Check that the stream is still the same. End the session if it is not, or if the check fails. Use this when there
+   * are no events for a long time, because otherwise the loss of the stream would go unnoticed. Never rejects.
    */
   async check(): Promise<void> {
     const loss = await this.#lossInBetween();
@@ -124,14 +124,14 @@ export class PublishSession {
   }
 
   /**
-   * The stream takes an event only right behind the one that comes before it in the log, so that events are in order
-   * whatever was refused, and with another publisher at the same time, which the former holder of the lease may be.
-   * Foretold sequences would not do: one of the events behind a refused one may meet the sequence that another
-   * publisher has brought about.
+   * Make the stream accept an event only directly after its predecessor in the log. This keeps events in order even
+   * when an event is refused, and while another publisher is active, such as the former lease holder. Expecting a
+   * sequence would not be safe: after an event is refused, another publisher could advance the stream to the sequence
+   * that the next event expects.
    */
   #expectation(predecessor: OutwardEvent | null): Expectation {
     const { stream, streamName } = this.#options;
-    // Others' messages come in between.
+    // Without exclusive use, expect only the stream's name: messages of other publishers can come between two events.
     if (!stream.isExclusive) return { streamName };
     if (predecessor === null) return { streamName, lastSequence: this.#lastSequence };
     return { streamName, lastMsgID: predecessor.id };
@@ -164,7 +164,10 @@ export class PublishSession {
     else this.#options.metrics.published(1);
   }
 
-  /** Null when it can go on. Otherwise another process has published, and the end of the stream must be looked up. */
+  /**
+   * Query the end of the stream again if another process has published. Returns null when publishing can resume,
+   * otherwise the failure.
+   */
   async #recover(failure: Error, futile: number): Promise<Error | null> {
     const { StreamWrongLastSequence, StreamWrongLastSequenceUnknown } = JetStreamApiCodes;
     const isOutOfStep = isApiError(
@@ -174,26 +177,29 @@ export class PublishSession {
       WRONG_LAST_MESSAGE_ID,
     );
     if (!isOutOfStep) return failure;
-    if (futile >= FUTILE_RUNS) return new Error("others write to the NATS stream", { cause: failure });
+    if (futile >= FUTILE_RUNS) return new Error("other publishers write to the NATS stream", { cause: failure });
     try {
-      this.#lastSequence = (await this.#lookAgain()).lastSequence;
+      this.#lastSequence = (await this.#scanAgain()).lastSequence;
       return null;
     } catch (error) {
       return toError(error);
     }
   }
 
-  /** A stream whose sequences cannot be foretold may have been replaced without any event being refused. */
+  /**
+   * Check whether the stream was replaced. If the stream's sequences are unpredictable, a replacement causes no refused
+   * event.
+   */
   async #lossInBetween(): Promise<Error | null> {
     try {
-      await this.#lookAgain();
+      await this.#scanAgain();
       return null;
     } catch (error) {
       return toError(error);
     }
   }
 
-  async #lookAgain(): Promise<EventStream> {
+  async #scanAgain(): Promise<EventStream> {
     const now = await this.#options.look();
     if (now === null) throw new Error("the NATS stream is gone");
     const isSame = now.created === this.#options.stream.created;

@@ -84,7 +84,7 @@ describe("decideResumePoint()", () => {
     ],
   ];
 
-  it.each(cases)("should go on %s", (_, after, changes) => {
+  it.each(cases)("should continue %s", (_, after, changes) => {
     expect(decideResumePoint({ ...facts, ...changes })).toBe(after);
   });
 });

@@ -1,43 +1,49 @@
-import type { EventStream, StoredEventPosition } from "./event-stream.ts";
+import type { EventRowPosition, EventStream } from "./event-stream.ts";
 
-/** The last message that a stream acknowledged. */
 export interface StreamMemory {
   readonly created: string;
   readonly lastSequence: number;
 }
 
-/** What decides where to go on. */
+/** The inputs for deciding where to resume. */
 export interface ResumeFacts {
-  /** Everything up to this revision has been acknowledged once. */
+  /** All events up to this revision were acknowledged at some time. */
   readonly cursor: bigint;
   readonly logId: string;
   readonly stream: EventStream;
-  /** Null in a process that has not published yet. */
+  /** The last message that this process published; null if it has not published yet. */
   readonly memory: StreamMemory | null;
-  /** The newest event in the stream; null when it has none. */
-  readonly lastEvent: StoredEventPosition | null;
+  /** The newest event in the stream; null when there is none. */
+  readonly lastEvent: EventRowPosition | null;
 }
 
 /**
- * Decide the revision behind which to go on: the cursor, or less when the stream has lost what it acknowledged. Events
- * that it still has are then published again, which consumers that deduplicate by id do not see.
+ * Decide after which revision to resume: the cursor, or a lower revision when the stream has lost acknowledged events.
+ * In that case, events that the stream still has are published again. A consumer that drops duplicates by id does not
+ * see them twice.
  */
 export function decideResumePoint({ cursor, logId, stream, memory, lastEvent }: ResumeFacts): bigint {
-  // It never took anything: it is new, in place of the one that acknowledged the events up to the cursor.
+  // The cursor is above 0, but the stream never stored anything, so it has replaced an earlier stream. Publish
+  // everything again.
   if (stream.lastSequence === 0) return 0n;
   const isReplaced = memory !== null && memory.created !== stream.created;
   if (memory !== null && !isReplaced && stream.lastSequence >= memory.lastSequence) return cursor;
   const isKnownLoss = memory !== null;
-  // Messages that were read, purged or have aged are gone as they should be: the rest then says nothing about a loss.
+  // Use the last event as evidence only if no later message was consumed, purged, expired or deleted, because these are
+  // not losses.
   const isTelling =
     stream.keepsMessages && lastEvent !== null && lastEvent.logId === logId && !isTailDeleted(stream, lastEvent);
   if (!isTelling) return isKnownLoss ? 0n : cursor;
   if (lastEvent.revision < cursor) return lastEvent.revision;
-  // A stream of ours alone takes nothing after a gap. Another may have taken this event after it had lost those before.
+  // A stream with other publishers may have stored this event after it lost earlier ones, so start again. A stream with
+  // only Rollcall's events accepts no event after a gap.
   return isKnownLoss && !stream.isExclusive ? 0n : cursor;
 }
 
-/** The sequences of a stream never fall when messages are deleted; they do when its files have lost them. */
-function isTailDeleted(stream: EventStream, lastEvent: StoredEventPosition): boolean {
+/**
+ * Whether messages after the last event were deleted. Deleting messages never lowers a stream's last sequence, but
+ * losing its files does.
+ */
+function isTailDeleted(stream: EventStream, lastEvent: EventRowPosition): boolean {
   return stream.isExclusive && lastEvent.sequence < stream.lastSequence;
 }

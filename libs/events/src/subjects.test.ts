@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { covers, escapeToken, eventSubject } from "./subjects.ts";
 
-/** Read a token as its receiver would. */
+/** Decode a token as a receiver would. */
 const textIn = (token: string) => (token === "%" ? "" : decodeURIComponent(token));
 
 describe("escapeToken()", () => {
@@ -20,7 +20,7 @@ describe("escapeToken()", () => {
     expect(textIn(token)).toBe(text);
   });
 
-  it("should be reversible, and give no two texts the same token", () => {
+  it("should be reversible and encode no two strings as the same token", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", maxLength: 40 }), (text) => {
         const token = escapeToken(text);
@@ -32,12 +32,12 @@ describe("escapeToken()", () => {
 });
 
 describe("eventSubject()", () => {
-  it("should put each part of the type into a token of its own, and the node last", () => {
+  it("should put each part of the type into a separate token, and the node last", () => {
     const event = { type: "node.health.changed", subject: "rack1.node-7" };
     expect(eventSubject("rollcall.events", event)).toBe("rollcall.events.node.health.changed.rack1%2Enode-7");
   });
 
-  it("should stay a subject that NATS takes, whatever it is made of", () => {
+  it("should produce a subject that NATS accepts for any input", () => {
     expect(eventSubject("x", { type: "", subject: "" })).toBe("x.%.%");
     expect(eventSubject("x", { type: "a..b c", subject: ">" })).toBe("x.a.%.b%20c.%3E");
   });

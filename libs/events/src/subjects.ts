@@ -1,12 +1,12 @@
-/** Letters, digits, "_" and "-" alone are what every server, client and shell takes as a part of a subject. */
+/** Letters, digits, "_" and "-", which every server, client and shell accepts in a subject token. */
 const PLAIN = /^[A-Za-z0-9_-]+$/;
-// NATS has no empty tokens, so an empty text needs a form that no other text has.
+// The encoding of the empty string, because NATS has no empty tokens. No other string is encoded like this.
 const EMPTY_TOKEN = "%";
 
 /**
- * Make one token of a NATS subject from any text: each byte of its UTF-8 form that is not a letter, a digit, "_" or "-"
- * becomes "%" and two hexadecimal digits, as in URLs: "rack1.node.7" becomes "rack1%2Enode%2E7". The empty text becomes
- * "%".
+ * Encode any string as one token of a NATS subject. As in URLs, each byte of its UTF-8 form that is not a letter, a
+ * digit, "_" or "-" becomes "%" and two hexadecimal digits: "rack1.node.7" becomes "rack1%2Enode%2E7". The empty
+ * string becomes "%".
  */
 export function escapeToken(text: string): string {
   if (PLAIN.test(text)) return text;
@@ -28,12 +28,12 @@ export function eventSubject(prefix: string, event: { readonly type: string; rea
   return `${prefix}.${type}.${escapeToken(event.subject)}`;
 }
 
-/** The pattern of all subjects below a prefix. */
+/** The wildcard pattern for all subjects below a prefix. */
 export function subjectsBelow(prefix: string): string {
   return `${prefix}.>`;
 }
 
-/** Tell whether each subject that `inner` matches is matched by `outer` too. Both may have wildcards. */
+/** Whether `outer` matches every subject that `inner` matches. Both can contain wildcards. */
 export function covers(outer: string, inner: string): boolean {
   const outerTokens = outer.split(".");
   const innerTokens = inner.split(".");

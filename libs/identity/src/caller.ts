@@ -1,20 +1,20 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 
 /**
- * What a token's holder may do. An operator may do what a viewer may, and an admin all. A submitter reads as a viewer
- * does and runs work, which an operator may not.
+ * The roles that a token can have. An operator has all rights of a viewer, and an admin has all rights. A submitter
+ * can read like a viewer and can also run work, which an operator cannot.
  */
 export const ROLES = ["viewer", "operator", "submitter", "admin"] as const;
 
 export type Role = (typeof ROLES)[number];
 
-/** Whether a text is a role. */
 export function isRole(text: string): text is Role {
   return ROLES.some((role) => role === text);
 }
 
 /**
- * Who makes a call, as far as an access token tells. A node's identity is not here: its proof is part of the message.
+ * The caller, according to the access token of the call. Nodes are not callers: their proof of identity is part of the
+ * message.
  */
 export type Caller =
   | { readonly kind: "anonymous" }
@@ -23,46 +23,47 @@ export type Caller =
       readonly kind: "token";
       readonly id: string;
       readonly role: Role;
-      /** From when on it is worth nothing, by the wall clock; absent for never. */
+      /** When the token expires, by the wall clock; absent when it never expires. */
       readonly expiresAtMs?: number;
-      /** The session of the console that acts for the token; absent for who comes with the token itself. */
+      /** The console session that acts for the token; absent when the caller presents the token itself. */
       readonly session?: string;
     }
-  /** A person or program that an OpenID Connect issuer vouches for. */
+  /** A person or program authenticated by an OpenID Connect issuer. */
   | {
       readonly kind: "person";
       readonly issuer: string;
-      /** With the prefix that the configuration gives it: unique among all issuers. */
+      /** Includes the configured prefix, so it is unique among all issuers. */
       readonly subject: string;
       readonly role: Role;
-      /** When what the issuer said, or the session, runs out, by the wall clock. */
+      /** When the issuer's token or the session expires, by the wall clock. */
       readonly expiresAtMs: number;
-      /** The claim by which the issuer says that it left out groups, so that they give no role; absent for none. */
+      /**
+       * The claim by which the issuer indicates that it omitted the groups from the token, so that no group grants a
+       * role. Absent when no groups were omitted.
+       */
       readonly groupsLeftOut?: string;
-      /** The session of the console that acts for the person; absent for who comes with the issuer's token. */
+      /** The console session that acts for the person; absent when the caller presents the issuer's token itself. */
       readonly session?: string;
     };
 
-/** A caller whose identity is known. */
-export type KnownCaller = Exclude<Caller, { readonly kind: "anonymous" }>;
+export type IdentifiedCaller = Exclude<Caller, { readonly kind: "anonymous" }>;
 
 /**
- * Find whose token this is; null when it is unknown. It throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when it is
- * a caller's that may not call with it, and another error when it cannot know (the store is away), never returns null
- * then.
+ * Find the caller of a token; null when the token is unknown. Throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when
+ * the caller is known but cannot use the token. Throws another error when the store is unavailable.
  */
 export type Authenticator = (bearer: string) => Promise<Caller | null>;
 
 /**
- * Check that another replica of the cluster calls a method, by the call's authorization header, null when it has none.
- * It is asked before anything of the request is read. Throws REPLICA_CREDENTIALS_INVALID.
+ * Check that the caller of a method is another replica of the cluster. `authorization` is the call's header, or null
+ * when there is none. Runs before the request is read. Throws REPLICA_CREDENTIALS_INVALID.
  */
 export type ReplicaAuthenticator = (method: DescMethod, authorization: string | null) => void;
 
-/** The caller of a method that asks for no token. */
+/** The caller of a method that needs no token. */
 export const ANONYMOUS: Caller = { kind: "anonymous" };
 
-/** How a caller is written in events and in the audit log: "token:<id>", "user:<subject>" or "anonymous". */
+/** Format a caller for events and the audit log: "token:<id>", "user:<subject>" or "anonymous". */
 export function actorOf(caller: Caller): string {
   switch (caller.kind) {
     case "anonymous":
@@ -74,7 +75,7 @@ export function actorOf(caller: Caller): string {
   }
 }
 
-/** Whether a role may do what needs another one. */
+/** Whether a role has all rights of another role. */
 export function roleSuffices(has: Role, needs: Role): boolean {
   switch (needs) {
     case "viewer":
@@ -87,10 +88,13 @@ export function roleSuffices(has: Role, needs: Role): boolean {
   }
 }
 
-/** The most characters that a token has. Those of issuers come near it when they name many groups. */
+/** Maximum length of a token in characters. Tokens that list many groups come close to this limit. */
 export const LONGEST_TOKEN = 16_384;
 
-/** The token of an `authorization: Bearer <token>` header; null when there is none in that form, or it is too long. */
+/**
+ * The token in an `authorization: Bearer <token>` header; null when the header has another form or the token is too
+ * long.
+ */
 export function bearerOf(authorization: string | null): string | null {
   const bearer = authorization?.match(/^bearer +([\x21-\x7e]+)$/i)?.[1] ?? null;
   return bearer === null || bearer.length > LONGEST_TOKEN ? null : bearer;

@@ -12,13 +12,13 @@ describe("checkChallenge()", () => {
     ["one millisecond later", NONCE_TTL_MS + 1, "expired"],
     ["made by a clock a little ahead", -30_000, "valid"],
     ["made by a clock far ahead", -30_001, "expired"],
-  ] as const)("should judge a nonce %s", (_, ageMs, verdict) => {
+  ] as const)("should accept or refuse a nonce %s", (_, ageMs, decision) => {
     const nonce = createChallenge(secret, NOW_MS);
     expect(nonce).toHaveLength(NONCE_BYTES);
-    expect(checkChallenge(secret, nonce, NOW_MS + ageMs)).toBe(verdict);
+    expect(checkChallenge(secret, nonce, NOW_MS + ageMs)).toBe(decision);
   });
 
-  it("should not know a nonce of another cluster, or one that was changed anywhere", () => {
+  it("should reject a nonce of another cluster or a modified one", () => {
     const nonce = createChallenge(secret, NOW_MS);
     expect(checkChallenge(randomBytes(32), nonce, NOW_MS)).toBe("unknown");
     for (let index = 0; index < nonce.length; index += 1) {
@@ -28,12 +28,12 @@ describe("checkChallenge()", () => {
     }
   });
 
-  it("should not know what has another length", () => {
+  it("should reject other lengths", () => {
     expect(checkChallenge(secret, new Uint8Array(0), NOW_MS)).toBe("unknown");
     expect(checkChallenge(secret, new Uint8Array(NONCE_BYTES + 1), NOW_MS)).toBe("unknown");
   });
 
-  it("should make no nonce twice", () => {
+  it("should never make the same nonce twice", () => {
     const nonces = new Set(
       Array.from({ length: 100 }, () => Buffer.from(createChallenge(secret, NOW_MS)).toString("hex")),
     );

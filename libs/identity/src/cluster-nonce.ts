@@ -5,19 +5,22 @@ const TIME_BYTES = 8;
 const MAC_BYTES = 16;
 const SIGNED_BYTES = RANDOM_BYTES + TIME_BYTES;
 
-/** The length of a nonce. */
 export const NONCE_BYTES = SIGNED_BYTES + MAC_BYTES;
-/** How long a nonce may be used after it was made. */
+/** How long a nonce is valid, in milliseconds. */
 export const NONCE_TTL_MS = 120_000;
-// The clocks of replicas differ a little; a nonce from further ahead was made by no replica of now.
+// Maximum difference between the clocks of replicas, in milliseconds. A nonce that is further in the future was
+// not created by a current replica.
 const MOST_SKEW_MS = 30_000;
 
-/** What a nonce is worth: "valid" still needs its single use noted by the store. */
-export type NonceVerdict = "valid" | "expired" | "unknown";
+/**
+ * The result of checking a nonce. The caller must still record the use of a "valid" nonce in the store, because
+ * a nonce can be used only once.
+ */
+export type NonceState = "valid" | "expired" | "unknown";
 
 /**
- * Make a nonce for a node to sign. It is not kept anywhere: it carries the time it was made (by the server's clock,
- * never the node's) under a MAC of the cluster's secret, so that any replica can check it.
+ * Create a nonce for a node to sign. The nonce is not stored. It contains the time of creation (by the server's
+ * clock, never the node's) and a MAC with the cluster's secret, so any replica can check it.
  */
 export function createChallenge(clusterSecret: Uint8Array, wallMs: number): Uint8Array {
   const nonce = Buffer.alloc(NONCE_BYTES);
@@ -27,8 +30,8 @@ export function createChallenge(clusterSecret: Uint8Array, wallMs: number): Uint
   return new Uint8Array(nonce);
 }
 
-/** Check a nonce that came back: "unknown" when no replica of this cluster made it, "expired" after two minutes. */
-export function checkChallenge(clusterSecret: Uint8Array, nonce: Uint8Array, wallMs: number): NonceVerdict {
+/** Check a returned nonce: "unknown" when no replica of this cluster created it, "expired" after two minutes. */
+export function checkChallenge(clusterSecret: Uint8Array, nonce: Uint8Array, wallMs: number): NonceState {
   if (nonce.length !== NONCE_BYTES) return "unknown";
   const bytes = Buffer.from(nonce.buffer, nonce.byteOffset, nonce.byteLength);
   const mac = macOf(clusterSecret, bytes.subarray(0, SIGNED_BYTES));

@@ -58,7 +58,8 @@ describe("keyPairFromPem()", () => {
 
 describe("keyFingerprint()", () => {
   it("should be SHA-256 in base64url", () => {
-    // The same as: head -c 32 /dev/zero | openssl dgst -sha256 -binary | base64 | tr +/ -_ | tr -d =
+    // Computed with: head -c 32 /dev/zero | openssl dgst -sha256 -binary | base64 | tr +/ -_ | tr -d
+    // =
     const zeros = "SHA256:Zmh6rfhivXdsj8GLjp-OIAiXFIVu4jOzkCpZHQ1fKSU";
     expect(keyFingerprint(new Uint8Array(32))).toBe(zeros);
   });

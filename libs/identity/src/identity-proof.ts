@@ -10,28 +10,28 @@ import {
 
 const PUBLIC_KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;
-/** The fixed start of a SubjectPublicKeyInfo of Ed25519 (RFC 8410); the raw key follows. */
+/** The length of the fixed prefix of an Ed25519 SubjectPublicKeyInfo (RFC 8410). The raw key follows the prefix. */
 const SPKI_PREFIX_BYTES = 12;
 
-/** The identity of a node: it signs proofs with the private key and registers the public one. */
+/** A node's identity. The node signs proofs with the private key and registers the public key. */
 export interface NodeKeyPair {
-  /** 32 bytes, as registered. */
+  /** The raw public key, 32 bytes, as registered. */
   readonly publicKey: Uint8Array;
   readonly privateKey: KeyObject;
 }
 
-/** Make a new Ed25519 identity. */
+/** Generate a new Ed25519 identity. */
 export function generateKeyPair(): NodeKeyPair {
   const { privateKey } = generateKeyPairSync("ed25519");
   return { publicKey: rawPublicKey(privateKey), privateKey };
 }
 
-/** The text (PKCS 8, PEM) in which a private key is kept in a file. */
+/** Encode a private key for a file (PKCS #8, PEM). */
 export function privateKeyToPem(privateKey: KeyObject): string {
   return privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** Read an identity from its file's text. Throws when the text is no Ed25519 private key. */
+/** Parse an identity from the content of a file. Throws when the content is not an Ed25519 private key. */
 export function keyPairFromPem(pem: string): NodeKeyPair {
   const privateKey = createPrivateKey(pem);
   if (privateKey.asymmetricKeyType !== "ed25519") {
@@ -40,25 +40,25 @@ export function keyPairFromPem(pem: string): NodeKeyPair {
   return { publicKey: rawPublicKey(privateKey), privateKey };
 }
 
-/** Sign the text of a proof: 64 bytes. */
+/** Sign the text of a proof. Returns 64 bytes. */
 export function signProof(privateKey: KeyObject, text: string): Uint8Array {
   return sign(null, Buffer.from(text, "utf8"), privateKey);
 }
 
-/** Whether the holder of a raw public key signed this text. False, never an error, for anything malformed. */
+/** Whether the holder of a raw public key signed this text. Returns false, without throwing, for malformed input. */
 export function verifyProof(publicKey: Uint8Array, text: string, signature: Uint8Array): boolean {
   if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return false;
   try {
     return verify(null, Buffer.from(text, "utf8"), importPublicKey(publicKey), signature);
   } catch {
-    // 32 bytes that are no point of the curve: such a key has signed nothing.
+    // Return false, because the 32 bytes are not a point on the curve, so no signature can be valid.
     return false;
   }
 }
 
 /**
- * The same, verified by the threads that Node.js has for such work: a fifth of its time is left for the event loop. For
- * many proofs at a time.
+ * Like verifyProof(), but on the thread pool of Node.js, so that only a fifth of the cost stays on the event loop.
+ * Use it to verify many proofs concurrently.
  */
 export async function verifyProofAside(publicKey: Uint8Array, text: string, signature: Uint8Array): Promise<boolean> {
   if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return false;
@@ -72,13 +72,13 @@ export async function verifyProofAside(publicKey: Uint8Array, text: string, sign
   }
 }
 
-/** How a key is named to people: "SHA256:" and the base64url of its hash. */
+/** A key's fingerprint for people: "SHA256:" and the base64url of the key's hash. */
 export function keyFingerprint(publicKey: Uint8Array): string {
   return `SHA256:${createHash("sha256").update(publicKey).digest("base64url")}`;
 }
 
 /**
- * As a JWK: OpenSSL takes ten times as long to find out what a DER text holds, which is as long as the verification
+ * Import the key as a JWK. OpenSSL would take ten times as long to parse DER, about as long as the verification
  * itself.
  */
 function importPublicKey(publicKey: Uint8Array): KeyObject {

@@ -9,7 +9,7 @@ const check = (header: string | null, wallMs = NOW_MS, secret: Uint8Array = SECR
   checkReplicaCall(secret, header, { to: CALL.to, method: CALL.method }, wallMs).kind;
 
 describe("checkReplicaCall()", () => {
-  it("should tell who calls", () => {
+  it("should return the caller", () => {
     const header = signReplicaCall(SECRET, CALL, NOW_MS);
     expect(checkReplicaCall(SECRET, header, CALL, NOW_MS)).toEqual({
       kind: "valid",

@@ -1,9 +1,16 @@
-import { type DescMessage, type DescMethod, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import {
+  type DescMessage,
+  type DescMethod,
+  fromBinary,
+  type Message,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { CommandSource, OwnerQuota } from "@rollcall/domain";
 import { bearerOf } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
-import { type AuditedCall, auditedCall, callerOf, noteRevision } from "@rollcall/rpc";
+import { type AuditedCall, auditedCall, callerOf, noteRevision, requestDigest } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   type CallStore,
@@ -17,106 +24,136 @@ import {
   type Tx,
 } from "@rollcall/store";
 
-/** A call that changes something: who makes it, and what its audit rows say. */
+/** A call that changes something: its caller, and the contents of its audit rows. */
 export interface Operation {
   readonly by: CommandSource;
   readonly call: AuditedCall;
-  /** Names the request; null when its answer is not remembered. */
+  /** Identifies the request; null when the response is not stored. */
   readonly key: RequestKey | null;
-  /** What the jobs of an owner can use by calls of this caller; null for no limit. */
+  /** The quota for an owner's jobs in calls by this caller; null for no limit. */
   readonly quota: OwnerQuota | null;
+  /** Whether to change nothing and only return the response. */
+  readonly validateOnly: boolean;
   /** Add a revision to the response. */
   noteRevision(revision: bigint): void;
 }
 
-/** What of a request makes it an operation. */
-export interface OperationFields {
-  /** Why, in the operator's words; may be empty. */
-  readonly reason: string;
-  /** Empty for a request that does not name itself. */
-  readonly requestId: string;
-  /** Whether there is nothing to do, so that no answer is remembered. Default false. */
+/** A request whose fields describe an operation. */
+export interface OperationRequest extends Message {
+  /** The operator's reason. Absent if the request has none. */
+  readonly reason?: string;
+  /** Empty when the request has no id, absent if the method takes none. */
+  readonly requestId?: string;
+  /** Whether to only validate, so that no response is stored. Default false. */
   readonly validateOnly?: boolean;
 }
 
-/** Read an operation out of a call. */
+/** Build an operation from a call. Pass `message` if the request has the reason in another field than `reason`. */
 export function readOperation(
   { clock, quota = null }: { readonly clock: Clock; readonly quota?: OwnerQuota | null },
   method: DescMethod,
-  { reason, requestId, validateOnly = false }: OperationFields,
+  request: OperationRequest,
   context: Pick<HandlerContext, "values">,
+  message = request.reason ?? "",
 ): Operation {
   const call = auditedCall(context, method);
   const { actor } = call;
-  const isNamed = requestId !== "" && !validateOnly;
-  const key = isNamed ? { requestId, method: `/${method.parent.typeName}/${method.name}`, caller: actor } : null;
-  const by = { actor, message: reason, atMs: clock.wallMs() };
+  const by = { actor, message, atMs: clock.wallMs() };
   const caller = callerOf(context);
   const isSubmitter = "role" in caller && caller.role === "submitter";
   const noted = (revision: bigint) => noteRevision(context, revision);
-  return { by, call, key, quota: isSubmitter ? quota : null, noteRevision: noted };
+  const { validateOnly = false } = request;
+  const key = validateOnly ? null : keyOf(method, request, actor);
+  return { by, call, key, quota: isSubmitter ? quota : null, validateOnly, noteRevision: noted };
 }
 
-/** The access token of a call that takes a role, whole. */
+function keyOf(method: DescMethod, request: OperationRequest, caller: string): RequestKey | null {
+  const { requestId = "" } = request;
+  if (requestId === "") return null;
+  const digest = requestDigest(method.input, request);
+  return { requestId, method: `/${method.parent.typeName}/${method.name}`, caller, digest };
+}
+
+/** The full access token of a call that requires a role. */
 export function bearerIn({ requestHeader }: Pick<HandlerContext, "requestHeader">): string {
   const bearer = bearerOf(requestHeader.get("authorization"));
-  if (bearer === null) throw new Error("a caller with a role came without a token");
+  if (bearer === null) throw new Error("a caller with a role sent no token");
   return bearer;
 }
 
-/** How an answer is remembered. */
+/** How a response is stored. */
 export interface AnswerCodec<T> {
   encode(answer: T): Uint8Array;
-  /** Read an answer back; what it lacks may be read from the record. */
+  /** Decode a response. Parts that were not encoded can be read from the store. */
   decode(bytes: Uint8Array, tx: Tx): T | Promise<T>;
 }
 
-/** Remember a message as it is. */
+/** A codec that stores a message unchanged. */
 export function messageCodec<D extends DescMessage>(schema: D): AnswerCodec<MessageShape<D>> {
   return { encode: (answer) => toBinary(schema, answer), decode: (bytes) => fromBinary(schema, bytes) };
 }
 
-/** How one transaction of an operation is run. */
+/** How to run one transaction of an operation. */
 export interface CommitOptions<T> {
   readonly codec: AnswerCodec<T>;
-  /** Which part of the request this is, when each is remembered by itself; the whole when it is left out. */
+  /** Identifies a part of the request whose response is stored separately; absent for the whole request. */
   readonly part?: string;
-  /** Whether bans are placed, so that registrations are held off before any row is locked. Default false. */
+  /** Whether the operation creates bans. If so, registrations are blocked before any row is locked. Default false. */
   readonly placesBans?: boolean;
 }
 
 /**
- * Run an operation in one transaction: state, events, audit rows and the answer to the request id together. A request
- * id that was used before gets its first answer again, and nothing is done. A throw rolls the request id back as well.
- * The revision of what its caller sees is sent with the answer.
+ * Run an operation in one transaction: state, events, audit rows and the response for the request id. A repeated
+ * request id returns the first response again and does nothing else; with another request it is refused with
+ * REQUEST_ID_REUSED. An exception also rolls back the request id. The revision for the caller is sent with the
+ * response. A request that only validates is rolled back, so it has no effect.
  */
 export async function commit<T>(
   { store }: { readonly store: CallStore },
-  { key, noteRevision }: Pick<Operation, "key" | "noteRevision">,
+  { key, noteRevision, validateOnly }: Pick<Operation, "key" | "noteRevision" | "validateOnly">,
   { codec, part = "", placesBans = false }: CommitOptions<T>,
   act: (tx: Tx) => Promise<Change<T>>,
 ): Promise<T> {
+  if (validateOnly) {
+    return rehearse({ store }, async (tx) => {
+      if (placesBans) await lockBans(tx);
+      return (await withEnd(tx, { ...(await act(tx)), events: [] }, noteRevision)).result;
+    });
+  }
   const { result, revision } = await store.change(async (tx) => {
     if (placesBans) await lockBans(tx);
     if (key === null) return withEnd(tx, await act(tx), noteRevision);
-    const partKey = { ...key, method: `${key.method}${part}` };
-    const first = await firstAnswer(tx, partKey);
+    const first = await firstAnswer(tx, key, part);
     if (first !== null) return withEnd(tx, { result: await codec.decode(first, tx), events: [] }, noteRevision);
     const change = await act(tx);
-    await saveAnswer(tx, partKey, codec.encode(change.result));
+    await saveAnswer(tx, key, codec.encode(change.result), part);
     return withEnd(tx, change, noteRevision);
   });
   noteRevision(revision);
   return result;
 }
 
-/** A repeated change was made at the present end of the log or earlier. */
+/** Act in a transaction that is rolled back. Returns the result, or throws the refusal. */
+export async function rehearse<T>({ store }: { readonly store: CallStore }, act: (tx: Tx) => Promise<T>): Promise<T> {
+  const end = new Error("rehearsed");
+  const results: T[] = [];
+  const rehearsal = store.transaction(async (tx) => {
+    results.push(await act(tx));
+    throw end;
+  });
+  await rehearsal.catch((error: unknown) => {
+    if (error !== end) throw error;
+  });
+  return results.at(-1) as T;
+}
+
+/** Without events, note the current end of the log: a repeated change happened there or earlier. */
 async function withEnd<T>(tx: Tx, change: Change<T>, note: Operation["noteRevision"]): Promise<Change<T>> {
   if (change.events.length === 0) note(await currentRevision(tx));
   return change;
 }
 
-/** The audit row of what an operation did to a target, or why it did nothing. */
+/** The audit row for the effect of an operation on a target, or for the reason why there was none. */
 export function auditOf({ call, by }: Operation, target: string, outcome = AUDIT_OK): NewAuditEntry {
   return { ...call, target, reason: by.message, outcome };
 }

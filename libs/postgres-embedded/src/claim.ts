@@ -4,17 +4,18 @@ import { EmbeddedPostgresError } from "./errors.ts";
 import { describePlace } from "./place.ts";
 import { createClient, isOurs, type ServerAddress } from "./probe.ts";
 
-/** Any fixed number: what supervisors of one server contend for. */
+/** The key of the lock that supervisors of one server compete for. Any fixed number would do. */
 const SUPERVISION_LOCK = "7308604896834478451";
-/** How long a connection of a supervisor that has just died may take to go away. */
+/** How long to wait for Postgres to close the connection of a supervisor that just died, in milliseconds. */
 const CLAIM_WAIT_MS = 2_000;
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * Claim the supervision of a server: a lock inside the server itself, held by the connection that is returned. It ends
- * with this process, however that ends, so no process id has to be believed.
+ * Claim the supervision of a server by an advisory lock in the server itself. The returned connection holds the lock.
+ * The lock is released however this process ends, so no stored process id needs to be trusted.
  *
- * @throws EmbeddedPostgresError when another process holds it, or the server is not that of the data directory.
+ * @throws EmbeddedPostgresError when another process holds the lock, or the server does not belong to the data
+ *   directory.
  */
 export async function claimSupervision(address: ServerAddress): Promise<pg.Client> {
   const client = createClient(address, `rollcall supervisor ${process.pid}`);
@@ -23,7 +24,7 @@ export async function claimSupervision(address: ServerAddress): Promise<pg.Clien
     await client.connect();
     if (!(await isOurs(client, address.dataDirectory))) {
       throw new EmbeddedPostgresError(
-        `the server at ${describePlace(address)} is not that of ${address.dataDirectory}`,
+        `the server at ${describePlace(address)} does not belong to ${address.dataDirectory}`,
         { failure: "passing" },
       );
     }

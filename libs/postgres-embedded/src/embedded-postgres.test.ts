@@ -2,10 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { cp, mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { afterAll, afterEach, describe, expect, it } from "@jest/globals";
+import { afterAll, afterEach, describe, expect, it, jest } from "@jest/globals";
 import { eventually } from "@rollcall/testkit";
 import pg from "pg";
 import { EmbeddedServers, portOf, query } from "../test/embedded-servers.ts";
+
+// Postgres is initialised and started several times.
+jest.setTimeout(300_000);
 
 const servers = new EmbeddedServers();
 
@@ -13,19 +16,19 @@ afterEach(() => servers.stopAll());
 
 afterAll(() => servers.dispose());
 
-/** Write what a server that crashed long ago would have left. */
+/** Write the files that a crashed server leaves behind. */
 async function leavePostmasterFile(dir: string, pid: number, port: number): Promise<void> {
   const lines = [pid, join(dir, "data"), 1_700_000_000, port, "", "127.0.0.1", "1 1", "ready"];
   await writeFile(join(dir, "data", "postmaster.pid"), `${lines.join("\n")}\n`, { mode: 0o600 });
 }
 
-/** A process that has nothing to do with any of this. */
-function startStranger(): ChildProcess {
+/** Start an unrelated process. */
+function startUnrelatedProcess(): ChildProcess {
   return spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
 }
 
-function isAlive(stranger: ChildProcess): boolean {
-  return stranger.exitCode === null && stranger.signalCode === null;
+function isAlive(unrelated: ChildProcess): boolean {
+  return unrelated.exitCode === null && unrelated.signalCode === null;
 }
 
 describe("startEmbeddedPostgres()", () => {
@@ -76,11 +79,11 @@ describe("startEmbeddedPostgres()", () => {
     await client.end();
   });
 
-  it("should start over a file that names a process of others, and leave that process alone", async () => {
+  it("should start despite a file that names an unrelated process", async () => {
     const dir = await servers.newDir();
     const first = await servers.start(dir, { listen: "loopback" });
     await first.stop();
-    for (const pid of [process.pid, startStranger().pid ?? 0]) {
+    for (const pid of [process.pid, startUnrelatedProcess().pid ?? 0]) {
       await leavePostmasterFile(dir, pid, portOf(first));
       const server = await servers.start(dir, { listen: "loopback" });
       expect(server.adopted).toBe(false);
@@ -91,42 +94,42 @@ describe("startEmbeddedPostgres()", () => {
     }
   });
 
-  it("should neither adopt nor stop a foreign Postgres on its port, even one that takes its password", async () => {
+  it("should neither adopt nor stop another Postgres on its port, even with the same password", async () => {
     const [ours, foreign] = [await servers.newDir(), await servers.newDir()];
     const first = await servers.start(ours, { listen: "loopback" });
     await first.stop();
     await mkdir(foreign, { mode: 0o700 });
     await cp(join(ours, "password"), join(foreign, "password"));
-    const stranger = await servers.start(foreign, { listen: "loopback", port: portOf(first) });
-    await query(stranger.url, "create table theirs (n int)");
-    for (const pid of [stranger.pid ?? 0, process.pid]) {
+    const unrelated = await servers.start(foreign, { listen: "loopback", port: portOf(first) });
+    await query(unrelated.url, "create table theirs (n int)");
+    for (const pid of [unrelated.pid ?? 0, process.pid]) {
       await leavePostmasterFile(ours, pid, portOf(first));
       const server = await servers.start(ours, { listen: "loopback" });
       expect(server.adopted).toBe(false);
-      expect(portOf(server)).not.toBe(portOf(stranger));
+      expect(portOf(server)).not.toBe(portOf(unrelated));
       expect(await query(server.url, "select to_regclass('theirs') as theirs")).toEqual([{ theirs: null }]);
       await server.stop();
-      expect(await query(stranger.url, "select * from theirs")).toEqual([]);
+      expect(await query(unrelated.url, "select * from theirs")).toEqual([]);
     }
   });
 
-  it("should never take a process that is alive and silent on the recorded port for its server", async () => {
+  it("should not mistake a silent process on the recorded port for its server", async () => {
     const dir = await servers.newDir();
     const first = await servers.start(dir, { listen: "loopback" });
     await first.stop();
-    const stranger = startStranger();
+    const unrelated = startUnrelatedProcess();
     const silent = createServer((socket) => socket.destroy()).listen(portOf(first), "127.0.0.1");
-    await leavePostmasterFile(dir, stranger.pid ?? 0, portOf(first));
+    await leavePostmasterFile(dir, unrelated.pid ?? 0, portOf(first));
     const server = await servers.start(dir, { listen: "loopback" });
     expect(server.adopted).toBe(false);
     expect(portOf(server)).not.toBe(portOf(first));
     await server.stop();
-    expect(isAlive(stranger)).toBe(true);
-    stranger.kill();
+    expect(isAlive(unrelated)).toBe(true);
+    unrelated.kill();
     await new Promise((resolve) => silent.close(resolve));
   });
 
-  it("should let one of several starts on one directory win and tell the others why", async () => {
+  it("should let one of several concurrent starts win and explain it to the others", async () => {
     const dir = await servers.newDir();
     const outcomes = await Promise.allSettled([servers.start(dir), servers.start(dir), servers.start(dir)]);
     const won = outcomes.filter(({ status }) => status === "fulfilled");
@@ -144,6 +147,6 @@ describe("startEmbeddedPostgres()", () => {
     const dir = await servers.newDir();
     await mkdir(join(dir, "data"), { recursive: true, mode: 0o700 });
     await writeFile(join(dir, "data", "PG_VERSION"), "17\n");
-    await expect(servers.start(dir)).rejects.toThrow(/was made by Postgres 17, and the packaged one is 18/);
+    await expect(servers.start(dir)).rejects.toThrow(/was created by Postgres 17, but the packaged version is 18/);
   });
 });

@@ -23,69 +23,69 @@ import { Supervisor } from "./supervisor.ts";
 
 export { EmbeddedPostgresError } from "./errors.ts";
 
-/** Where and how to run the packaged Postgres. */
+/** How and where to run the packaged Postgres. */
 export interface EmbeddedPostgresOptions {
-  /** A directory of its own: data, password, port and log file are kept in it. */
+  /** A dedicated directory for the data, password, port and log file. */
   readonly dir: string;
   readonly log: Logger;
   /**
-   * Where it listens. Default `socket`: a Unix socket in a directory that only this user can enter, or `loopback` where
-   * there can be none. On loopback every user of the machine can take up its connections, though none gets in without
-   * the password.
+   * Where the server listens. Default `socket`: a Unix socket in a directory that only this user can enter, or
+   * `loopback` if sockets are not possible. On loopback, any user of the machine can connect, but needs the password.
    */
   readonly listen?: "socket" | "loopback";
-  /** On loopback, insist on this port; by default a free one below 32768 is chosen once and remembered. */
+  /** Required port on loopback. By default, a free port below 32768 is chosen once and remembered. */
   readonly port?: number;
   /**
-   * A directory above `dir` that belongs to the caller alone. Where the server runs as another user, which has to get
-   * through to `dir`, others are let through it; they can list neither.
+   * A directory above `dir` that belongs to the caller. If the server runs as another user, that user must be able to
+   * reach `dir`. Other users can then traverse this directory, but cannot list it.
    */
   readonly parent?: string;
-  /** Server settings added when the data directory is made, such as `{ fsync: "off" }` in tests. */
+  /** Server settings to add when the data directory is created, such as `{ fsync: "off" }` in tests. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
-  /**
-   * When this process is root: run the server as another user rather than in a user namespace, as where there are none.
-   */
+  /** Whether root runs the server as another user instead of in a user namespace, as on systems without namespaces. */
   readonly withoutNamespaces?: boolean;
-  /** Whether this is for a restore that was begun with beginRestore(); all others are refused until that is done. */
+  /**
+   * Whether the start is part of a restore that beginRestore() began. Other starts are refused until the restore is
+   * done.
+   */
   readonly restoring?: boolean;
 }
 
 /** A running, supervised Postgres. */
 export interface EmbeddedPostgres {
-  /** Of the database `rollcall`, password included. Stays the same over restarts. */
+  /** The URL of the database `rollcall`, including the password. It stays the same across restarts. */
   readonly url: string;
-  /** The directory of its socket, or 127.0.0.1. */
+  /** The directory of the server's socket, or 127.0.0.1. */
   readonly host: string;
   readonly dataDirectory: string;
-  /** Whether a server that an earlier supervisor left behind was taken over. */
+  /** Whether this process adopted a server that an earlier supervisor left running. */
   readonly adopted: boolean;
-  /** Process id of the postmaster; null while it is known to be down. */
+  /** The postmaster's process id; null while the server is known to be down. */
   readonly pid: number | null;
-  /** Fast shutdown: waits for the server to end. */
+  /** Shut down fast, and wait until the server has exited. */
   stop(): Promise<void>;
-  /** Stop supervising but leave the server running, for the next supervisor to adopt. */
+  /** Stop supervising the server, but leave it running for the next supervisor to adopt. */
   release(): Promise<void>;
 }
 
-/** Written to `postgresql.conf` when the data directory is made. */
+/** Settings that are written to `postgresql.conf` when the data directory is created. */
 const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   max_connections: "200",
   shared_buffers: "128MB",
-  // The record's queries are small: compiling them costs more than running them.
+  // Turn the compiler off: the store's queries are small, so compiling them would cost more than running them.
   jit: "off",
   log_min_messages: "warning",
-  // A reason for each lost connection would be one line for every kill drill, and tells nothing.
+  // Do not log these events. Tests of failures lose many connections, and log lines about them add no information.
   log_checkpoints: "off",
 };
 
 /**
- * Start, or adopt, the packaged Postgres of a directory and keep it running until `stop` or `release`. A server is
- * adopted only after it took this directory's password and named this directory's data as its own.
+ * Start or adopt the packaged Postgres of a directory, and keep it running until `stop` or `release`. A server is
+ * adopted only after it accepted this directory's password and reported this directory's data as its own.
  *
  * @throws EmbeddedPostgresError when the platform has no binary, the server cannot run, another process supervises it,
- *   or a restore into the directory was cut short.
+ *   or a restore into the directory was interrupted.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
@@ -135,7 +135,9 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   };
 }
 
-/** Find the server of a directory that runs already, of whichever version. Its URL; null when none answers. */
+/**
+ * Find the running server of a directory, whatever its version. Returns the server's URL; null when no server responds.
+ */
 export async function findEmbeddedPostgres(dir: string): Promise<string | null> {
   let password: string;
   let dataDirectory: string;
@@ -151,7 +153,7 @@ export async function findEmbeddedPostgres(dir: string): Promise<string | null> 
   return databaseUrl({ user: DATABASE_NAME, password, database: DATABASE_NAME, ...place });
 }
 
-/** Make the directory one that another user can get through to, with programs in reach. */
+/** Make the directory and the programs accessible to another user. Returns the programs that this user can run. */
 async function letIn(
   user: Account,
   installed: Binaries,
@@ -164,9 +166,9 @@ async function letIn(
   if (blocked !== null) {
     const mode = (blocked.mode & 0o777).toString(8).padStart(4, "0");
     throw new EmbeddedPostgresError(
-      `Postgres does not run as root, and user ${user.uid}, as which it runs here, cannot enter ` +
+      `Postgres does not run as root, and user ${user.uid}, which it runs as here, cannot enter ` +
         `${blocked.path} (mode ${mode}) on the way to ${dir}: choose a data directory elsewhere, such as ` +
-        `/var/lib/rollcall, let others pass with chmod o+x ${blocked.path}, or set DATABASE_URL`,
+        `/var/lib/rollcall, let other users pass with chmod o+x ${blocked.path}, or set DATABASE_URL`,
     );
   }
   return programsFor(installed, user, dir);

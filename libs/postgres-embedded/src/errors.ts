@@ -1,10 +1,10 @@
 /**
- * What a failure means for who tries again: nothing changes by waiting, it may pass by itself, or another process
- * already does the work.
+ * Whether a retry can help: "permanent" means never, "passing" means perhaps, and "supervised-elsewhere" means that
+ * another process already supervises the server.
  */
 export type EmbeddedPostgresFailure = "permanent" | "passing" | "supervised-elsewhere";
 
-/** Why the packaged Postgres could not be had; the message says what to do about it. */
+/** Why the packaged Postgres is not available. The message says what to do. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = "EmbeddedPostgresError";
   readonly failure: EmbeddedPostgresFailure;

@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto";
 import { link, open, rename, rm } from "node:fs/promises";
 import { errorCode } from "@rollcall/process";
 
-/** Write a file so that a reader, or a crash, sees the old content or the new one and nothing between. */
+/** Write a file atomically: readers see either the old content or the new, even after a crash. */
 export async function writeFileAtomically(path: string, content: string, mode: number): Promise<void> {
   const draft = await writeDraft(path, content, mode);
   await rename(draft, path);
 }
 
-/** Write a file that must not be there yet. False, and nothing is changed, when it is. */
+/** Create a file. Returns false, without any change, when the file already exists. */
 export async function createFileAtomically(path: string, content: string, mode: number): Promise<boolean> {
   const draft = await writeDraft(path, content, mode);
   try {
@@ -22,7 +22,7 @@ export async function createFileAtomically(path: string, content: string, mode: 
   }
 }
 
-/** Whether an error is that of a system call with this code. */
+/** Whether an error comes from a system call and has this code. */
 export function isErrno(error: unknown, code: string): boolean {
   return errorCode(error) === code;
 }

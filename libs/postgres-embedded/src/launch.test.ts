@@ -4,13 +4,13 @@ import { describe, expect, it } from "@jest/globals";
 import { launcherArgument, launcherRuns } from "./launch.ts";
 
 describe("launcherRuns()", () => {
-  it("should know this process by its argument", async () => {
+  it("should recognize this process by its argument", async () => {
     const argument = await launcherArgument();
     expect(argument).toMatch(/^rollcall\.launcher=\d+\.\w+$/);
     expect(await launcherRuns(["postgres", "-c", argument])).toBe(true);
   });
 
-  it("should tell a process that ended, one with an id that was used again, and none", async () => {
+  it("should detect an ended process, a reused id and a missing argument", async () => {
     const argument = await launcherArgument();
     const child = spawn("true", { stdio: "ignore" });
     await once(child, "exit");

@@ -11,41 +11,39 @@ import { askServer, type ServerAddress } from "./probe.ts";
 import type { Binaries } from "./programs.ts";
 import { commandAs, type RunAs } from "./run-as.ts";
 
-/** What is needed to start a server. */
 export interface LaunchOptions extends ServerAddress {
   readonly dir: string;
   readonly binaries: Binaries;
   readonly runAs: RunAs;
   readonly clock: Clock;
-  /** Told the process id before the server begins: it must not run without a watcher. */
+  /** Called with the process id before the server starts, because the server must not run without a watcher. */
   readonly onSpawned: (pid: number) => void;
 }
 
 /**
- * A server that this process started. It does not keep this process alive, but for as long as its end is waited for.
+ * A server that this process started. It does not keep this process running, except while something waits for its exit.
  */
 export interface LaunchedServer {
   readonly child: ChildProcess;
-  /** Settles when the server has ended, with how. */
+  /** Resolves when the server has exited, with a description of how it ended. */
   readonly ended: Promise<string>;
 }
 
-// The process waits for a word before it becomes the server: when the one that launches it ends in between, there is
-// none.
+// A shell script that waits for input before it becomes the server, so that no server starts if the launcher dies
+// first.
 const GATE = 'read -r go && exec "$@" </dev/null';
 const READY_POLL_MS = 20;
 const MAX_LOG_BYTES = 10 * 1024 * 1024;
 const TAIL_BYTES = 2_000;
 
-/** A setting of ours on a server's command line, which Postgres keeps and ignores. */
+/** The name of a custom setting on the server's command line. Postgres stores the setting but does not use it. */
 const SETTING = "rollcall.launcher";
 
 /**
- * Start a server in a process group of its own and wait until it answers.
+ * Start a server in a separate process group, and wait until it responds.
  *
- * @throws EmbeddedPostgresError with the end of its log when it ends instead; the signal's reason when that aborts,
- * after
- *   the server was told to stop.
+ * @throws EmbeddedPostgresError with the end of the server's log when the server exits instead; the signal's reason
+ *   when the signal aborts, after stopping the server.
  */
 export async function launch(options: LaunchOptions, signal: AbortSignal): Promise<LaunchedServer> {
   const server = await spawnServer(options);
@@ -56,7 +54,7 @@ export async function launch(options: LaunchOptions, signal: AbortSignal): Promi
   try {
     while (!(await isReady(options, server.child))) {
       if (endedHow !== undefined) {
-        throw new EmbeddedPostgresError(`Postgres ended (${endedHow}) while starting: ${await logTail(options.dir)}`, {
+        throw new EmbeddedPostgresError(`Postgres exited (${endedHow}) while starting: ${await logTail(options.dir)}`, {
           failure: "passing",
         });
       }
@@ -69,9 +67,9 @@ export async function launch(options: LaunchOptions, signal: AbortSignal): Promi
   }
 }
 
-/** Fast shutdown; resolves when the server has ended. */
+/** Shut down fast. Resolves when the server has exited. */
 export async function interrupt({ child, ended }: LaunchedServer): Promise<void> {
-  // Its own child, not waited for yet: the process id cannot be another process's yet.
+  // Signal by process id, which is still valid, because the child has not been reaped.
   child.ref();
   child.kill("SIGINT");
   await ended;
@@ -97,7 +95,8 @@ async function spawnServer(options: LaunchOptions): Promise<LaunchedServer> {
   ]);
   const log = await openLog(options.dir);
   try {
-    // Detached: an interrupt from the terminal is for the supervisor, which then stops the server in its own time.
+    // Detach the child, so that an interrupt from the terminal reaches only the supervisor, which then stops the
+    // server.
     const child = spawn("/bin/sh", ["-c", GATE, "sh", command, ...args], {
       ...user,
       detached: true,
@@ -109,7 +108,7 @@ async function spawnServer(options: LaunchOptions): Promise<LaunchedServer> {
       once(child, "error").then(([error]) => String(error)),
     ]).catch((error: unknown) => String(error));
     child.unref();
-    // A process that has ended reads nothing; the promise reports its end.
+    // Ignore the error: a process that has exited reads nothing, and `ended` reports its exit.
     child.stdin?.on("error", () => {});
     if (child.pid !== undefined) options.onSpawned(child.pid);
     child.stdin?.end("go\n");
@@ -125,7 +124,7 @@ async function openLog(dir: string) {
     (stats) => stats.size,
     () => 0,
   );
-  // Looked at on each start only: at the level of warnings it takes years to fill.
+  // Check the size only at the start, because the log contains only warnings and takes years to fill.
   if (size > MAX_LOG_BYTES) await rename(path, `${path}.1`);
   return open(path, "a", 0o600);
 }
@@ -142,7 +141,7 @@ async function logTail(dir: string): Promise<string> {
   }
 }
 
-/** Where the server of a directory writes what it has to say. */
+/** The log file of a directory's server. */
 export function logPath(dir: string): string {
   return join(dir, "postgres.log");
 }
@@ -151,9 +150,9 @@ const STOP_DEADLINE_MS = 60_000;
 const POLL_MS = 25;
 
 /**
- * Fast shutdown of a server that is no child of this process; resolves when it has ended.
+ * Run a fast shutdown of a server that is not a child of this process. Resolves when the server has exited.
  *
- * @param pid of a process that is known to be this data directory's server.
+ * @param pid the id of a process that is known to be this data directory's server.
  */
 export async function stopServer(
   pid: number,
@@ -161,7 +160,7 @@ export async function stopServer(
 ): Promise<void> {
   const { clock, dataDirectory, log } = options;
   const deadlineMs = clock.nowMs() + STOP_DEADLINE_MS;
-  // The reason would be that of the end itself, which is what is waited for here.
+  // Wait with a signal that never aborts, because this wait is part of the shutdown itself.
   const { signal } = new AbortController();
   try {
     process.kill(pid, "SIGINT");
@@ -177,14 +176,14 @@ export async function stopServer(
   }
 }
 
-/** The argument by which a server names the process that launched it. */
+/** The server argument that identifies the process that launched it. */
 export async function launcherArgument(): Promise<string> {
   return `${SETTING}=${process.pid}.${await began(process.pid)}`;
 }
 
 /**
- * Whether the process that launched a server still runs, by the server's command line. False also for a server without
- * the argument: one that was started by hand, or by an older version.
+ * Whether the process that launched a server is still running, according to the server's command line. Also false if
+ * the command line lacks the argument, because an older version or a person started the server.
  */
 export async function launcherRuns(args: readonly string[]): Promise<boolean> {
   const named = args.find((arg) => arg.startsWith(`${SETTING}=`))?.slice(SETTING.length + 1);
@@ -193,7 +192,7 @@ export async function launcherRuns(args: readonly string[]): Promise<boolean> {
   return Number.isInteger(pid) && pid > 0 && named === `${pid}.${await began(pid)}`;
 }
 
-/** Without spaces, which may have to separate the words of a command line. */
+/** The start time of a process, without spaces, because spaces can separate the words of a command line. */
 async function began(pid: number): Promise<string> {
   return ((await processStart(pid)) ?? "").replaceAll(/[^\w]/g, "_");
 }

@@ -3,6 +3,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "@jest/globals";
 import { eventually } from "@rollcall/testkit";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { EmbeddedServers, query } from "../test/embedded-servers.ts";
 
 const servers = new EmbeddedServers();
@@ -11,7 +12,7 @@ afterEach(() => servers.stopAll());
 
 afterAll(() => servers.dispose());
 
-// On a real server: what is decided here is only worth what its clients find.
+// Uses a real server, because only its clients can confirm where it listens.
 describe("where an embedded Postgres listens and runs", () => {
   it("should run a server on a socket that other users cannot reach, with a password that only the owner can read", async () => {
     const dir = await servers.newDir();
@@ -49,7 +50,7 @@ describe("where an embedded Postgres listens and runs", () => {
     expect(await query(second.url, "select * from kept")).toEqual([]);
   });
 
-  it("should listen on loopback where it is told to, below the ports of outgoing connections", async () => {
+  it("should listen on loopback when requested, below the ephemeral ports", async () => {
     const server = await servers.start(await servers.newDir(), { listen: "loopback" });
     expect(server.host).toBe("127.0.0.1");
     expect(Number(new URL(server.url).port)).toBeLessThan(32_768);
@@ -61,7 +62,7 @@ describe("where an embedded Postgres listens and runs", () => {
     expect(settings).toEqual({ addresses: "127.0.0.1", directories: "" });
   });
 
-  it("should go on with what was on loopback, on a socket", async () => {
+  it("should continue on a socket with data that was served on loopback", async () => {
     const dir = await servers.newDir();
     const first = await servers.start(dir, { listen: "loopback" });
     await query(first.url, "create table kept (n int)");
@@ -71,7 +72,7 @@ describe("where an embedded Postgres listens and runs", () => {
     expect(await query(second.url, "select * from kept")).toEqual([]);
   });
 
-  it("should have its socket in a short directory where its own has too long a path, the same over a stop", async () => {
+  it("should use a short socket directory for a long path, the same after a restart", async () => {
     const dir = join(await servers.newDir(), "long".repeat(25), "x");
     const first = await servers.start(dir);
     expect(first.host).toMatch(/rollcall-\w+$/);
@@ -84,14 +85,14 @@ describe("where an embedded Postgres listens and runs", () => {
     await rm(first.host, { recursive: true });
   });
 
-  it("should listen in a directory whose name has every kind of sign", async () => {
+  it("should listen in a directory with special characters in its name", async () => {
     const dir = join(await servers.newDir(), `a b,c"d'e%20+ü#?&=`);
     const server = await servers.start(dir);
     expect(server.host).toBe(join(dir, "socket"));
     expect(await query(server.url, "select 1 as one")).toEqual([{ one: 1 }]);
   });
 
-  it("should start over the lock file of a socket that names a stranger's process", async () => {
+  it("should start despite a socket lock file that names an unrelated process", async () => {
     const dir = await servers.newDir();
     const first = await servers.start(dir);
     await first.stop();
@@ -100,24 +101,24 @@ describe("where an embedded Postgres listens and runs", () => {
     expect(await query(second.url, "select 1 as one")).toEqual([{ one: 1 }]);
   });
 
-  it("should say so when the port that is insisted on is taken", async () => {
+  it("should report that the required port is taken", async () => {
     const silent = createServer().listen(0, "127.0.0.1");
     await eventually(() => expect(silent.listening).toBe(true));
     const { port } = silent.address() as { port: number };
     await expect(servers.start(await servers.newDir(), { listen: "loopback", port })).rejects.toThrow(
-      `port ${port} on 127.0.0.1 is taken by another process`,
+      `port ${port} on 127.0.0.1 is in use by another process`,
     );
     await new Promise((resolve) => silent.close(resolve));
   });
 
-  const asRoot = process.getuid?.() === 0 ? it : it.skip;
+  const { it: asRoot } = needsRoot();
 
   asRoot("should say which folder another user cannot enter, and open one that is its caller's", async () => {
     const parent = await mkdtemp("/tmp/rollcall-user-");
     const dir = join(parent, "pg");
     try {
       await expect(servers.start(dir, { withoutNamespaces: true })).rejects.toThrow(
-        /^Postgres does not run as root, and user \d+, as which it runs here, cannot enter (\S+) \(mode 0700\) on the way to \1\/pg: choose a data directory elsewhere/,
+        /^Postgres does not run as root, and user \d+, which it runs as here, cannot enter (\S+) \(mode 0700\) on the way to \1\/pg: /,
       );
       const server = await servers.start(dir, { withoutNamespaces: true, parent });
       expect((await stat(parent)).mode & 0o777).toBe(0o711);
@@ -130,7 +131,7 @@ describe("where an embedded Postgres listens and runs", () => {
   });
 
   asRoot("should run under another user where root cannot enter a namespace", async () => {
-    // The other user has to get through to the directory.
+    // Use /tmp, because the other user must be able to reach the directory.
     const parent = await mkdtemp("/tmp/rollcall-user-");
     await chmod(parent, 0o755);
     try {
@@ -138,7 +139,7 @@ describe("where an embedded Postgres listens and runs", () => {
       const status = await readFile(`/proc/${first.pid}/status`, "utf8");
       expect(status).not.toMatch(/^Uid:\s+0\s/m);
       await first.stop();
-      // Data that belongs to another user is run as that user, namespaces or not.
+      // If another user owns the data, the server runs as that user, with or without namespaces.
       const second = await servers.start(join(parent, "pg"));
       expect(await query(second.url, "select 1 as one")).toEqual([{ one: 1 }]);
       await second.stop();

@@ -28,7 +28,7 @@ describe("blockedFolder()", () => {
 });
 
 describe("foldersTo()", () => {
-  it("should list all from the root on, and see what was opened", async () => {
+  it("should list all from the root and reflect opened folders", async () => {
     const parent = await mkdtemp(join(await realpath(tmpdir()), "rollcall-passage-"));
     try {
       const closed = (await foldersTo(parent)).at(-1);

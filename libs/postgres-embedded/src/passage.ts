@@ -1,7 +1,7 @@
 import { chmod, realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** A folder, as far as it matters who can enter it. */
+/** The attributes of a folder that determine who can enter it. */
 export interface Folder {
   readonly path: string;
   readonly uid: number;
@@ -9,18 +9,21 @@ export interface Folder {
   readonly mode: number;
 }
 
-/** An account without further groups. */
+/** An account without supplementary groups. */
 export interface Account {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** The first folder, from the root on, that a user cannot enter; null when all are open. */
+/**
+ * The first folder, from the root, that a user cannot enter; null when the user can enter
+ * all of them.
+ */
 export function blockedFolder(folders: readonly Folder[], user: Account): Folder | null {
   return folders.find((folder) => (folder.mode & entryBit(folder, user)) === 0) ?? null;
 }
 
-/** The folders that have to be entered to reach what is in a folder, from the root on. */
+/** The folders that must be traversed to reach a folder's content, from the root. */
 export async function foldersTo(folder: string): Promise<readonly Folder[]> {
   const paths: string[] = [];
   for (let at = await realpath(folder); ; at = dirname(at)) {
@@ -35,7 +38,7 @@ export async function foldersTo(folder: string): Promise<readonly Folder[]> {
   );
 }
 
-/** Let other users pass through a folder of ours. They cannot list it. */
+/** Let other users traverse one of Rollcall's folders, but not list it. */
 export async function openForPassage(path: string): Promise<void> {
   const { mode } = await stat(path);
   await chmod(path, (mode & 0o7777) | 0o011);

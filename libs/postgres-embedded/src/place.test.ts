@@ -28,7 +28,7 @@ describe("databaseUrl()", () => {
 });
 
 describe("listenArguments()", () => {
-  it("should open a socket and no port, or a port and no socket", () => {
+  it("should open either a socket or a port", () => {
     expect(listenArguments(socketIn(`/a,b"c`)).filter((word) => word !== "-c")).toEqual([
       "-p",
       "5432",

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { EmbeddedPostgresError } from "./errors.ts";
 import { writeFileAtomically } from "./files.ts";
 
-// From 32768 up a port may be taken by an outgoing connection at any moment.
+// The lowest port to use. Ports from 32768 up are not used, because outgoing connections can take them at any moment.
 const LOWEST_PORT = 20_000;
 const HIGHEST_PORT = 32_767;
 const MAX_ATTEMPTS = 200;
@@ -21,26 +21,26 @@ export function isPortFree(port: number): Promise<boolean> {
   });
 }
 
-/** The port that a directory's server had before, or null. */
+/** The last port of a directory's server; null when there is none. */
 export async function rememberedPort(dir: string): Promise<number | null> {
   try {
     const port = Number((await readFile(portFile(dir), "utf8")).trim());
     return Number.isInteger(port) && port > 0 && port < 65_536 ? port : null;
   } catch {
-    // Without the file another port is as good.
+    // If the file does not exist, any port can be used.
     return null;
   }
 }
 
-/** Keep a port for the next start. */
+/** Store a port for the next start. */
 export async function rememberPort(dir: string, port: number): Promise<void> {
   await writeFileAtomically(portFile(dir), `${port}\n`, 0o644);
 }
 
 /**
- * A free port for a server that is to be started: the one it had before if that is free.
+ * Choose a port for a server to start: the server's last port if it is free, otherwise any free port.
  *
- * @throws EmbeddedPostgresError when the whole range seems taken.
+ * @throws EmbeddedPostgresError when no port in the range seems to be free.
  */
 export async function choosePort(remembered: number | null): Promise<number> {
   if (remembered !== null && (await isPortFree(remembered))) return remembered;

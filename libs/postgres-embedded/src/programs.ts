@@ -13,12 +13,12 @@ export interface Binaries {
   readonly postgres: string;
 }
 
-/** The platforms that the binaries are packaged for. */
+/** The platforms that have packaged binaries. */
 const PACKAGED_PLATFORMS = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"];
 
 /**
- * The programs where another user can run them: as they are installed, or, where a folder above them is closed to that
- * user, a copy in the server's directory. The copy takes about 60 MB and is made once for each version.
+ * The paths of the programs for another user: the installed programs or, if the user cannot enter a folder above
+ * them, a copy in the server's directory. The copy takes about 60 MB and is made once per version.
  */
 export async function programsFor(binaries: Binaries, user: Account, dir: string): Promise<Binaries> {
   if (blockedFolder(await foldersTo(dirname(binaries.postgres)), user) === null) return binaries;
@@ -46,14 +46,14 @@ async function copyAside(from: string, target: string): Promise<void> {
     await copyTree(from, draft);
     await rename(draft, target);
   } catch (error) {
-    // Another start was faster, and its copy is the same.
+    // Ignore the error if another start was faster, because it has made the same copy.
     if (!isErrno(error, "ENOTEMPTY") && !isErrno(error, "EEXIST")) throw error;
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
 }
 
-/** Others may read what is copied, whatever the umask was under which it was installed. */
+/** Copy a directory and make the copy readable for all users, whatever the umask at installation was. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);
@@ -70,7 +70,7 @@ async function copyTree(from: string, to: string): Promise<void> {
 
 async function removeOthers(dir: string, keep: string): Promise<void> {
   for (const name of await readdir(dir)) {
-    // A draft, which has more behind its version, may be that of another start just now.
+    // Keep drafts of this version, whose names have a suffix, because another start may be writing one.
     if (name.startsWith(PREFIX) && !name.startsWith(keep)) {
       await rm(join(dir, name), { recursive: true, force: true });
     }
@@ -85,9 +85,9 @@ function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * Find the Postgres binaries of this platform.
+ * Find the Postgres binaries for this platform.
  *
- * @throws EmbeddedPostgresError when there are none for it, or they were not installed.
+ * @throws EmbeddedPostgresError when there are no binaries for the platform, or they are not installed.
  */
 export async function locateBinaries(platform: string, arch: string): Promise<Binaries> {
   const target = `${platform}-${arch}`;

@@ -32,7 +32,7 @@ describe("chooseRunAs()", () => {
 });
 
 describe("commandAs()", () => {
-  it("should wrap a program only where it has to", () => {
+  it("should wrap a program only when necessary", () => {
     expect(commandAs({ kind: "self" }, "/pg", ["-D", "x"])).toEqual({
       command: "/pg",
       args: ["-D", "x"],

@@ -3,25 +3,30 @@ import { existsSync, readFileSync } from "node:fs";
 import { EmbeddedPostgresError } from "./errors.ts";
 import type { Binaries } from "./programs.ts";
 
-/** The user that Postgres runs as: it refuses to run as root. */
+/** The user that runs Postgres, which refuses to run as root. */
 export type RunAs =
   | { readonly kind: "self" }
-  /** Root in a user namespace without a mapping: not root to Postgres, and still the owner of root's files. */
+  /**
+   * Root in a user namespace without a mapping. Postgres does not notice that it runs as root, but can still use root's
+   * files.
+   */
   | { readonly kind: "namespace" }
   | { readonly kind: "user"; readonly uid: number; readonly gid: number };
 
-/** What the choice depends on. */
 export interface RunAsFacts {
-  /** Of this process; undefined where there are no user ids. */
+  /** This process's user id; undefined on systems without user ids. */
   readonly uid: number | undefined;
   readonly namespacesWork: boolean;
-  /** Of the data directory, or null before there is one. */
+  /** The user id of the data directory's owner; null before the directory exists. */
   readonly dataOwnerUid: number | null;
-  /** An account without privileges. */
+  /** An unprivileged account. */
   readonly unprivileged: { readonly uid: number; readonly gid: number };
 }
 
-/** Decide the user that Postgres runs as. A data directory of another user is run as that user. */
+/**
+ * Decide which user runs Postgres. If this process is root and another user owns the data directory, the owner runs
+ * it.
+ */
 export function chooseRunAs(facts: RunAsFacts): RunAs {
   if (facts.uid !== 0) return { kind: "self" };
   if (facts.dataOwnerUid !== null && facts.dataOwnerUid !== 0) {
@@ -31,7 +36,7 @@ export function chooseRunAs(facts: RunAsFacts): RunAs {
   return { kind: "user", ...facts.unprivileged };
 }
 
-/** A program and its arguments, wrapped so that it runs as another user. */
+/** Wrap a program and its arguments to run as another user. */
 export function commandAs(
   runAs: RunAs,
   program: string,
@@ -47,20 +52,18 @@ export function commandAs(
   }
 }
 
-/** Options of `spawn` that change the user. */
+/** The `spawn` options that change the user. */
 export interface UserOptions {
   readonly uid?: number;
   readonly gid?: number;
 }
 
-/** Whether root can enter a user namespace here. Many containers forbid it. */
+/** Whether root can create a user namespace on this machine. Many containers forbid it. */
 export function namespacesWork(): boolean {
   return spawnSync("unshare", ["-U", "--", "true"], { stdio: "ignore" }).status === 0;
 }
 
-/**
- * The account that Postgres is run under where user namespaces are missing: `postgres` if there is one, else `nobody`.
- */
+/** The account for Postgres when user namespaces are unavailable: `postgres` if it exists, or else `nobody`. */
 export function unprivilegedAccount(passwdFile = "/etc/passwd"): { uid: number; gid: number } {
   const accounts = existsSync(passwdFile) ? readFileSync(passwdFile, "utf8").split("\n") : [];
   for (const name of ["postgres", "nobody"]) {
@@ -72,7 +75,7 @@ export function unprivilegedAccount(passwdFile = "/etc/passwd"): { uid: number; 
 }
 
 /**
- * Try whether the packaged Postgres runs at all on this machine, as that user.
+ * Check that the packaged Postgres runs on this machine as this user.
  *
  * @throws EmbeddedPostgresError that says why not.
  */

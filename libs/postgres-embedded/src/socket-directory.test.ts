@@ -22,7 +22,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 const choose = (dir: string) => chooseSocketDirectory({ dir, runAs: SELF, temporary: [temporary], platform: "linux" });
 
 describe("chooseSocketDirectory()", () => {
-  it("should take the server's own directory, for one user alone, and leave nothing else in it", async () => {
+  it("should use the server's own directory, for one user only, and leave nothing else in it", async () => {
     expect(await choose(root)).toEqual({ directory: join(root, "socket") });
     expect((await stat(join(root, "socket"))).mode & 0o777).toBe(0o700);
     expect(await readdir(join(root, "socket"))).toEqual([]);
@@ -42,7 +42,7 @@ describe("chooseSocketDirectory()", () => {
     }
   });
 
-  it("should make a short directory where the own one is too long, once", async () => {
+  it("should create a short directory once when its own path is too long", async () => {
     const { directory } = await choose(long);
     expect(directory).toMatch(new RegExp(`^${temporary}/rollcall-`));
     expect(await choose(long)).toEqual({ directory });
@@ -68,14 +68,14 @@ describe("chooseSocketDirectory()", () => {
     expect((await stat(next ?? "")).mode & 0o777).toBe(0o700);
   });
 
-  it("should say why there is none", async () => {
+  it("should report why there is none", async () => {
     await rm(temporary, { recursive: true });
     const none = await choose(long);
     expect(none).toMatchObject({ directory: null });
-    expect(JSON.stringify(none)).toMatch(/has \d+ bytes and may have 107.*ENOENT/);
+    expect(JSON.stringify(none)).toMatch(/has \d+ bytes; the limit is 107.*ENOENT/);
     expect(await chooseSocketDirectory({ dir: root, runAs: SELF, platform: "win32" })).toEqual({
       directory: null,
-      why: "win32 has no sockets for it",
+      why: "win32 has no Unix sockets",
     });
   });
 });
@@ -84,20 +84,21 @@ describe("readySocketDirectory()", () => {
   const prepare = (directory: string) =>
     readySocketDirectory(socketIn(directory), { dataDirectory: join(root, "data"), runAs: SELF });
 
-  it("should make a directory again that was removed", async () => {
+  it("should recreate a removed directory", async () => {
     await prepare(join(root, "again"));
     expect((await stat(join(root, "again"))).mode & 0o777).toBe(0o700);
   });
 
-  it("should refuse one that others can enter", async () => {
+  it("should refuse a directory that others can enter", async () => {
     await chmod(temporary, 0o755);
     await expect(prepare(temporary)).rejects.toThrow(`${temporary} can be entered by other users`);
   });
 
-  it("should remove the lock file of a stranger, and no other", async () => {
+  it("should remove only an unrelated process's lock file", async () => {
     const lock = join(temporary, ".s.PGSQL.5432.lock");
     await chmod(temporary, 0o700);
-    // Of a process that is gone, Postgres itself removes it; of a process that is none, it says what is wrong.
+    // Postgres itself removes a lock file whose process is gone. If a lock file names no process, Postgres reports the
+    // problem.
     for (const [content, left] of [
       [`${process.pid}\n`, 0],
       ["4194304\n", 1],

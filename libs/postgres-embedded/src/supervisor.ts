@@ -5,7 +5,7 @@ import { DATABASE_NAME } from "./data/data-directory.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
 import { interrupt, type LaunchedServer, launch, launcherRuns, logPath, stopServer } from "./launch.ts";
 import { type Listen, prepareToListen } from "./listen.ts";
-import { describePlace, isSocket, type Place, placeFields } from "./place.ts";
+import { describePlace, isSocket, placeFields, type ServerLocation } from "./place.ts";
 import { rememberPort } from "./ports.ts";
 import {
   commandLine,
@@ -19,7 +19,6 @@ import type { Binaries } from "./programs.ts";
 import type { RunAs } from "./run-as.ts";
 import { Watcher } from "./watcher.ts";
 
-/** What a supervisor is given. */
 export interface SupervisorOptions {
   readonly dir: string;
   readonly dataDirectory: string;
@@ -32,15 +31,17 @@ export interface SupervisorOptions {
 }
 
 const START_DEADLINE_MS = 20_000;
+/** The time limit for creating the database. */
+const CREATE_TIMEOUT_MS = 120_000;
 const BACKOFF = { baseMs: 50, maxMs: 5_000 } as const;
 
-/** Keeps one server running: finds or starts it, claims it, and brings it back when it dies. */
+/** Keeps one server running: finds or starts it, claims its supervision, and restarts it when it dies. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #ending = new AbortController();
   readonly #watcher: Watcher;
-  /** Fixed by the first start: the URL that was handed out must stay good. */
-  #place: Place | null = null;
+  /** Where the server listens. It stays the same after the first start, because callers have received the URL. */
+  #place: ServerLocation | null = null;
   #pid: number | null = null;
   #adopted = false;
   #launched: LaunchedServer | null = null;
@@ -52,8 +53,8 @@ export class Supervisor {
     this.#watcher = new Watcher({ ...options, logFile: logPath(options.dir) });
   }
 
-  /** Where it listens. */
-  get place(): Place {
+  /** Where the server listens. */
+  get place(): ServerLocation {
     if (this.#place === null) throw new EmbeddedPostgresError("the server was not started");
     return this.#place;
   }
@@ -66,7 +67,7 @@ export class Supervisor {
     return this.#adopted;
   }
 
-  /** Find or start the server, and watch it from then on. */
+  /** Find or start the server, then supervise it. */
   async start(): Promise<void> {
     const { clock } = this.#options;
     const deadlineMs = clock.nowMs() + START_DEADLINE_MS;
@@ -75,15 +76,15 @@ export class Supervisor {
       await this.#watch();
       await this.#ensureDatabase();
     } catch (error) {
-      // What another process supervises is not ours to stop; otherwise what we launched would be left without a
-      // supervisor.
+      // Do not stop a server that another process supervises. In all other cases stop it, so that a server that
+      // this process launched is not left unsupervised.
       if (isSupervisedElsewhere(error)) await this.release();
       else await this.stop();
       throw error;
     }
   }
 
-  /** Fast shutdown; resolves when the server has ended. */
+  /** Shut down fast. Resolves when the server has exited. */
   async stop(): Promise<void> {
     const claim = await this.#end();
     const pid = await this.#confirmedPid(claim);
@@ -98,7 +99,7 @@ export class Supervisor {
     this.#watcher.release();
   }
 
-  /** Stop watching and leave the server running. */
+  /** Stop supervising, but leave the server running. */
   async release(): Promise<void> {
     const claim = await this.#end();
     await claim?.end().catch(() => {});
@@ -106,14 +107,14 @@ export class Supervisor {
   }
 
   async #end(): Promise<pg.Client | null> {
-    this.#ending.abort(new EmbeddedPostgresError("the supervisor ends"));
+    this.#ending.abort(new EmbeddedPostgresError("the supervisor is stopping"));
     await this.#recovery;
     const claim = this.#claim;
     this.#claim = null;
     return claim;
   }
 
-  /** Try until a server of this data directory answers. True when it was running already. */
+  /** Retry until a server of this data directory responds. Returns whether the server was already running. */
   async #bringUp(deadlineMs: number): Promise<boolean> {
     const { clock, log } = this.#options;
     for (let attempt = 0; ; attempt += 1) {
@@ -122,8 +123,8 @@ export class Supervisor {
       } catch (error) {
         this.#ending.signal.throwIfAborted();
         if (clock.nowMs() >= deadlineMs || !mayPass(error)) throw error;
-        // Backends of a postmaster that was killed hold its shared memory for a moment longer; a port may be taken for
-        // a while.
+        // Retry, because backends of a killed postmaster briefly hold its shared memory, and the port may be taken
+        // for a while.
         log.warn({ err: error, attempt }, "postgres did not start");
         await clock.sleep(backoffMs({ attempt, ...BACKOFF }), this.#ending.signal);
       }
@@ -151,8 +152,8 @@ export class Supervisor {
   }
 
   /**
-   * Take over the server that the file names, if it is ours. False when there is none any more, so that one can be
-   * launched.
+   * Adopt the server that the file names, if it is ours. Returns false when no such server is running, so that the
+   * caller can launch a server.
    */
   async #adopt({ pid, place, status }: PostmasterFile): Promise<boolean> {
     const { dataDirectory, log } = this.#options;
@@ -173,29 +174,29 @@ export class Supervisor {
         { failure: "passing" },
       );
     }
-    // Postgres itself would refuse to start for as long as any process has this id. That no old backend is left, it
-    // still checks by its shared memory.
-    if (kind === "stranger") await removePostmasterFile(dataDirectory);
+    // Remove the file, because Postgres refuses to start while any process has this id. Without the file, Postgres
+    // still uses its shared memory to check that no old backend is left.
+    if (kind === "unrelated") await removePostmasterFile(dataDirectory);
     return false;
   }
 
   /**
-   * End a server whose process is gone. Its watcher is about to do the same, if it lives: such a server must not be
-   * relied on.
+   * Stop a server whose launcher is gone. If the server's watcher is running, it is about to stop the server as
+   * well.
    */
-  async #endOrphan(pid: number, place: Place): Promise<void> {
-    // Refused when another process supervises it after all.
+  async #endOrphan(pid: number, place: ServerLocation): Promise<void> {
+    // The claim fails if another process supervises the server.
     const claim = await claimSupervision(this.#address(place)).catch((cause: unknown) => {
       if (cause instanceof EmbeddedPostgresError) throw cause;
-      const message = `Postgres (process ${pid}) ends just now`;
+      const message = `Postgres (process ${pid}) is shutting down`;
       throw new EmbeddedPostgresError(message, { cause, failure: "passing" });
     });
     await claim.end().catch(() => {});
-    this.#options.log.info({ pid }, "postgres found running without its process, starting it again");
+    this.#options.log.info({ pid }, "postgres found running without its launcher, restarting it");
     await stopServer(pid, this.#options);
   }
 
-  async #settle(place: Place, pid: number | null): Promise<void> {
+  async #settle(place: ServerLocation, pid: number | null): Promise<void> {
     const before = this.#place;
     if (before !== null && (before.host !== place.host || before.port !== place.port)) {
       throw new EmbeddedPostgresError(
@@ -218,7 +219,7 @@ export class Supervisor {
     });
   }
 
-  /** Bring the server back, however long it takes. Never rejects. */
+  /** Restart the server, however long it takes. Never rejects. */
   async #recover(): Promise<void> {
     const { clock, log } = this.#options;
     log.warn({ pid: this.#pid }, "postgres is gone");
@@ -230,20 +231,25 @@ export class Supervisor {
         return;
       } catch (error) {
         if (this.#ending.signal.aborted) return;
-        log.error({ err: error, attempt }, "postgres cannot be brought back");
+        log.error({ err: error, attempt }, "cannot restart postgres");
         await clock.sleep(backoffMs({ attempt, ...BACKOFF }), this.#ending.signal).catch(() => {});
       }
     }
   }
 
-  /** Drop the handle of a child that has ended; one that lives, such as after the crash of a backend, is kept. */
+  /**
+   * Forget a child process that has exited. A child that still runs is kept, for example after the crash of a
+   * backend.
+   */
   #forgetEnded(): void {
     if (this.#launched === null || !hasEnded(this.#launched)) return;
     this.#launched = null;
     this.#pid = null;
   }
 
-  /** The process to signal: that of a server which has just said again that it is ours. */
+  /**
+   * The id of the process to signal; null unless the server has confirmed again that it belongs to this directory.
+   */
   async #confirmedPid(claim: pg.Client | null): Promise<number | null> {
     const { dataDirectory } = this.#options;
     const file = await readPostmasterFile(dataDirectory);
@@ -254,10 +260,13 @@ export class Supervisor {
 
   async #ensureDatabase(): Promise<void> {
     const known = await this.#claim?.query("select from pg_database where datname = $1", [DATABASE_NAME]);
-    if (known?.rowCount === 0) await this.#claim?.query(`create database ${DATABASE_NAME}`);
+    if (known?.rowCount !== 0) return;
+    // It copies the template database, which can take long on a busy disk.
+    const create = { text: `create database ${DATABASE_NAME}`, query_timeout: CREATE_TIMEOUT_MS };
+    await this.#claim?.query(create);
   }
 
-  #address({ host, port }: Place): ServerAddress {
+  #address({ host, port }: ServerLocation): ServerAddress {
     const { password, dataDirectory } = this.#options;
     return { host, port, password, dataDirectory };
   }

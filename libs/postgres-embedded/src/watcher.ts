@@ -1,23 +1,22 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Clock, Logger } from "@rollcall/process";
 
-/** What a watcher is given. */
 export interface WatcherOptions {
   readonly dataDirectory: string;
-  /** Where it says that it ended a server. */
+  /** The file to which the watcher logs that it stopped a server. */
   readonly logFile: string;
   readonly log: Logger;
   readonly clock: Clock;
 }
 
-/** Before a watcher that was killed is replaced. */
+/** Delay before a killed watcher is replaced, in milliseconds. */
 const RESTART_PAUSE_MS = 1_000;
 
 /**
- * $1 is the data directory, $2 the log. Standard input is a pipe from the supervisor: each line is the id of the
- * server's process from now on, or `release`. Its end means that the supervisor is gone. A process is signalled only
- * while its command line names the data directory. Ten seconds are more than a fast shutdown takes on a working disk;
- * after an immediate one the next start recovers what was committed.
+ * $1 is the data directory, $2 the log. Standard input is a pipe from the supervisor; each line is the server's new
+ * process id, or `release`. The end of the pipe means that the supervisor is gone. A process is signaled only while
+ * its command line names the data directory. A fast shutdown takes less than ten seconds on a working disk. After an
+ * immediate shutdown, the next start recovers all committed data.
  */
 const SCRIPT = String.raw`
 trap '' HUP INT QUIT TERM USR1 USR2 ALRM
@@ -44,15 +43,15 @@ end() {
   done
 }
 data=$1
-if runs; then echo "rollcall: the process that ran this server is gone, ending the server" >>"$2"; fi
+if runs; then echo "rollcall: the process that ran this server is gone, stopping the server" >>"$2"; fi
 end INT 10
 end QUIT 10
 end KILL 1
 `;
 
 /**
- * A process of its own that ends the server when this process is gone, however that came about. It hears of it by the
- * end of a pipe, which the system closes even after a SIGKILL.
+ * A separate process that stops the server when this process ends for any reason. The watcher detects this by the
+ * end of a pipe, which the system closes even after SIGKILL.
  */
 export class Watcher {
   readonly #options: WatcherOptions;
@@ -64,7 +63,7 @@ export class Watcher {
     this.#options = options;
   }
 
-  /** Watch the server that this process id belongs to, in place of the one before. */
+  /** Watch the server with this process id instead of the previous server. */
   watch(pid: number): void {
     this.#pid = pid;
     if (this.#child === null) this.#start();
@@ -80,8 +79,7 @@ export class Watcher {
 
   #start(): void {
     const { dataDirectory, logFile } = this.#options;
-    // Detached: what is sent to the group of this process, such as an interrupt from the terminal, must not end its
-    // watcher too.
+    // Detach the watcher, so that signals to this process group, such as a terminal interrupt, do not end it.
     const child = spawn("/bin/sh", ["-c", SCRIPT, "rollcall-postgres-watcher", dataDirectory, logFile], {
       stdio: ["pipe", "ignore", "ignore"],
       detached: true,
@@ -89,7 +87,7 @@ export class Watcher {
     });
     this.#child = child;
     child.unref();
-    // A watcher that was killed does not read any more; its end is noticed below.
+    // Ignore the error: a killed watcher no longer reads, and its exit is handled below.
     child.stdin?.on("error", () => {});
     child.once("error", (err) => void this.#replace(err));
     child.once("exit", (code, signal) => void this.#replace({ code, signal }));
@@ -106,7 +104,7 @@ export class Watcher {
     this.#child = null;
     if (signal.aborted) return;
     log.error({ err: why }, "the watcher of postgres ended, starting another");
-    // Rejects only when the server is not to be watched any more.
+    // Ignore the rejection, because sleep() rejects only when the server is no longer watched.
     await clock.sleep(RESTART_PAUSE_MS, signal).catch(() => {});
     if (!signal.aborted && this.#child === null) this.#start();
   }

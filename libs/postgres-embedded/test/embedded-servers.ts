@@ -11,21 +11,21 @@ import {
 
 const SETTINGS = { fsync: "off", shared_buffers: "16MB", max_connections: "60" };
 
-/** The servers of one test file, each in a directory of its own. */
+/** The servers of one test file, each with a separate directory. */
 export class EmbeddedServers {
-  /** Those that were started, until they are stopped. */
+  /** Servers that were started and not yet stopped. */
   readonly running: EmbeddedPostgres[] = [];
   #root: string | null = null;
   #directories = 0;
 
-  /** A path at which nothing is yet. */
+  /** Choose a path that does not exist yet. */
   async newDir(): Promise<string> {
     this.#root ??= await mkdtemp(join(await realpath(tmpdir()), "rollcall-embedded-"));
     this.#directories += 1;
     return join(this.#root, `${this.#directories}`);
   }
 
-  /** Start a server that `stopAll` stops. */
+  /** Start a server; `stopAll` stops it. */
   async start(
     dir: string,
     options: Partial<Omit<EmbeddedPostgresOptions, "dir" | "log" | "settings">> = {},
@@ -36,7 +36,7 @@ export class EmbeddedServers {
     return server;
   }
 
-  /** Stop what runs. */
+  /** Stop all running servers. */
   async stopAll(): Promise<void> {
     await Promise.all(this.running.splice(0).map((server) => server.stop()));
   }
@@ -48,13 +48,13 @@ export class EmbeddedServers {
   }
 }
 
-/** A connection for many statements. */
+/** A connection for several statements. */
 export interface Connection {
   rows(text: string): Promise<readonly Record<string, unknown>[]>;
   close(): Promise<void>;
 }
 
-/** Open a connection. Its loss rejects the next statement. */
+/** Open a connection. If it is lost, the next statement rejects. */
 export async function openConnection(url: string): Promise<Connection> {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => {});
@@ -62,7 +62,7 @@ export async function openConnection(url: string): Promise<Connection> {
   return { rows: async (text) => (await client.query(text)).rows, close: () => client.end() };
 }
 
-/** Run a statement over a connection of its own. */
+/** Run a statement over a new connection. */
 export async function query(url: string, text: string): Promise<readonly Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => {});
@@ -74,7 +74,7 @@ export async function query(url: string, text: string): Promise<readonly Record<
   }
 }
 
-/** Open a connection for several statements, such as those between which a session must not end. */
+/** Open a connection for statements that must run in the same session. */
 export async function openSession(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => {});

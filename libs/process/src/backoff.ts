@@ -1,21 +1,20 @@
-/** A limit that doubles with each attempt. */
 export interface Backoff {
-  /** Attempts that have failed before this wait, the last one not counted: 0 after the first failure. */
+  /** Number of failures before the last one: 0 after the first failure. */
   readonly attempt: number;
-  /** The limit after the first failure. */
+  /** Upper bound of the delay after the first failure. It doubles with each further failure, up to `maxMs`. */
   readonly baseMs: number;
-  /** The limit never exceeds this. */
+  /** The upper bound of the delay after any number of failures. */
   readonly maxMs: number;
 }
 
-/** The limit itself, for what waits alone. */
+/** The limit of the delay, for waits that need no jitter. */
 export function backoffMs({ attempt, baseMs, maxMs }: Backoff): number {
   return Math.min(maxMs, baseMs * 2 ** attempt);
 }
 
 /**
- * A time from nothing to the limit, in whole milliseconds: full jitter spreads the callers that one outage lined up
- * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ * A delay from zero to the limit, in whole milliseconds. This full jitter spreads callers that failed at the
+ * same time (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
  * @param options `random01` is a random number from 0 to less than 1.
  */
@@ -23,7 +22,10 @@ export function fullJitter({ random01, ...backoff }: Backoff & { readonly random
   return Math.floor(random01 * backoffMs(backoff));
 }
 
-/** A time from half of the limit to the limit, so that what fails at once does not spin. */
+/**
+ * A delay from half of the limit to the limit, so that something that fails immediately does not cause a busy
+ * loop.
+ */
 export function halfJitter({ random01, ...backoff }: Backoff & { readonly random01: number }): number {
   return Math.round(backoffMs(backoff) * (0.5 + random01 / 2));
 }

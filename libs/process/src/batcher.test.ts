@@ -43,7 +43,7 @@ describe("Batcher", () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it("should begin runs so far apart, the first at once, and again at once after a while", async () => {
+  it("should space runs, but start the first and one after a pause immediately", async () => {
     const { clock, runs, batcher } = fixture({ maxWaitMs: 0, spacingMs: 100 });
     const answers = [batcher.submit(1)];
     await clock.pass(0);
@@ -63,7 +63,7 @@ describe("Batcher", () => {
     expect(runs.map((run) => run.items)).toEqual([[1], [2, 3], [4]]);
   });
 
-  it("should space runs by how many the last one had, up to the longest spacing", async () => {
+  it("should space runs by the size of the last run, up to the longest spacing", async () => {
     const { clock, runs, batcher } = fixture({
       ...{ maxWaitMs: 0, maxItems: 9, maxQueued: 9 },
       ...{ spacingMs: 100, longestSpacingMs: 250 },
@@ -86,7 +86,7 @@ describe("Batcher", () => {
     await comeAndRun([7]);
     await comeAndRun([8]);
     await Promise.all(answers);
-    // The first waits for nothing, and one that came by itself makes the next wait no longer than before.
+    // The first item does not wait. A run of one item does not increase the next wait.
     expect(began).toEqual([0, 100, 200, 250, 100]);
     expect(runs.map((run) => run.items)).toEqual([[1], [2, 3], [4, 5, 6], [7], [8]]);
   });
@@ -112,7 +112,7 @@ describe("Batcher", () => {
     await Promise.all(answers);
   });
 
-  it("should not space runs of enough items, and fill them with all that wait", async () => {
+  it("should not space runs of enough items, and include all waiting items", async () => {
     const { clock, runs, batcher } = fixture({ maxWaitMs: 0, spacingMs: 100, enoughItems: 2 });
     const answers = [batcher.submit(1)];
     await clock.pass(0);
@@ -131,7 +131,7 @@ describe("Batcher", () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it("should run at once when a batch is full", async () => {
+  it("should run immediately when a batch is full", async () => {
     const { clock, runs, batcher } = fixture();
     const answers = [1, 2, 3].map((item) => batcher.submit(item));
     expect(runs.map((run) => run.items)).toEqual([[1, 2, 3]]);
@@ -141,7 +141,7 @@ describe("Batcher", () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it("should gather what comes during a run and run it right after, one run at a time", async () => {
+  it("should collect items during a run and run them right after, one run at a time", async () => {
     const { runs, batcher } = fixture();
     const answers = [1, 2, 3, 4, 5, 6, 7].map((item) => batcher.submit(item));
     expect(runs).toHaveLength(1);
@@ -158,7 +158,7 @@ describe("Batcher", () => {
     expect(await Promise.all(answers)).toHaveLength(7);
   });
 
-  it("should run several batches side by side when it may", async () => {
+  it("should run several batches concurrently when allowed", async () => {
     const { runs, batcher } = fixture({ maxRunning: 2, maxItems: 1 });
     const answers = [1, 2, 3].map((item) => batcher.submit(item));
     expect(runs.map((run) => run.items)).toEqual([[1], [2]]);
@@ -170,7 +170,7 @@ describe("Batcher", () => {
     expect(await Promise.all(answers)).toHaveLength(3);
   });
 
-  it("should refuse an item beyond its queue as OVERLOADED, with a time to try again", async () => {
+  it("should refuse an item above its queue limit as OVERLOADED, with a retry delay", async () => {
     const { runs, batcher } = fixture({ retryAfterMs: 1_500 });
     const answers = [1, 2, 3, 4, 5, 6, 7, 8].map((item) => batcher.submit(item));
     const error: unknown = await batcher.submit(9).catch((thrown: unknown) => thrown);
@@ -186,7 +186,7 @@ describe("Batcher", () => {
     expect(await Promise.all(answers)).toHaveLength(8);
   });
 
-  it("should fail the items of a failed run and no others", async () => {
+  it("should fail only the items of a failed run", async () => {
     const { runs, batcher } = fixture({ maxItems: 1 });
     const first = batcher.submit(1);
     const second = batcher.submit(2);
@@ -198,7 +198,7 @@ describe("Batcher", () => {
     expect(await second).toBe("answer 2");
   });
 
-  it("should fail a run that answers too few items, or throws before it waits", async () => {
+  it("should fail a run that returns too few results or throws synchronously", async () => {
     const short = new Batcher<number, string>({
       maxItems: 1,
       maxWaitMs: 0,
@@ -217,11 +217,11 @@ describe("Batcher", () => {
     await expect(broken.submit(1)).rejects.toThrow("broken");
   });
 
-  it("should finish what waits on close, and take nothing more", async () => {
+  it("should finish waiting items on close and accept no more", async () => {
     const { runs, batcher } = fixture();
     const waiting = batcher.submit(1);
     const closed = batcher.close();
-    await expect(batcher.submit(2)).rejects.toThrow("the server is ending");
+    await expect(batcher.submit(2)).rejects.toThrow("the server is shutting down");
     runs[0]?.finish();
     expect(await waiting).toBe("answer 1");
     await closed;

@@ -2,30 +2,35 @@ import { refuse } from "@rollcall/errors";
 import { type Clock, systemClock } from "./clock.ts";
 
 export interface BatcherOptions<I, O> {
-  /** Do one batch; the answers in the order of the items. To throw fails the items of this batch and no others. */
+  /**
+   * Process one batch. Returns the results in the order of the items. An exception fails only the items of this batch.
+   */
   run(items: readonly I[]): Promise<readonly O[]>;
-  /** Most items of one run. */
+  /** Maximum items per run. */
   readonly maxItems: number;
-  /** How long an item may wait for company while no run keeps it waiting anyway. 0: only for those of the same turn. */
+  /**
+   * How long an item can wait for others while no run is in progress. With 0, only items of the same event loop tick
+   * share a run.
+   */
   readonly maxWaitMs: number;
   /**
-   * Shortest time between the beginnings of two runs that have not enough items: those that come one by one share
-   * them. Default 0.
+   * Minimum time between the starts of two runs, unless `enoughItems` are waiting, so that items that arrive one by one
+   * share a run. Default 0.
    */
   readonly spacingMs?: number;
   /**
-   * The same where several come at a time: the spacing is multiplied by how many the last run had, up to here, so that
-   * the more come the more share a run. One that comes after a run of one waits for `spacingMs` at most, the first
-   * after a larger run for this at most. Default `spacingMs`.
+   * Upper bound of the adaptive spacing. The spacing is `spacingMs` multiplied by the size of the last run, so that
+   * higher load makes larger batches. After a run of one item, the next run waits at most `spacingMs`; after a larger
+   * run, at most `longestSpacingMs`. Default `spacingMs`.
    */
   readonly longestSpacingMs?: number;
-  /** So many items begin a run without spacing: sharing it with more would save little. Default `maxItems`. */
+  /** Number of items that start a run without spacing, because a larger batch would save little. Default `maxItems`. */
   readonly enoughItems?: number;
-  /** Most items that wait for a run; one more is refused with RESOURCE_EXHAUSTED, OVERLOADED. */
+  /** Maximum number of waiting items. More are refused with RESOURCE_EXHAUSTED and the reason OVERLOADED. */
   readonly maxQueued: number;
-  /** Most runs at a time. Default 1. */
+  /** Maximum concurrent runs. Default 1. */
   readonly maxRunning?: number;
-  /** What a refused caller is told to wait. Default 1 s. */
+  /** The retry delay for refused callers. Default 1 s. */
   readonly retryAfterMs?: number;
   readonly clock?: Clock;
 }
@@ -37,9 +42,8 @@ interface Waiting<I, O> {
 }
 
 /**
- * Gathers single items into batches, so that a storm costs few round trips. While all runs are busy, items gather
- * by themselves; a batch starts when it has enough items, when its oldest item has waited long enough, or when a run
- * ends.
+ * Collects single items into batches, so that a burst needs few round trips. While all runs are busy, items accumulate.
+ * A batch starts when it has enough items, when its oldest item has waited long enough, or when a run ends.
  */
 export class Batcher<I, O> {
   readonly #options: BatcherOptions<I, O>;
@@ -57,20 +61,23 @@ export class Batcher<I, O> {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** How many items wait for a run. */
+  /** The number of waiting items. */
   get queued(): number {
     return this.#queue.length;
   }
 
-  /** Hand in an item and get its answer. Rejects with the error of its run, or as overloaded, or after close(). */
+  /**
+   * Submit an item and wait for its result. Rejects with the error of the item's run, when there are too many waiting
+   * items, or after close().
+   */
   submit(item: I): Promise<O> {
     if (this.#closed) {
-      return Promise.reject(refuse("SERVER_SHUTTING_DOWN", "the server is ending"));
+      return Promise.reject(refuse("SERVER_SHUTTING_DOWN", "the server is shutting down"));
     }
     const { maxQueued, retryAfterMs = 1_000 } = this.#options;
     if (this.#queue.length >= maxQueued) {
       const metadata = { limit: String(maxQueued) };
-      return Promise.reject(refuse("OVERLOADED", "too many requests wait already", { metadata, retryAfterMs }));
+      return Promise.reject(refuse("OVERLOADED", "too many requests are waiting", { metadata, retryAfterMs }));
     }
     return new Promise((resolve, reject) => {
       this.#queue.push({ item, resolve, reject });
@@ -78,7 +85,7 @@ export class Batcher<I, O> {
     });
   }
 
-  /** Refuse further items, run those that wait, and resolve when all have their results. */
+  /** Refuse further items, and run the waiting ones. Resolves when all items have their results. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#openWindow();
@@ -99,14 +106,14 @@ export class Batcher<I, O> {
     const open = () => {
       if (this.#window === window) this.#openWindow();
     };
-    // The sleep rejects when the window was opened early; then there is nothing left to do.
+    // Ignore a rejection of the sleep, which means that the window was opened early.
     const { maxWaitMs, spacingMs = 0, longestSpacingMs = spacingMs } = this.#options;
     const apartMs = Math.min(longestSpacingMs, spacingMs * Math.max(1, this.#lastRunItems));
     const spacedMs = this.#lastRunAtMs + apartMs - this.#clock.nowMs();
     this.#clock.sleep(Math.max(maxWaitMs, spacedMs), window.signal).then(open, () => {});
   }
 
-  /** Start as many runs as there may be. */
+  /** Start as many runs as allowed. */
   #openWindow(): void {
     this.#window?.abort();
     this.#window = null;
@@ -133,7 +140,7 @@ export class Batcher<I, O> {
     }
   }
 
-  /** Items that came during the run have waited long enough: no further window for them, unless runs are spaced. */
+  /** Start the next run. Items that arrived during the last run have waited long enough, unless runs are spaced. */
   #afterRun(): void {
     const isSpaced = (this.#options.spacingMs ?? 0) > 0 && !this.#closed;
     if (this.#queue.length > 0 && isSpaced) this.#schedule();
@@ -142,7 +149,7 @@ export class Batcher<I, O> {
   }
 }
 
-/** Take up to so many out of a set, those first that were added first. */
+/** Remove and return up to `most` items of a set, oldest first. */
 export function takeFrom<T>(from: Set<T>, most: number): readonly T[] {
   const taken: T[] = [];
   for (const item of from) {

@@ -20,12 +20,12 @@ describe("systemClock", () => {
     expect(getEventListeners(controller.signal, "abort")).toHaveLength(0);
   });
 
-  it("should reject at once when the signal has aborted already", async () => {
+  it("should reject immediately when the signal has already aborted", async () => {
     const asleep = systemClock.sleep(60_000, AbortSignal.abort(new Error("over")));
     await expect(asleep).rejects.toThrow("over");
   });
 
-  it("should accept sleeps of nothing, of less, and of more than a timer holds", async () => {
+  it("should accept zero, negative and very long sleeps", async () => {
     await systemClock.sleep(0, new AbortController().signal);
     await systemClock.sleep(-5, new AbortController().signal);
     const controller = new AbortController();

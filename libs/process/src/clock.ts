@@ -1,17 +1,18 @@
-/** The only way in which a shell asks for the time, so that a test can hand in a clock of its own. */
+/** The only source of time in shells, so that tests can replace it. */
 export interface Clock {
-  /** Monotonic milliseconds. Only differences are meaningful; it never jumps. */
+  /** Monotonic milliseconds, which never jump. Only differences are meaningful. */
   nowMs(): number;
-  /** Wall time in milliseconds since 1970, for display and for values that leave the process. It may jump. */
+  /** Wall-clock milliseconds since 1970, for display and for values that leave the process. They can jump. */
   wallMs(): number;
-  /** Resolve after `ms` (at once when 0 or less), or reject with the signal's reason as soon as it aborts. */
+  /**
+   * Resolve after `ms` (immediately when 0 or less), or reject with the signal's reason as soon as it aborts.
+   */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-// A longer delay than this overflows to 1 ms in Node.
+// The longest delay of a timer, in milliseconds. Node.js reduces longer delays to 1 ms.
 const LONGEST_TIMER_MS = 2_147_483_647;
 
-/** The clock of this process. */
 export const systemClock: Clock = {
   nowMs: () => performance.now(),
   wallMs: () => Date.now(),
@@ -30,7 +31,8 @@ function sleepOnce(ms: number, signal: AbortSignal): Promise<void> {
       reject(signal.reason);
     };
     const timer = setTimeout(() => {
-      // Signals outlive sleeps by far: a listener left behind on each turn of a loop would be a leak.
+      // Remove the listener, because a signal outlives many sleeps. Otherwise a loop would leak one listener
+      // per iteration.
       signal.removeEventListener("abort", onAbort);
       resolve();
     }, ms);

@@ -1,6 +1,9 @@
-/** The code of an error of the driver or of a system call, such as `57P03` or `ENOENT`; undefined when it has none. */
+/**
+ * The code of an error from the database driver or a system call, such as `57P03` or `ENOENT`; undefined when it has
+ * none.
+ */
 export function errorCode(error: unknown): string | undefined {
-  // Not `instanceof Error`: errors of Node's own modules come from another realm where modules are sandboxed.
+  // Do not use `instanceof Error`: where modules are sandboxed, errors of Node.js come from another realm.
   if (typeof error !== "object" || error === null || !("code" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;
 }

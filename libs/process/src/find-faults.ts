@@ -6,25 +6,31 @@ import { errorCode } from "./error-code.ts";
 import type { Logger } from "./logging.ts";
 import { Loop, type Task } from "./tasks.ts";
 
-/** What keeps a process from working. */
+/** Why a process cannot work. */
 export type FaultReason = "DISK_FULL" | "DISK_READ_ONLY" | "DISK_FAILED" | "OUT_OF_DESCRIPTORS" | "OUT_OF_PROCESSES";
 
-/** A fault that was found by trying. The reason and the text stay the same for as long as the fault does. */
+/** A fault that a probe found. Its reason and message do not change while it lasts. */
 export interface Fault {
   readonly reason: FaultReason;
-  /** What failed, where and why, for people. */
+  /** What failed, where and why, in human-readable form. */
   readonly message: string;
 }
 
-/** Below this a file of a few records may no longer fit. */
+/** Minimum free space in bytes. With less, a file of a few rows may not fit. */
 const LEAST_FREE_BYTES = 1_048_576;
 
-/** As long as a disk that is only busy takes at most to write a page. */
-const WRITE_LIMIT_MS = 10_000;
+/**
+ * Maximum time in milliseconds that a machine without a fault, however busy, needs to write a page, or to run a program
+ * that does nothing.
+ */
+const LIMIT_MS = 10_000;
+
+/** A program that exits immediately. */
+const PROGRAM = "true";
 
 const PROBE_BYTES = Buffer.alloc(4_096, "probe ");
 
-/** The fault behind an error of a directory: what a call that failed with this code says of the machine. */
+/** The fault that an error code indicates for a directory. */
 export function faultOfDirectory(path: string, code: string): Fault {
   switch (code) {
     case "ENOSPC":
@@ -34,21 +40,23 @@ export function faultOfDirectory(path: string, code: string): Fault {
     case "EROFS":
       return { reason: "DISK_READ_ONLY", message: `${path} is on a read-only filesystem (EROFS)` };
     case "EMFILE":
-      return { reason: "OUT_OF_DESCRIPTORS", message: "this process can open no more files: raise its limit (EMFILE)" };
+      return { reason: "OUT_OF_DESCRIPTORS", message: "this process cannot open more files: raise its limit (EMFILE)" };
     case "ENFILE":
-      return { reason: "OUT_OF_DESCRIPTORS", message: "this machine can open no more files (ENFILE)" };
+      return { reason: "OUT_OF_DESCRIPTORS", message: "this machine cannot open more files (ENFILE)" };
     default:
       return { reason: "DISK_FAILED", message: `${path} cannot be written (${code || "unknown error"})` };
   }
 }
 
-/** The fault behind a process that could not be started; null where the machine has none. */
+/**
+ * The fault that an error code indicates when a process could not be started; null when the machine is not at fault.
+ */
 export function faultOfSpawn(code: string): Fault | null {
   switch (code) {
     case "EAGAIN":
-      return { reason: "OUT_OF_PROCESSES", message: "no further process can be started: see the pids limit (EAGAIN)" };
+      return { reason: "OUT_OF_PROCESSES", message: "cannot start another process: check the pids limit (EAGAIN)" };
     case "ENOMEM":
-      return { reason: "OUT_OF_PROCESSES", message: "no further process can be started: out of memory (ENOMEM)" };
+      return { reason: "OUT_OF_PROCESSES", message: "cannot start another process: out of memory (ENOMEM)" };
     case "EMFILE":
     case "ENFILE":
       return faultOfDirectory("", code);
@@ -57,41 +65,52 @@ export function faultOfSpawn(code: string): Fault | null {
   }
 }
 
-/** Tries what a process needs in order to work. One try at a time: a disk that hangs is not asked again. */
+/** How to probe a machine. */
+export interface TryOptions {
+  /** Time limit in milliseconds. A probe that takes longer is a fault. */
+  readonly limitMs?: number;
+  /** The program to start; it must exit immediately. */
+  readonly program?: string;
+}
+
+/** Probes what a process needs in order to work. A probe that hangs is not repeated before it has ended. */
 export class FaultFinder {
   readonly #directories: readonly string[];
   readonly #limitMs: number;
+  readonly #program: string;
   readonly #hanging = new Map<string, Promise<Fault | null>>();
 
-  /** @param directories those that it must be able to write. */
-  constructor(directories: readonly string[], limitMs = WRITE_LIMIT_MS) {
+  /** @param directories directories that the process must be able to write to. */
+  constructor(directories: readonly string[], { limitMs = LIMIT_MS, program = PROGRAM }: TryOptions = {}) {
     this.#directories = directories;
     this.#limitMs = limitMs;
+    this.#program = program;
   }
 
-  /** All faults there are now, each reason once. Takes as long as the limit at most. */
+  /** Find all current faults, one per reason. Takes no longer than the time limit. */
   async find(): Promise<readonly Fault[]> {
     const found = await Promise.all([
-      ...this.#directories.map((path) => this.#tryInTime(path)),
-      withinTime(trySpawn(), this.#limitMs, null),
+      ...this.#directories.map((path) => {
+        return this.#tryInTime(`a write to ${path}`, "DISK_FAILED", () => tryDirectory(path));
+      }),
+      this.#tryInTime(`a new process (${this.#program})`, "OUT_OF_PROCESSES", () => trySpawn(this.#program)),
     ]);
     const byReason = new Map<FaultReason, Fault>();
     for (const fault of found) if (fault !== null && !byReason.has(fault.reason)) byReason.set(fault.reason, fault);
     return [...byReason.values()];
   }
 
-  async #tryInTime(path: string): Promise<Fault | null> {
-    const trying = this.#hanging.get(path) ?? tryDirectory(path);
-    this.#hanging.set(path, trying);
-    const message = `a write to ${path} has not ended within ${this.#limitMs / 1_000} s`;
-    const late: Fault = { reason: "DISK_FAILED", message };
+  async #tryInTime(what: string, reason: FaultReason, begin: () => Promise<Fault | null>): Promise<Fault | null> {
+    const trying = this.#hanging.get(what) ?? begin();
+    this.#hanging.set(what, trying);
+    const late: Fault = { reason, message: `${what} has not ended within ${this.#limitMs / 1_000} s` };
     const result = await withinTime(trying, this.#limitMs, late);
-    if (result !== late) this.#hanging.delete(path);
+    if (result !== late) this.#hanging.delete(what);
     return result;
   }
 }
 
-/** What a promise resolves to, or another value when it takes too long. */
+/** Wait for a promise. If that takes too long, resolve with another value. */
 async function withinTime<T>(promise: Promise<T>, limitMs: number, otherwise: T): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<T>((resolve) => {
@@ -107,13 +126,13 @@ async function tryDirectory(path: string): Promise<Fault | null> {
     const free = bsize * (process.getuid?.() === 0 ? bfree : bavail);
     await tryFile(file);
     if (free < LEAST_FREE_BYTES) return { reason: "DISK_FULL", message: `less than 1 MiB is left in ${path}` };
-    // Filesystems without a table of inodes count none.
+    // Ignore a total of 0 inodes, which a file system without an inode table reports.
     return files > 0 && ffree === 0 ? { reason: "DISK_FULL", message: `no inode is left in ${path}` } : null;
   } catch (error) {
     return faultOfDirectory(path, errorCode(error) ?? "");
   } finally {
     await rm(file, { force: true }).catch(() => {
-      // The next try writes the same file.
+      // Ignore the error: the next probe overwrites the same file.
     });
   }
 }
@@ -129,11 +148,11 @@ async function tryFile(path: string): Promise<void> {
   }
 }
 
-function trySpawn(): Promise<Fault | null> {
+function trySpawn(program: string): Promise<Fault | null> {
   return new Promise((resolve) => {
     const fail = (error: unknown): void => resolve(faultOfSpawn(errorCode(error) ?? ""));
     try {
-      const child = spawn("true", { stdio: "ignore" });
+      const child = spawn(program, { stdio: "ignore" });
       child.once("error", fail);
       child.once("exit", () => resolve(null));
     } catch (error) {
@@ -144,14 +163,17 @@ function trySpawn(): Promise<Fault | null> {
 
 const FIND_EVERY_MS = 10_000;
 
-/** A fault that was found is over when it was not found so many times in a row: a disk that is nearly full wavers. */
+/**
+ * Number of consecutive probes without a fault after which the fault has ended. A single probe would not be enough,
+ * because the free space of a nearly full disk varies.
+ */
 const ABSENT_TIMES = 2;
 
-/** The faults to report, and how often each was not found since it was found last. */
-export type KnownFaults = ReadonlyMap<FaultReason, { readonly fault: Fault; readonly absent: number }>;
+/** The faults to report, and how many consecutive probes have not found each of them. */
+export type PresentFaults = ReadonlyMap<FaultReason, { readonly fault: Fault; readonly absent: number }>;
 
-/** The faults to report after another look. */
-export function faultsAfter(known: KnownFaults, found: readonly Fault[]): KnownFaults {
+/** The faults to report after another probe. */
+export function faultsAfter(known: PresentFaults, found: readonly Fault[]): PresentFaults {
   const next = new Map(found.map((fault) => [fault.reason, { fault, absent: 0 }]));
   for (const [reason, { fault, absent }] of known) {
     if (!next.has(reason) && absent + 1 < ABSENT_TIMES) next.set(reason, { fault, absent: absent + 1 });
@@ -159,15 +181,15 @@ export function faultsAfter(known: KnownFaults, found: readonly Fault[]): KnownF
   return next;
 }
 
-/** Keeps looking for faults, and notifies of each change. */
+/** Probes for faults regularly and notifies listeners of changes. */
 export class FaultWatch {
   readonly task: Task;
   readonly #finder: FaultFinder;
   readonly #log: Logger;
   readonly #listeners = new Set<() => void>();
-  #known: KnownFaults = new Map();
+  #known: PresentFaults = new Map();
 
-  /** @param directories those that the process must be able to write. */
+  /** @param directories directories that the process must be able to write to. */
   constructor({ directories, clock, log }: { directories: readonly string[]; clock: Clock; log: Logger }) {
     this.#finder = new FaultFinder(directories);
     this.#log = log;
@@ -189,7 +211,7 @@ export class FaultWatch {
     const { faults } = this;
     if (JSON.stringify(faults) === before) return;
     if (faults.length > 0) this.#log.error({ faults }, "this machine has faults");
-    else this.#log.info({}, "faults of this machine are over");
+    else this.#log.info({}, "this machine's faults have ended");
     for (const listener of this.#listeners) listener();
   }
 }

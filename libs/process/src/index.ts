@@ -1,11 +1,11 @@
 export { type Backoff, backoffMs, fullJitter, halfJitter } from "./backoff.ts";
 export { Batcher, takeFrom } from "./batcher.ts";
 export { type Clock, systemClock } from "./clock.ts";
+export { makeDirectory } from "./directories/make-directory.ts";
 export { errorCode } from "./error-code.ts";
 export { type Fault, FaultWatch } from "./find-faults.ts";
 export { type ProcessLike, type Running, type RunOptions, runProcess, StartError } from "./lifecycle.ts";
 export { createLogger, type Logger, type LogLevel, silentLogger } from "./logging.ts";
-export { makeDirectory } from "./make-directory.ts";
 export {
   counter,
   createMetrics,

@@ -35,19 +35,19 @@ describe("runProcess()", () => {
     process.emit(signal, signal);
     expect(await code).toBe(0);
     expect(closed).toBe(true);
-    expect(messages()).toEqual(["ending", "ended"]);
+    expect(messages()).toEqual(["stopping", "stopped"]);
     expect(process.eventNames()).toEqual([]);
   });
 
-  it("should answer 1 when closing takes too long, or fails", async () => {
+  it("should return 1 when the shutdown takes too long or fails", async () => {
     const slow = fixture({ start: async () => closing(never) });
     slow.process.emit("SIGTERM", "SIGTERM");
     expect(await slow.code).toBe(1);
-    expect(slow.messages()).toEqual(["ending", "closing took too long"]);
+    expect(slow.messages()).toEqual(["stopping", "shutdown took too long"]);
     const failing = fixture({ start: async () => closing(() => Promise.reject(new Error("no"))) });
     failing.process.emit("SIGTERM", "SIGTERM");
     expect(await failing.code).toBe(1);
-    expect(failing.messages()).toEqual(["ending", "closing failed"]);
+    expect(failing.messages()).toEqual(["stopping", "shutdown failed"]);
   });
 
   it.each([0, 1, 999])("should take what comes %d ms after the first signal for the same one", async (afterMs) => {
@@ -73,10 +73,10 @@ describe("runProcess()", () => {
     expect(process.exits).toEqual([]);
     close();
     expect(await code).toBe(0);
-    expect(messages()).toEqual(["ending", "ending already", "ending already", "ended"]);
+    expect(messages()).toEqual(["stopping", "already shutting down", "already shutting down", "stopped"]);
   });
 
-  it("should reload on SIGHUP as often as it comes, also when reloading fails", async () => {
+  it("should reload on each SIGHUP, even after a failure", async () => {
     let reloads = 0;
     const reload = async () => {
       reloads += 1;
@@ -91,10 +91,10 @@ describe("runProcess()", () => {
     expect(await code).toBe(0);
     expect(reloads).toBe(3);
     const reloading = ["reloading", "reloading", "reloading", "reloading failed"];
-    expect(messages()).toEqual([...reloading, "ending", "ending already", "ended"]);
+    expect(messages()).toEqual([...reloading, "stopping", "already shutting down", "stopped"]);
   });
 
-  it("should close in order when its terminal is closed, however many processes report that", async () => {
+  it("should shut down when its terminal is closed, however many SIGHUPs arrive", async () => {
     let nowMs = 5_000;
     const clock = { nowMs: () => nowMs };
     const { process, code, messages } = fixture({
@@ -106,7 +106,7 @@ describe("runProcess()", () => {
     process.emit("SIGHUP", "SIGHUP");
     expect(await code).toBe(0);
     expect(process.exits).toEqual([]);
-    expect(messages()).toEqual(["ending", "ended"]);
+    expect(messages()).toEqual(["stopping", "stopped"]);
   });
 
   it.each(STRAY_SIGNALS)("should log and ignore %s", async (signal) => {
@@ -114,10 +114,10 @@ describe("runProcess()", () => {
     process.emit(signal, signal);
     process.emit("SIGTERM", "SIGTERM");
     expect(await code).toBe(0);
-    expect(messages()).toEqual(["signal ignored", "ending", "ended"]);
+    expect(messages()).toEqual(["signal ignored", "stopping", "stopped"]);
   });
 
-  it("should end at once on a second signal that comes a second later", async () => {
+  it("should exit immediately on a second signal after a second", async () => {
     let nowMs = 5_000;
     const clock = { nowMs: () => nowMs };
     const { process } = fixture({ clock, start: async () => closing(never) });
@@ -128,13 +128,13 @@ describe("runProcess()", () => {
     expect(process.exits).toEqual([130]);
   });
 
-  it("should answer 1 when the start fails, and say why", async () => {
+  it("should return 1 when the start fails, and log why", async () => {
     const { code, lines } = fixture({ start: () => Promise.reject(new Error("port taken")) });
     expect(await code).toBe(1);
     expect(lines).toMatchObject([{ msg: "start failed", err: { message: "port taken" } }]);
   });
 
-  it("should cancel a start that is under way, and not wait for one that does not heed it", async () => {
+  it("should cancel a running start, and not wait when it ignores that", async () => {
     const heeding = fixture({
       start: (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
     });
@@ -145,7 +145,7 @@ describe("runProcess()", () => {
     expect(await deaf.code).toBe(1);
   });
 
-  it("should close what it started though the signal came during the start", async () => {
+  it("should close what it started when the signal arrived during the start", async () => {
     let closed = false;
     let finish: (running: Running) => void = () => {};
     const { process, code } = fixture({
@@ -164,7 +164,7 @@ describe("runProcess()", () => {
     expect(closed).toBe(true);
   });
 
-  it("should close when what it started ends by itself: 0 when well, 1 when not", async () => {
+  it("should close when what it started ends: 0 on success, 1 on failure", async () => {
     const well = fixture({
       start: async () => ({ close: async () => {}, done: Promise.resolve() }),
     });
@@ -173,7 +173,7 @@ describe("runProcess()", () => {
       start: async () => ({ close: async () => {}, done: Promise.reject(new Error("lost it")) }),
     });
     expect(await badly.code).toBe(1);
-    expect(badly.messages()).toEqual(["failed", "ended"]);
+    expect(badly.messages()).toEqual(["failed", "stopped"]);
   });
 
   it.each(["uncaughtException", "unhandledRejection"])("should log and exit on %s", (event) => {

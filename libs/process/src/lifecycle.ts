@@ -2,57 +2,61 @@ import { type Clock, systemClock } from "./clock.ts";
 import type { Logger } from "./logging.ts";
 import { STRAY_SIGNALS } from "./stray-signals.ts";
 
-/** What runProcess needs of Node's `process`; callers pass `process` itself. */
+/** The part of Node's `process` that runProcess uses; callers pass `process` itself. */
 export interface ProcessLike {
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
   exit(code: number): void;
 }
 
-/** What was started. */
+/** The running parts of a process. */
 export interface Running {
-  /** End in order: stop taking work, finish what is under way, release resources. */
+  /** Shut down in order: stop accepting work, finish the work in progress, release resources. */
   close(): Promise<void>;
-  /** Settles when it ended by itself; a rejection ends the process with code 1. Absent when it never does. */
+  /**
+   * Settles when everything has ended without close(). A rejection makes the process exit with code 1. Absent when
+   * that never happens.
+   */
   readonly done?: Promise<void>;
 }
 
 /**
- * A start that cannot succeed as things are configured. Its message says what is wrong and what to do, so it is logged
- * in one line, without a stack.
+ * The process cannot start with the current configuration. The message states the problem and what to do, so it is
+ * logged on one line without a stack.
  */
 export class StartError extends Error {
   override readonly name = "StartError";
 }
 
 export interface RunOptions {
-  /** Start everything. The signal aborts when the process is told to end while it still starts. */
+  /** Start everything. The signal aborts if the process is asked to exit during the start. */
   start(signal: AbortSignal): Promise<Running>;
   readonly process: ProcessLike;
   readonly log: Logger;
-  /** How long closing may take before the process is ended anyway, with code 1. Default 15 s. */
+  /** Time limit for a shutdown, after which the process exits with code 1. Default 15 s. */
   readonly shutdownDeadlineMs?: number;
-  /** Read again what can change while the process runs, such as its certificate. SIGHUP asks for it. */
+  /** Reload what can change while the process runs, such as a certificate. Called on SIGHUP. */
   reload?(): Promise<void>;
   /**
-   * Whether the process belongs to a terminal. SIGHUP then says that the terminal was closed, and ends the process in
-   * order. Default false: SIGHUP is a request to reload.
+   * Whether the process has a terminal. If it does, SIGHUP means that the terminal was closed, and shuts the process
+   * down. Default false: SIGHUP requests a reload.
    */
   readonly hasTerminal?: boolean;
-  /** By which signals are told apart. Default the system's. */
+  /** The clock that distinguishes repeated signals. Default: the system's clock. */
   readonly clock?: Pick<Clock, "nowMs">;
 }
 
 /**
- * A supervisor may send its signal to a whole group of processes, and one of them may pass it on, as `timeout make run`
- * does. What comes within this time of the first signal is that same signal; a person who loses patience takes longer.
+ * Time from the first signal within which further signals count as the same signal, in milliseconds. A supervisor can
+ * signal a whole process group, and a process of the group can forward the signal, as in `timeout make run`. A person
+ * who loses patience takes longer.
  */
 const SAME_SIGNAL_MS = 1_000;
 
 /**
- * Run until SIGTERM, SIGINT or SIGQUIT, then close within the deadline; a second signal, at least a second after the
- * first, ends the process at once. SIGHUP reloads, see RunOptions; other signals that would end the process are logged
- * and ignored. Resolves to the exit code: 0 after an orderly end, 1 after a failure. The caller exits with it.
+ * Run until SIGTERM, SIGINT or SIGQUIT, then shut down within the deadline. A second signal, at least a second after
+ * the first, ends the process immediately. SIGHUP reloads, see RunOptions; other fatal signals are logged and ignored.
+ * Resolves to the exit code: 0 after an orderly shutdown, 1 after a failure. The caller must exit with this code.
  */
 export async function runProcess(options: RunOptions): Promise<number> {
   const { process, log, clock = systemClock } = options;
@@ -61,29 +65,30 @@ export async function runProcess(options: RunOptions): Promise<number> {
   const onSignal = (name: unknown) => {
     if (ending.signal.aborted) {
       if (clock.nowMs() - firstAtMs < SAME_SIGNAL_MS) {
-        log.info({ signal: name }, "ending already");
+        log.info({ signal: name }, "already shutting down");
         return;
       }
-      log.warn({ signal: name }, "second signal, ending at once");
+      log.warn({ signal: name }, "second signal, exiting immediately");
       process.exit(130);
       return;
     }
     firstAtMs = clock.nowMs();
-    log.info({ signal: name }, "ending");
+    log.info({ signal: name }, "stopping");
     ending.abort(new Error(`ended by ${String(name)}`));
   };
   const onHangup = (name: unknown) => {
     if (options.hasTerminal) {
-      // The shell and the kernel both send it. Nobody is left to lose patience.
+      // Ignore a second SIGHUP during the shutdown: both the shell and the kernel send one, so it does not come from
+      // an impatient person.
       if (!ending.signal.aborted) onSignal(name);
       return;
     }
-    // A service manager may send it along with SIGTERM.
-    if (ending.signal.aborted) log.info({ signal: name }, "ending already");
+    // Do not reload during a shutdown, because a service manager can send SIGHUP along with SIGTERM.
+    if (ending.signal.aborted) log.info({ signal: name }, "already shutting down");
     else void reloadOn(name, options);
   };
   const onStray = (name: unknown) => log.warn({ signal: name }, "signal ignored");
-  // After an uncaught error the process is in an unknown state: say so, and end it.
+  // Log an uncaught error and exit, because the state of the process is unknown.
   const onDefect = (error: unknown) => {
     log.fatal({ err: error }, "uncaught error");
     process.exit(1);
@@ -135,7 +140,7 @@ async function runUntilEnd(options: RunOptions, ending: AbortSignal): Promise<nu
   return failure === null && closed ? 0 : 1;
 }
 
-/** A start that is told to end may take as long as a close, no longer. */
+/** Wait for the start. After a request to stop, the start can take as long as a shutdown. */
 async function startWithin(
   { start, log }: RunOptions,
   ending: AbortSignal,
@@ -146,7 +151,7 @@ async function startWithin(
     const late = aborted(ending).then(() => timeout(deadlineMs, over.signal));
     const started = await Promise.race([start(ending), late]);
     if (started !== LATE) return started;
-    log.error({ deadline_ms: deadlineMs }, "start did not end when told to");
+    log.error({ deadline_ms: deadlineMs }, "start did not stop in time");
     return "failed";
   } catch (error) {
     if (ending.aborted) return "cancelled";
@@ -162,11 +167,11 @@ async function closeWithin(running: Running, deadlineMs: number, log: Logger): P
   const over = new AbortController();
   try {
     const outcome = await Promise.race([running.close(), timeout(deadlineMs, over.signal)]);
-    if (outcome === LATE) log.error({ deadline_ms: deadlineMs }, "closing took too long");
-    else log.info({}, "ended");
+    if (outcome === LATE) log.error({ deadline_ms: deadlineMs }, "shutdown took too long");
+    else log.info({}, "stopped");
     return outcome !== LATE;
   } catch (error) {
-    log.error({ err: error }, "closing failed");
+    log.error({ err: error }, "shutdown failed");
     return false;
   } finally {
     over.abort();

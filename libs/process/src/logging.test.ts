@@ -5,7 +5,10 @@ import { captureLog } from "@rollcall/testkit/log-capture";
 import { createLogger, silentLogger } from "./logging.ts";
 import { inSpan } from "./tracing/span.ts";
 
-/** Writes 24 MiB while nothing is read, says so, and ends once it was told to and all is written. */
+/**
+ * Writes 24 MiB while nothing reads, and reports that. Exits when the test requests that and everything has been
+ * written.
+ */
 const WRITER = `
   const { createLogger } = await import(${JSON.stringify(new URL("./logging.ts", import.meta.url).href)});
   const log = createLogger({ level: "info" });
@@ -31,7 +34,7 @@ describe("createLogger()", () => {
     });
   });
 
-  it("should lose a line that cannot be written, and let the process go on", () => {
+  it("should drop a line that cannot be written and continue", () => {
     const written: string[] = [];
     let isFull = true;
     const write = (line: string): void => {
@@ -45,7 +48,7 @@ describe("createLogger()", () => {
     expect(written).toHaveLength(1);
   });
 
-  it("should leave out what is below its level, and secrets", () => {
+  it("should omit secrets and lines below its level", () => {
     const written: string[] = [];
     const log = createLogger({
       level: "info",
@@ -57,27 +60,45 @@ describe("createLogger()", () => {
     expect(written[0]).not.toContain("s3cret");
   });
 
-  it("should write for people when asked to", () => {
+  it("should write readable lines on request", () => {
     const written: string[] = [];
     const destination = { write: (line: string) => written.push(line) };
     const log = createLogger({
       level: "info",
       pretty: true,
       destination,
-      fields: { service: "registry" },
+      fields: { process: "up", service: "registry" },
     });
     log.info({ port: 7700, note: "two words" }, "listening");
     log.error({ err: new Error("no disk") }, "write failed");
     expect(written[0]).toMatch(
-      /^\d\d:\d\d:\d\d\.\d{3} INFO {2}listening service=registry port=7700 note="two words"\n$/,
+      /^\d\d:\d\d:\d\d INFO {2}up {5}listening service=registry port=7700 note="two words"\n$/,
     );
-    expect(written[1]).toMatch(/ERROR write failed service=registry\n {4}Error: no disk\n {4} +at /);
+    expect(written[1]).toMatch(/ERROR up {5}write failed service=registry\n {4}Error: no disk\n {4} +at /);
   });
 
-  it("should keep 16 MiB for a reader of standard output that does not keep up, and drop whole lines beyond", async () => {
+  it("should show only the messages of errors that are to be expected", () => {
+    const written: string[] = [];
+    const log = createLogger({ level: "info", pretty: true, destination: { write: (line) => written.push(line) } });
+    const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    log.error({ err: refused }, "no connection");
+    log.warn({ err: new Error("read failed", { cause: refused }) }, "trying again");
+    expect(written[0]).toMatch(/ERROR no connection: connect ECONNREFUSED\n$/);
+    expect(written[1]).toMatch(/WARN {2}trying again: read failed: connect ECONNREFUSED\n$/);
+  });
+
+  it("should colour levels on request", () => {
+    const written: string[] = [];
+    const destination = { write: (line: string) => written.push(line) };
+    const log = createLogger({ level: "info", pretty: true, colours: true, destination });
+    log.warn({ port: 1 }, "busy");
+    expect(written[0]).toContain("\u001b[33mWARN \u001b[0m busy\u001b[2m port=1\u001b[0m\n");
+  });
+
+  it("should buffer 16 MiB for a slow reader of standard output and drop whole lines above that", async () => {
     const args = ["--conditions=source", "--input-type=module", "--eval", WRITER];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit", "ipc"] });
-    // Standard output is not read before everything was written.
+    // The test does not read standard output until everything has been written.
     expect(await once(child, "message")).toContain("written");
     const chunks: Buffer[] = [];
     child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -90,14 +111,14 @@ describe("createLogger()", () => {
     expect(lines.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual([...lines.keys()]);
   });
 
-  it("should write nothing at all when silent", () => {
+  it("should write nothing when silent", () => {
     expect(silentLogger.child({})).toBe(silentLogger);
     silentLogger.fatal({}, "unheard");
   });
 });
 
 describe("createLogger() with repeated lines", () => {
-  it("should count warnings and errors of one cause, and write the others", () => {
+  it("should limit repeated warnings and errors of one cause", () => {
     let nowMs = 0;
     const lines: Record<string, unknown>[] = [];
     const destination = { write: (line: string) => lines.push(JSON.parse(line)) };
@@ -115,12 +136,24 @@ describe("createLogger() with repeated lines", () => {
     lines.length = 0;
     log.info({}, "call finished");
     log.warn({ task: "relay", err: new Error("connect to 10.0.0.1:4222 failed") }, "task failed");
-    expect(lines.map(({ msg }) => msg)).toEqual(["lines of one cause left out", "call finished", "task failed"]);
+    expect(lines.map(({ msg }) => msg)).toEqual(["repeated lines omitted", "call finished", "task failed"]);
     expect(lines[0]).toMatchObject({ level: "info", of: "task failed", lines: 15 });
     expect(lines[0]?.cause).toMatch(/^relay Error: connect to /);
   });
 
-  it("should name the trace of the call within which a line is written", () => {
+  it("should start a new count each minute, also for a cause that had few lines", () => {
+    let nowMs = 0;
+    const messages: string[] = [];
+    const destination = { write: (line: string) => messages.push(JSON.parse(line).msg) };
+    const log = createLogger({ level: "info", destination, clock: { nowMs: () => nowMs } });
+    for (let minute = 0; minute < 4; minute += 1) {
+      nowMs = minute * 60_000;
+      for (let n = 0; n < 6; n += 1) log.warn({ task: "relay" }, "task failed");
+    }
+    expect(messages).toEqual(Array.from({ length: 24 }, () => "task failed"));
+  });
+
+  it("should add the call's trace id to lines", () => {
     const lines: Record<string, unknown>[] = [];
     const log = createLogger({ level: "info", destination: { write: (line: string) => lines.push(JSON.parse(line)) } });
     const ids = { trace_id: "a".repeat(32), span_id: "b".repeat(16) };

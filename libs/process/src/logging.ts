@@ -5,13 +5,13 @@ import { formatLogLine } from "./log-format.ts";
 import { RepeatedLines } from "./repeated-lines.ts";
 import { activeSpan } from "./tracing/span.ts";
 
-/** The least that is written. */
+/** The minimum level to write. */
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
-/** Write one line: what varies goes into the fields, the message is constant, lower case, without a final period. */
+/** Write one line. Variable parts belong in the fields; the message is constant, lower case, without a final period. */
 export type LogFunction = (fields: object, message: string) => void;
 
-/** The log of a process or of one of its parts. An `err` field is written with its stack and its causes. */
+/** The log of a process or of one of its parts. An `err` field is written with its stack and causes. */
 export interface Logger {
   readonly trace: LogFunction;
   readonly debug: LogFunction;
@@ -25,29 +25,36 @@ export interface Logger {
 
 export interface LoggerOptions {
   readonly level: LogLevel;
-  /** One readable line instead of JSON, for terminals. Default false. */
+  /** Whether to write readable lines for terminals instead of JSON. Default false. */
   readonly pretty?: boolean;
-  /** Where whole lines go, each with its line feed; standard output when absent. */
+  /** Whether readable lines have ANSI colours. Default false. */
+  readonly colours?: boolean;
+  /** Where to write complete lines, each with its line feed; default standard output. */
   readonly destination?: { write(line: string): unknown };
   /** Fields of every line, for example { service: "registry" }. */
   readonly fields?: Readonly<Record<string, unknown>>;
-  /** By which lines of one cause are counted. Default the system's. */
+  /** The clock for limiting repeated lines. Default: the system's clock. */
   readonly clock?: Pick<Clock, "nowMs">;
 }
 
-/** Levels as pino numbers them. */
+/** Pino's numbers for the levels. */
 const WARN = 40;
 const FATAL = 60;
-/** What may wait for a reader of standard output that does not keep up. Beyond it lines are dropped. */
+/**
+ * Maximum size in bytes of output that a slow reader of standard output has not read yet. Beyond this size, lines are
+ * dropped.
+ */
 const MOST_WAITING_BYTES = 16_777_216;
 
 /**
- * Create the log of a process. Warnings and errors of one cause are ten a minute at most; how many more there were is
- * written with the next line after that minute.
+ * Create the log of a process. Warnings and errors with the same cause are limited to ten a minute. The next line after
+ * that minute includes the number of omitted lines.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const target = options.destination ?? standardOutput();
-  const destination = options.pretty ? { write: (line: string) => target.write(formatLogLine(line)) } : target;
+  const destination = options.pretty
+    ? { write: (line: string) => target.write(formatLogLine(line, options.colours)) }
+    : target;
   const repeated = new RepeatedLines(options.clock ?? systemClock);
   return pino(
     {
@@ -58,14 +65,14 @@ export function createLogger(options: LoggerOptions): Logger {
       hooks: {
         logMethod(words, write, level) {
           if (repeated.isDue) {
-            for (const leftOut of repeated.takeDue()) write.call(this, leftOut, "lines of one cause left out");
+            for (const leftOut of repeated.takeDue()) write.call(this, leftOut, "repeated lines omitted");
           }
           const [fields, message] = words as unknown[];
           const isCounted = level >= WARN && level < FATAL;
           if (!isCounted || repeated.note(String(message), fields)) write.apply(this, words);
         },
       },
-      // Lines that are written within a call lead to its trace, and back.
+      // Add the trace id to lines that are written during a call, so that logs and traces can be linked.
       mixin: () => activeSpan()?.ids ?? {},
       serializers: { err: pino.stdSerializers.errWithCause },
       redact: {
@@ -76,28 +83,31 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
-/** A full or read-only disk must not end a process by way of its log. The line is lost; there is nowhere to say so. */
+/**
+ * Write a line. If that fails, the line is lost, because the failure cannot be reported anywhere. A full or read-only
+ * disk must not end the process through its log.
+ */
 function writeIfPossible(destination: { write(line: string): unknown }, line: string): void {
   try {
     destination.write(line);
   } catch {
-    // What keeps the log from being written is found by other means, see FaultWatch.
+    // Ignore the error: FaultWatch detects why the log cannot be written.
   }
 }
 
 /**
- * Standard output, written asynchronously: a slow terminal or pipe holds up nothing. What waits is written at the exit;
- * the 16 KiB on which a write was begun may be lost then, if the reader is slow.
+ * Standard output, written asynchronously, so that a slow terminal or pipe blocks nothing. Pending lines are written at
+ * exit. With a slow reader, the 16 KiB of the write in progress can be lost.
  */
 function standardOutput() {
   const output = pino.destination({ fd: 1, sync: false, maxLength: MOST_WAITING_BYTES });
-  // Without a reader there is no one to tell, and the process goes on with its work.
+  // Ignore the error: the reader is gone, but the process continues to work.
   output.on("error", () => {});
   process.on("exit", () => {
     try {
       output.flushSync();
     } catch {
-      // Standard output is gone, or was never opened.
+      // Ignore the error: standard output is closed or was never opened.
     }
   });
   return output;

@@ -2,13 +2,13 @@ import { describe, expect, it } from "@jest/globals";
 import { counter, createMetrics, gauge, histogram, onScrape, renderMetrics } from "./metrics.ts";
 
 describe("createMetrics()", () => {
-  it("should know Node's own figures, event loop lag among them", async () => {
+  it("should include Node's own metrics, such as event loop lag", async () => {
     const text = await renderMetrics(createMetrics());
     expect(text).toContain("nodejs_eventloop_lag_p99_seconds");
     expect(text).toContain("process_resident_memory_bytes");
   });
 
-  it("should make each metric once, however often it is asked for", async () => {
+  it("should create each metric once, however often it is requested", async () => {
     const metrics = createMetrics({ defaults: false });
     for (let time = 0; time < 2; time += 1) {
       counter(metrics, { name: "beats_total", help: "h", labelNames: ["type"] }).inc({ type: "a" });
@@ -21,7 +21,7 @@ describe("createMetrics()", () => {
     expect(text).toContain("wait_seconds_count 2");
   });
 
-  it("should ask for fresh values before each scrape", async () => {
+  it("should update values before each scrape", async () => {
     const metrics = createMetrics({ defaults: false });
     const age = gauge(metrics, { name: "age", help: "h" });
     let value = 1;

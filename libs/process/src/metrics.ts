@@ -9,10 +9,10 @@ import {
   Registry,
 } from "prom-client";
 
-/** Where a process keeps its metrics until they are scraped. */
+/** Holds a process's metrics until they are scraped. */
 export type MetricsRegistry = Registry;
 
-/** Create the registry of a process, with Node's own metrics in it: memory, CPU, garbage collection, event loop lag. */
+/** Create a process's registry with the metrics of Node.js: memory, CPU, garbage collection, event loop lag. */
 export function createMetrics(options: { readonly defaults?: boolean } = {}): MetricsRegistry {
   const registry = new Registry();
   if (options.defaults ?? true) collectDefaultMetrics({ register: registry });
@@ -20,13 +20,16 @@ export function createMetrics(options: { readonly defaults?: boolean } = {}): Me
   return registry;
 }
 
-/** Gauges that are named as counters are; the same figures are there by type, under names without "_total". */
+/**
+ * Gauges whose names look like counters. They are removed, because the same values are also available by type,
+ * under names without "_total".
+ */
 const MISNAMED = ["nodejs_active_resources_total", "nodejs_active_handles_total", "nodejs_active_requests_total"];
 
-/** Counts by labels. */
+/** A counter with labels. */
 export type LabelledCounter<L extends string> = Counter<L>;
 
-/** The counter of this name; made on first use, so that two servers of one process share it. */
+/** Get a counter by name. The first call creates it; two servers in one process share it. */
 export function counter<L extends string>(
   registry: MetricsRegistry,
   configuration: Omit<CounterConfiguration<L>, "registers">,
@@ -36,7 +39,7 @@ export function counter<L extends string>(
   return new Counter<L>({ ...configuration, registers: [registry] });
 }
 
-/** The gauge of this name; made on first use. */
+/** Get a gauge by name. The first call creates it. */
 export function gauge<L extends string>(
   registry: MetricsRegistry,
   configuration: Omit<GaugeConfiguration<L>, "registers">,
@@ -46,7 +49,7 @@ export function gauge<L extends string>(
   return new Gauge<L>({ ...configuration, registers: [registry] });
 }
 
-/** The histogram of this name; made on first use. */
+/** Get a histogram by name. The first call creates it. */
 export function histogram<L extends string>(
   registry: MetricsRegistry,
   configuration: Omit<HistogramConfiguration<L>, "registers">,
@@ -58,14 +61,14 @@ export function histogram<L extends string>(
 
 const scrapers = new WeakMap<MetricsRegistry, (() => void)[]>();
 
-/** Have values brought up to date just before each scrape of the registry. */
+/** Register a function that updates values before each scrape of the registry. */
 export function onScrape(registry: MetricsRegistry, update: () => void): void {
   const known = scrapers.get(registry);
   if (known === undefined) scrapers.set(registry, [update]);
   else known.push(update);
 }
 
-/** The registry's content in Prometheus' text format. */
+/** The registry's content in the Prometheus text format. */
 export async function renderMetrics(registry: MetricsRegistry): Promise<string> {
   for (const update of scrapers.get(registry) ?? []) update();
   return await registry.metrics();

@@ -5,7 +5,7 @@ import { createMetrics, renderMetrics } from "./metrics.ts";
 import { openFilesLimit, parseLimit, watchOpenFiles } from "./open-files.ts";
 
 describe("openFilesLimit()", () => {
-  it("should be the soft limit that the kernel tells", () => {
+  it("should be the kernel's soft limit", () => {
     const text = (soft: string) => `Limit  Soft  Hard  Units\nMax open files  ${soft}  4096  files\n`;
     expect(parseLimit(text("1024"))).toBe(1_024);
     expect(parseLimit(text("unlimited"))).toBeNull();
@@ -15,7 +15,7 @@ describe("openFilesLimit()", () => {
 });
 
 describe("watchOpenFiles()", () => {
-  it("should end connections for as long as there are no descriptors, and say so once a minute", async () => {
+  it("should end connections while no descriptors are left, and log it once a minute", async () => {
     const clock = new ManualClock();
     const { log, lines } = captureLog();
     const metrics = createMetrics({ defaults: false });

@@ -6,20 +6,17 @@ import type { Logger } from "./logging.ts";
 import { counter, type MetricsRegistry } from "./metrics.ts";
 import { Loop, type Task } from "./tasks.ts";
 
-/**
- * How many files and sockets this process may hold open, as `ulimit -n` says; null when nothing limits them, or it
- * cannot be known.
- */
+/** The limit of open files and sockets (`ulimit -n`); null when it is unlimited or unknown. */
 export function openFilesLimit(): number | null {
   try {
     return parseLimit(readFileSync("/proc/self/limits", "utf8"));
   } catch {
-    // Not every platform has it.
+    // Ignore the error: the file does not exist on every platform.
   }
   return reportedLimit();
 }
 
-/** The soft limit of open files in the text of /proc/self/limits. Node.js raises it to the hard one as it starts. */
+/** The soft limit of open files in the text of /proc/self/limits. Node.js raises it to the hard limit at startup. */
 export function parseLimit(text: string): number | null {
   const soft = /^Max open files\s+(\S+)/m.exec(text)?.[1];
   return soft === undefined || soft === "unlimited" ? null : Number(soft);
@@ -34,12 +31,12 @@ function reportedLimit(): number | null {
 
 const EVERY_MS = 1_000;
 const SAY_EVERY_MS = 60_000;
-/** Of each port at a time: enough for probes, the record and some callers. */
+/** Maximum number of connections to end per port and check: enough for probes, the store and some callers. */
 const SPARED_AT_ONCE = 64;
 
-/** What holds connections, and can end some that do nothing. */
+/** A server that can end idle connections. */
 export interface SparingServer {
-  /** End connections without a call, `most` of each kind; how many. */
+  /** End up to `most` idle connections of each kind. Returns the number of ended connections. */
   spare(most: number): number;
 }
 
@@ -50,19 +47,19 @@ export interface OpenFilesWatchOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** Throws when the process can open nothing more; for tests. */
+  /** Throws when the process cannot open another file. Replaced in tests. */
   readonly probe?: () => void;
 }
 
 /**
- * Notices that the process has no descriptors left, and ends connections that do nothing until it has. Nothing else
- * notices: libuv then closes new connections without telling Node.js.
+ * Detects that the process has run out of file descriptors, and ends idle connections until some descriptors are
+ * free. Nothing else detects this, because libuv closes new connections without notifying Node.js.
  */
 export function watchOpenFiles(options: OpenFilesWatchOptions): Task {
   const { servers, limit, clock, log, metrics, probe = openSomething } = options;
   const exhausted = counter(metrics, {
     name: "rollcall_out_of_descriptors_total",
-    help: "How often, looked at once a second, the process had no file descriptors left.",
+    help: "Checks, one a second, that found no file descriptors left.",
   });
   let saidAtMs = Number.NEGATIVE_INFINITY;
   return new Loop({

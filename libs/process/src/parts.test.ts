@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@jest/globals";
 import { type Parts, startParts } from "./parts.ts";
 
-/** Parts that note their ends. */
+/** Add parts that record when they are closed. */
 function noted(parts: Parts, closed: string[], ...names: readonly string[]): void {
   for (const name of names) parts.add({ close: () => closed.push(name) });
 }
 
 describe("startParts()", () => {
-  it("should close in the opposite order, and once", async () => {
+  it("should close in reverse order, once", async () => {
     const closed: string[] = [];
     const running = await startParts(async (parts) => {
       noted(parts, closed, "store", "server");
@@ -19,7 +19,7 @@ describe("startParts()", () => {
     expect(closed).toEqual(["server", "store"]);
   });
 
-  it("should close what was started when a later part fails, and tell why that failed", async () => {
+  it("should close earlier parts when a later one fails, and report why", async () => {
     const closed: string[] = [];
     const starting = startParts(async (parts) => {
       noted(parts, closed, "store");

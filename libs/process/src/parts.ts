@@ -1,21 +1,24 @@
 import type { Running } from "./lifecycle.ts";
 
-/** What a start has opened so far. Parts are closed in the opposite order. */
+/** The parts that a start has opened so far. They are closed in reverse order. */
 export class Parts {
   readonly #closes: (() => unknown)[] = [];
 
-  /** Have a part closed, after those that are added later. Returns it. */
+  /** Add a part, to be closed after the parts that are added later. Returns the part. */
   add<T extends { close(): unknown }>(part: T): T {
     this.onClose(() => part.close());
     return part;
   }
 
-  /** Have this called at the end, after what is added later. */
+  /** Add a function to call on close, after the parts that are added later are closed. */
   onClose(close: () => unknown): void {
     this.#closes.push(close);
   }
 
-  /** Close all parts, each once. One that fails does not keep the others open; the first error is thrown at the end. */
+  /**
+   * Close each part once. If closing a part fails, the others are still closed, and the first error is thrown at
+   * the end.
+   */
   async close(): Promise<void> {
     const errors: unknown[] = [];
     for (let close = this.#closes.pop(); close !== undefined; close = this.#closes.pop()) {
@@ -30,8 +33,8 @@ export class Parts {
 }
 
 /**
- * Start something that has parts, and close all of them with it. When a part cannot start, those before it are closed
- * and its error is thrown.
+ * Start something that consists of parts. Closing the result closes all parts. When a part cannot start, the parts
+ * before it are closed and the error is thrown.
  */
 export async function startParts<T extends object>(start: (parts: Parts) => Promise<T>): Promise<T & Running> {
   const parts = new Parts();
@@ -39,7 +42,7 @@ export async function startParts<T extends object>(start: (parts: Parts) => Prom
     const started = await start(parts);
     return { ...started, close: () => parts.close() };
   } catch (error) {
-    // The first error is the one to report.
+    // Report only the first error.
     await parts.close().catch(() => {});
     throw error;
   }

@@ -4,13 +4,13 @@ import { describe, expect, it } from "@jest/globals";
 import { processStart } from "./process-start.ts";
 
 describe("processStart()", () => {
-  it("should answer the same for one process each time", async () => {
+  it("should always return the same value for a process", async () => {
     const first = await processStart(process.pid);
     expect(first).toMatch(/\d/);
     expect(await processStart(process.pid)).toBe(first);
   });
 
-  it("should answer null for a process that has ended, and for none", async () => {
+  it("should return null for an ended process and an unused id", async () => {
     const child = spawn("true", { stdio: "ignore" });
     await once(child, "exit");
     expect(await processStart(child.pid ?? 0)).toBeNull();

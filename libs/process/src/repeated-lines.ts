@@ -1,18 +1,21 @@
 import type { Clock } from "./clock.ts";
 import { errorCode } from "./error-code.ts";
 
-/** Of one cause in a window; further lines are counted. */
+/** Maximum number of lines to write per cause and window; further lines are only counted. */
 const MOST_LINES = 10;
 const WINDOW_MS = 60_000;
-/** Causes that are counted at a time; what does not fit is written. */
+/** Maximum number of causes to count at the same time. Lines of further causes are written. */
 const MOST_CAUSES = 1_000;
 const MOST_WORDS = 120;
 
-/** What was left out of a log because the same had been written often enough. */
+/** Lines that were omitted from the log because they repeated too often. */
 export interface LeftOut {
   /** The message of the lines. */
   readonly of: string;
-  /** What they have in common besides: the task or chore, and the error's code or words without numbers. */
+  /**
+   * What the lines have in common in addition to the message: the task or chore, and the error's code or, without a
+   * code, its message without numbers.
+   */
   readonly cause: string;
   readonly lines: number;
 }
@@ -26,8 +29,8 @@ interface Counted {
 }
 
 /**
- * Counts warnings and errors of one cause, so that an outage that fails a thousand times a minute is ten lines and a
- * number, and not a disk that is full.
+ * Limits repeated warnings and errors by cause. An outage with a thousand failures a minute writes ten lines and a
+ * count instead of filling the disk.
  */
 export class RepeatedLines {
   readonly #clock: Pick<Clock, "nowMs">;
@@ -37,10 +40,11 @@ export class RepeatedLines {
     this.#clock = clock;
   }
 
-  /** Whether a line is written; it is counted otherwise. */
+  /** Whether to write a line. If not, the line is counted. */
   note(message: string, fields: unknown): boolean {
     const cause = causeOf(fields);
-    // A fact of its own, such as a setting that is unknown, and not the repetition of a failure.
+    // Always write a line without a cause. It reports a single fact, such as an unknown setting, rather than a
+    // repeated failure.
     if (cause === "") return true;
     const key = `${message}\n${cause}`;
     const known = this.#byCause.get(key);
@@ -58,17 +62,18 @@ export class RepeatedLines {
     return false;
   }
 
-  /** Whether takeDue() would answer anything, or forget something. */
+  /** Whether a window has ended, so that takeDue() has work to do. */
   get isDue(): boolean {
     const [first] = this.#byCause.values();
     return first !== undefined && first.endsAtMs <= this.#clock.nowMs();
   }
 
-  /** What was left out in windows that have ended; they begin again with the next line. */
+  /** The omitted lines of windows that have ended. The next line starts a new window. */
   takeDue(): readonly LeftOut[] {
     const nowMs = this.#clock.nowMs();
     const due: LeftOut[] = [];
-    // Windows are of one length, and so end in the order in which they began.
+    // Stop at the first window that has not ended. All windows have the same length, so they end in the order of
+    // their start.
     for (const [key, { of, cause, endsAtMs, leftOut }] of this.#byCause) {
       if (endsAtMs > nowMs) break;
       this.#byCause.delete(key);
@@ -89,6 +94,6 @@ function wordsOf(error: unknown): string {
   const code = errorCode(error);
   if (code !== undefined) return code;
   if (!(error instanceof Error)) return "";
-  // Ports, ids and times differ from line to line.
+  // Remove ports, ids and times, which differ from line to line.
   return `${error.name}: ${error.message}`.replaceAll(/[0-9a-f]*\d[0-9a-f]*/gi, "#").slice(0, MOST_WORDS);
 }

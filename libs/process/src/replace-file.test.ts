@@ -1,6 +1,6 @@
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { errorCode } from "./error-code.ts";
 import { replaceFile } from "./replace-file.ts";
@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => rm(dir, { recursive: true }));
 
 describe("replaceFile()", () => {
-  it("should replace what is there, closed to others", async () => {
+  it("should replace a file, with access only for its owner", async () => {
     const path = join(dir, "file");
     await replaceFile(path, "one", 0o600);
     await replaceFile(path, Buffer.from("two"), 0o600);
@@ -21,11 +21,13 @@ describe("replaceFile()", () => {
     expect(await readdir(dir)).toEqual(["file"]);
   });
 
-  it("should leave nothing where it fails", async () => {
-    // A directory takes no file in its place.
+  it("should leave no file when it fails", async () => {
+    // A file cannot replace a directory.
     const error = await replaceFile(dir, "x", 0o600).then(() => null, errorCode);
     expect(error).toMatch(/^E(ISDIR|EXIST|NOTEMPTY)$/);
     expect(await readdir(dir)).toEqual([]);
+    // The temporary file would be in the same directory.
+    expect((await readdir(dirname(dir))).filter((name) => name.includes(basename(dir)))).toEqual([basename(dir)]);
   });
 });
 

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 
 /**
- * Replace a file as a whole: what is written is on the disk before it has the name, and a reader sees the old file or
- * the new one. Nothing is left where it fails. The directory must exist.
+ * Replace a file atomically: the content is on disk before it gets the file's name, so readers see either the old
+ * file or the new one. A failure leaves no temporary file. The directory must exist.
  *
  * @param mode permissions of the file.
  */
@@ -19,7 +19,7 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
     }
     await rename(draft, path);
   } catch (error) {
-    // The error of the write is the one to report.
+    // Ignore this error, so that the caller gets the error of the write.
     await rm(draft, { force: true }).catch(() => {});
     throw error;
   }

@@ -1,19 +1,19 @@
 import { getSystemErrorMap } from "node:util";
 import { errorCode } from "./error-code.ts";
 
-/** What the system's words for an error leave open. */
+/** Clearer messages for some system errors. */
 const CLEARER: Readonly<Record<string, string>> = {
   EPIPE: "its reader has closed the pipe",
   EACCES: "permission denied",
   EPERM: "permission denied",
 };
 
-/** Whether an error is one of a system call, such as opening a file that this user may not read. */
+/** Whether an error comes from a system call, such as opening a file without permission. */
 export function isSystemError(error: unknown): error is Error {
   return error instanceof Error && "syscall" in error && errorCode(error) !== undefined;
 }
 
-/** Why a system call failed, in words such as "no space left on device". */
+/** Why a system call failed, for example "no space left on device". */
 export function systemErrorWords(error: unknown): string {
   const code = errorCode(error);
   if (code !== undefined && CLEARER[code] !== undefined) return CLEARER[code];
@@ -22,7 +22,10 @@ export function systemErrorWords(error: unknown): string {
   return words ?? code ?? message ?? String(error);
 }
 
-/** A system error in one sentence that names the file: "cannot open /etc/x: permission denied". */
+/**
+ * Describe a system error in one sentence with the name of the file: "cannot open /etc/x:
+ * permission denied".
+ */
 export function systemErrorText(error: Error): string {
   const { syscall, path, dest } = Object(error);
   if (typeof syscall !== "string" || typeof path !== "string") return error.message;

@@ -25,7 +25,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 describe("superviseTasks()", () => {
-  it("should restart a failing task after pauses that double up to their bound", async () => {
+  it("should restart a failing task after delays that double up to the limit", async () => {
     let starts = 0;
     const task: Task = {
       name: "flaky",
@@ -86,7 +86,7 @@ describe("superviseTasks()", () => {
     expect(lines).toMatchObject([{ msg: "task done", task: "once" }]);
   });
 
-  it("should pause a task as that asks", async () => {
+  it("should use a task's own delays", async () => {
     let turns = 0;
     const turn = async () => {
       turns += 1;
@@ -103,7 +103,7 @@ describe("superviseTasks()", () => {
     await supervision.done;
   });
 
-  it("should log an outage of the record once, any other failure each time, and the end of either", async () => {
+  it("should log a store outage once, other failures each time, and the recovery", async () => {
     const away = new StoreUnavailableError("connect ECONNREFUSED");
     const failures: unknown[] = [away, away, new Error("odd"), away, away];
     const clock = new ManualClock();
@@ -115,9 +115,9 @@ describe("superviseTasks()", () => {
     await settle();
     for (let pause = 0; pause < 5; pause += 1) await clock.pass(1_000);
     expect(lines.map(({ level, msg, failures }) => `${level} ${msg} ${failures}`)).toEqual([
-      "warn task waits for the record 1",
+      "warn task waits for the store 1",
       "warn task failed 3",
-      "info task goes on 5",
+      "info task continues 5",
     ]);
     stop.abort();
     await supervision.done;
@@ -158,7 +158,7 @@ describe("Loop", () => {
     return { loop, turns: () => turns, ...fixture([loop], clock) };
   }
 
-  it("should take a turn at once, and one for the calls since", async () => {
+  it("should run immediately, and once more for the calls since", async () => {
     const { loop, turns, stop, supervision } = start({});
     await settle();
     expect(turns()).toBe(1);
@@ -170,7 +170,7 @@ describe("Loop", () => {
     await supervision.done;
   });
 
-  it("should take one turn for what may wait and what is in a hurry", async () => {
+  it("should run once for urgent and non-urgent calls", async () => {
     const { loop, clock, turns, stop, supervision } = start({ soonMs: 100 });
     await settle();
     loop.callSoon();
@@ -186,7 +186,7 @@ describe("Loop", () => {
     await supervision.done;
   });
 
-  it("should take a turn by itself when its time has come", async () => {
+  it("should run when its time has come", async () => {
     const { clock, turns, stop, supervision } = start({ everyMs: 2_000 });
     await settle();
     await clock.pass(1_999);

@@ -6,20 +6,21 @@ import type { Logger } from "./logging.ts";
 import { counter, gauge, type MetricsRegistry, onScrape } from "./metrics.ts";
 import { WakeUp } from "./wake-up.ts";
 
-/** A piece of background work: a function of an abort signal that ends soon after the signal aborts. */
+/** A background task. It runs until a signal aborts, and ends soon afterwards. */
 export interface Task {
-  /** Constant, kebab-case; the log and the metrics carry it. */
+  /** The task's name, constant and in kebab-case; used in logs and metrics. */
   readonly name: string;
-  /** Pauses after failures; absent means those of the supervisor. */
+  /** Delays after failures; defaults to the supervisor's. */
   readonly retry?: RetryPauses | undefined;
   /**
-   * Work until the signal aborts. To throw is to be started again after a while; to return is to be done for good.
-   * `succeeded` notes that a turn of the work went well: it ends a series of failures and resets the age.
+   * Work until the signal aborts. After an exception, the task is restarted after a delay; after a return, it is
+   * done. Call `succeeded` after each successful iteration: it ends a series of failures and resets the time since
+   * the last success.
    */
   run(signal: AbortSignal, succeeded: () => void): Promise<void>;
 }
 
-/** How long a task that failed waits: the first pause, which doubles with each further failure, up to the longest. */
+/** How long to wait after a failure. The first delay doubles with each further failure, up to the longest. */
 export interface RetryPauses {
   readonly baseMs: number;
   readonly maxMs: number;
@@ -31,31 +32,31 @@ export interface TaskStatus {
   readonly state: "running" | "waiting" | "done";
   /** Failures since the last success. */
   readonly failures: number;
-  /** Since the last success, or since the start when there was none. */
+  /** Time since the last success, or since the start if there was none. */
   readonly sinceSuccessMs: number;
 }
 
 export interface SuperviseOptions {
   readonly log: Logger;
   readonly clock: Clock;
-  /** Ends all tasks. */
+  /** Aborting this signal ends all tasks. */
   readonly signal: AbortSignal;
   readonly metrics?: MetricsRegistry;
-  /** Of tasks that have none of their own. Default 250 ms, up to 30 s. */
+  /** Delays for tasks that define none. Default 250 ms, up to 30 s. */
   readonly retry?: RetryPauses;
-  /** Numbers in [0, 1). Default Math.random. */
+  /** Returns random numbers in [0, 1). Default Math.random. */
   readonly random?: () => number;
 }
 
 export interface Supervision {
-  /** Resolves when every task has ended, after the signal aborted; it never rejects. */
+  /** Resolves when the signal has aborted and every task has ended; never rejects. */
   readonly done: Promise<void>;
   statuses(): readonly TaskStatus[];
 }
 
-/** Run tasks until the signal aborts, restarting each that fails after a jittered, bounded pause. */
+/** Run tasks until the signal aborts. A task that fails is restarted after a jittered, bounded delay. */
 export function superviseTasks(tasks: readonly Task[], options: SuperviseOptions): Supervision {
-  // Each task listens to it for as long as it sleeps: however many there are, it is no leak.
+  // Allow any number of listeners, because every sleeping task listens to the signal.
   setMaxListeners(0, options.signal);
   const supervised = tasks.map((task) => new SupervisedTask(task, options));
   const statuses = () => supervised.map((it) => it.status());
@@ -68,7 +69,7 @@ export function superviseTasks(tasks: readonly Task[], options: SuperviseOptions
 
 /** Tasks that run until they are closed. */
 export interface RunningTasks {
-  /** Abort them, and wait until all have ended. */
+  /** Abort the tasks and wait until all have ended. */
   close(): Promise<void>;
 }
 
@@ -78,7 +79,7 @@ export function startTasks(tasks: readonly Task[], options: Omit<SuperviseOption
   const { done } = superviseTasks(tasks, { ...options, signal: ending.signal });
   return {
     close: async () => {
-      ending.abort(new Error("the process is ending"));
+      ending.abort(new Error("the process is shutting down"));
       await done;
     },
   };
@@ -91,7 +92,7 @@ class SupervisedTask {
   readonly #options: SuperviseOptions;
   #state: TaskStatus["state"] = "running";
   #failures = 0;
-  /** The record has been away since a failure that was logged. */
+  /** Whether a failure because of an unavailable store has been logged since the last success. */
   #isAway = false;
   #successAtMs: number;
 
@@ -124,7 +125,8 @@ class SupervisedTask {
         const pauseMs = this.#pauseMs();
         this.#tellFailure(error, pauseMs);
         this.#countFailure();
-        // Rejects only when the signal aborts, which the loop's condition sees next.
+        // Ignore the rejection, because sleep() rejects only when the signal aborts, which the loop's condition
+        // checks next.
         await clock.sleep(pauseMs, signal).catch(() => {});
       }
     }
@@ -134,25 +136,25 @@ class SupervisedTask {
 
   readonly #succeeded = (): void => {
     const { name: task } = this.#task;
-    if (this.#failures > 0) this.#options.log.info({ task, failures: this.#failures }, "task goes on");
+    if (this.#failures > 0) this.#options.log.info({ task, failures: this.#failures }, "task continues");
     this.#failures = 0;
     this.#isAway = false;
     this.#successAtMs = this.#options.clock.nowMs();
   };
 
-  /** At least half of the bound, so that a task that fails at once does not spin. */
+  /** At least half of the limit, so that a task that fails immediately does not cause a busy loop. */
   #pauseMs(): number {
     const { retry = DEFAULT_RETRY, random = Math.random } = this.#options;
     return halfJitter({ attempt: this.#failures - 1, ...(this.#task.retry ?? retry), random01: random() });
   }
 
-  /** An outage of the record is one line, not one for each attempt. */
+  /** Log a failure. An outage of the store is logged once, not for each attempt. */
   #tellFailure(err: unknown, pauseMs: number): void {
     const { log } = this.#options;
     const fields = { task: this.#task.name, failures: this.#failures, pause_ms: pauseMs, err };
     const isAway = isStoreUnavailable(err) || reasonOf(err) === "OVERLOADED";
     if (!isAway) log.warn(fields, "task failed");
-    else if (!this.#isAway) log.warn(fields, "task waits for the record");
+    else if (!this.#isAway) log.warn(fields, "task waits for the store");
     this.#isAway ||= isAway;
   }
 
@@ -160,13 +162,13 @@ class SupervisedTask {
     if (this.#options.metrics === undefined) return;
     counter(this.#options.metrics, {
       name: "rollcall_task_failures_total",
-      help: "Times that a background task failed and was started again.",
+      help: "Number of times a background task failed and was restarted.",
       labelNames: ["task"],
     }).inc({ task: this.#task.name });
   }
 }
 
-/** Tasks of several supervisors may share a registry, so each only adds its own ages when they are scraped. */
+/** Expose the ages of one supervisor's tasks. Supervisors can share a registry. */
 function exposeAges(registry: MetricsRegistry, statuses: () => readonly TaskStatus[]): void {
   const age = gauge(registry, {
     name: "rollcall_task_since_success_seconds",
@@ -181,22 +183,21 @@ function exposeAges(registry: MetricsRegistry, statuses: () => readonly TaskStat
   });
 }
 
-/** What a loop does, and when. */
 export interface LoopOptions extends Pick<Task, "name" | "retry"> {
   readonly clock: Clock;
-  /** The longest pause between two turns; without it, a turn waits for a call. */
+  /** Maximum pause between two iterations. When absent, an iteration runs only when it is requested. */
   readonly everyMs?: number;
-  /** The shortest pause between two turns, which gathers calls into one. Default 0. */
+  /** Minimum pause between two iterations, so that one iteration handles several requests. Default 0. */
   readonly gatherMs?: number;
-  /** How long a call that is in no hurry waits for others. Default 0. */
+  /** How long a non-urgent request waits for others. Default 0. */
   readonly soonMs?: number;
-  /** Do the work that is due. A later turn does what a turn that throws leaves undone. */
+  /** Do the pending work. If this throws, a later iteration does the remaining work. */
   turn(signal: AbortSignal): Promise<void>;
 }
 
 const UNTIL_CALLED_MS = 24 * 60 * 60_000;
 
-/** The one kind of loop: it takes a turn at once, and then whenever it is called or its time has come. */
+/** Runs an iteration immediately, and then on request or after `everyMs`. */
 export class Loop implements Task {
   readonly name: string;
   readonly retry: RetryPauses | undefined;
@@ -209,12 +210,12 @@ export class Loop implements Task {
     this.#options = options;
   }
 
-  /** Request a turn. */
+  /** Request an iteration. */
   call(): void {
     this.#wakeUp.call();
   }
 
-  /** Request a turn for what may wait for `soonMs`. */
+  /** Request an iteration that can wait for `soonMs`. */
   callSoon(): void {
     this.#wakeUp.callSoon();
   }

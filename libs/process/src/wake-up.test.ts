@@ -4,7 +4,7 @@ import { WakeUp } from "./wake-up.ts";
 
 const never = new AbortController().signal;
 
-/** A rest, and whether it is over. */
+/** Return a promise of a rest, and whether the rest has ended. */
 function watched(rest: Promise<void>) {
   const state = { isOver: false, over: rest };
   state.over = rest.then(() => {
@@ -21,14 +21,14 @@ describe("WakeUp", () => {
     await rest;
   });
 
-  it("should rest until the time is over", async () => {
+  it("should rest until the time has passed", async () => {
     const clock = new ManualClock();
     const rest = new WakeUp().rest(clock, { atMostMs: 1_000 }, never);
     clock.advance(1_000);
     await rest;
   });
 
-  it("should not rest when it was called before, once", async () => {
+  it("should skip one rest when it was called before", async () => {
     const clock = new ManualClock();
     const wakeUp = new WakeUp();
     wakeUp.call();
@@ -41,7 +41,7 @@ describe("WakeUp", () => {
     await second.over;
   });
 
-  it("should rest for the least time although called, and then no longer", async () => {
+  it("should rest for the minimum time when called, and no longer", async () => {
     const clock = new ManualClock();
     const wakeUp = new WakeUp();
     wakeUp.call();
@@ -53,7 +53,7 @@ describe("WakeUp", () => {
     await rest.over;
   });
 
-  it("should rest no longer than the most time, the least included", async () => {
+  it("should rest at most the maximum time, including the minimum", async () => {
     const clock = new ManualClock();
     const rest = new WakeUp().rest(clock, { atMostMs: 1_000, atLeastMs: 50 }, never);
     await clock.pass(1_000);
@@ -61,7 +61,7 @@ describe("WakeUp", () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it("should wait for company when called by what is in no hurry, resting or not", async () => {
+  it("should wait for others after a non-urgent call, resting or not", async () => {
     const clock = new ManualClock();
     const wakeUp = new WakeUp();
     const time = { atMostMs: 1_000, soonMs: 30 };
@@ -87,7 +87,7 @@ describe("WakeUp", () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it("should wait for no company once something is in a hurry", async () => {
+  it("should stop waiting on an urgent call", async () => {
     const clock = new ManualClock();
     const wakeUp = new WakeUp();
     const time = { atMostMs: 1_000, soonMs: 30 };

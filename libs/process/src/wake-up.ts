@@ -1,42 +1,45 @@
 import type { Clock } from "./clock.ts";
 
-/** How long a rest is. */
+/** How long to rest. */
 export interface RestTime {
-  /** When nothing calls. */
+  /** Maximum rest, when there is no call. */
   readonly atMostMs: number;
-  /** Also when something calls, so that whatever calls meanwhile is worked on together. Default 0. */
+  /** Minimum rest even when called, so that calls during this time are handled together. Default 0. */
   readonly atLeastMs?: number;
-  /** After a call that is in no hurry, for others to join it. Default 0. */
+  /** Additional rest after a non-urgent call, to wait for other calls. Default 0. */
   readonly soonMs?: number;
 }
 
-/** Why a rest ends early. Given, since an abort without a reason records a stack for one. */
+/** The abort reason that ends a rest early. Without a reason, each abort would capture a stack trace. */
 const CALLED = "called";
 
-/** Lets a loop rest until there is something to do. A call while it works is not lost. */
+/** Lets a loop rest until there is work. A call while the loop works is not lost. */
 export class WakeUp {
   #isCalled = false;
-  /** Called by what is in no hurry. */
+  /** Whether a non-urgent call was made since the last rest. */
   #isCalledSoon = false;
-  /** Ended by any call. */
+  /** The current rest, which any call ends. */
   #rest: AbortController | null = null;
-  /** Ended by a call that is in a hurry. */
+  /** The current wait for other calls, which an urgent call ends. */
   #company: AbortController | null = null;
 
-  /** There is something to do. */
+  /** Signal that there is work. */
   call(): void {
     this.#isCalled = true;
     this.#rest?.abort(CALLED);
     this.#company?.abort(CALLED);
   }
 
-  /** There is something to do that may wait for `soonMs`, so that what else comes is worked on with it. */
+  /** Signal work that can wait for `soonMs`, so that it is done together with other work. */
   callSoon(): void {
     this.#isCalledSoon = true;
     this.#rest?.abort(CALLED);
   }
 
-  /** Rest until called. When called since the last rest, for the least time only. Rejects with the signal's reason. */
+  /**
+   * Rest until called. If there was a call since the last rest, rest only for the minimum time. Rejects with the
+   * signal's reason.
+   */
   async rest(clock: Clock, time: RestTime, signal: AbortSignal): Promise<void> {
     const { atMostMs, atLeastMs = 0, soonMs = 0 } = time;
     signal.throwIfAborted();
@@ -57,11 +60,11 @@ export class WakeUp {
 }
 
 async function sleepUntilCalled(clock: Clock, ms: number, called: AbortController, signal: AbortSignal): Promise<void> {
-  // It may have aborted since a sleep before this one ended.
+  // Check the signal, which may have aborted after the previous sleep ended.
   signal.throwIfAborted();
   const onAbort = () => called.abort(CALLED);
   signal.addEventListener("abort", onAbort, { once: true });
-  // It rejects when called, or when the signal aborts, which is looked at below.
+  // Ignore the rejection: sleep() rejects when called or when the signal aborts, and the signal is checked below.
   await clock.sleep(ms, called.signal).catch(() => {});
   signal.removeEventListener("abort", onAbort);
   signal.throwIfAborted();

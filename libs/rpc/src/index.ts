@@ -15,7 +15,7 @@ export {
   type HttpRequest,
   type HttpResponse,
   type PassOn,
-  type RequestDoor,
+  type RequestCheck,
   writeHead,
 } from "./calls/http-handler.ts";
 export { Limiter } from "./calls/limiter.ts";
@@ -29,6 +29,7 @@ export {
   type PolicyTable,
   policyProblems,
 } from "./calls/policy.ts";
+export { NOT_DIGESTED, requestDigest } from "./calls/request-digest.ts";
 export { createRequestValidator, type RequestValidator } from "./calls/request-validator.ts";
 export {
   type LogReader,
@@ -55,8 +56,8 @@ export { errorFromGrpc, toGrpcStatus } from "./grpc/grpc-error.ts";
 export { type GrpcRoute, grpcRoute } from "./grpc/grpc-handlers.ts";
 export { statusOf } from "./grpc/grpc-observer.ts";
 export { createGrpcServer, type GrpcServer } from "./grpc/grpc-server.ts";
+export { AnonymousLog, type NoiseCounts } from "./limits/anonymous-log.ts";
 export type { CallCounts, CallParty } from "./limits/call-admission.ts";
 export { CallAdmission } from "./limits/call-admission.ts";
 export { type Attempt, FailedAttempts, nodeAttempt, tokenAttempt } from "./limits/failed-attempts.ts";
 export type { HostRule } from "./limits/host-guard.ts";
-export { type NoiseCounts, StrangerLog } from "./limits/stranger-log.ts";

@@ -14,14 +14,14 @@ const TYPES = {
   CONTINUATION: 9,
 } as const;
 
-/** A frame of HTTP/2, right or wrong. */
+/** Encode an HTTP/2 frame, which can be invalid. */
 export function frame(
   type: keyof typeof TYPES,
   options: {
     readonly flags?: number;
     readonly stream?: number;
     readonly payload?: Uint8Array;
-    /** Another length than the payload's. */
+    /** The length in the frame's header, if it differs from the payload's length. */
     readonly length?: number;
   },
 ): Buffer {
@@ -34,13 +34,13 @@ export function frame(
   return Buffer.concat([header, payload]);
 }
 
-/** What a client of HTTP/2 begins with, its first settings included. */
+/** The start of an HTTP/2 client's connection, including its first settings. */
 export const PREFACE = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame("SETTINGS", {})]);
 
-/** The header block of `POST /` over http, from HPACK's static table alone. */
+/** The header block of `POST /` over http, which uses only HPACK's static table. */
 export const POST_HEADERS = Buffer.from([0x83, 0x86, 0x84, 0x41, 0x01, 0x61]);
 
-/** Bytes after which nghttp2 sends GOAWAY of its own accord, and hears of nothing any more. */
+/** Frames after which nghttp2 itself sends GOAWAY and ignores all further input. */
 export const BREAKING: readonly (readonly [string, Buffer])[] = [
   ["a ping of a bad length", frame("PING", { payload: Buffer.alloc(4) })],
   ["an oversized frame", frame("DATA", { stream: 1, length: 0xffffff })],
@@ -50,7 +50,7 @@ export const BREAKING: readonly (readonly [string, Buffer])[] = [
   ["CONTINUATION without HEADERS", frame("CONTINUATION", { flags: 4, stream: 1 })],
 ];
 
-/** Connect, over TLS where an authority is given, and swallow what breaks. */
+/** Connect, over TLS if a certificate authority is given, and ignore errors. */
 export async function connectRaw(port: number, ca?: Uint8Array): Promise<net.Socket> {
   const to = { port, host: "127.0.0.1" };
   const socket =

@@ -16,13 +16,13 @@ import { captureLog, type LogLine } from "@rollcall/testkit/log-capture";
 import type { MethodPolicy, PolicyTable } from "../src/calls/policy.ts";
 import { createRpcServer } from "../src/connect/rpc-server.ts";
 import type { RpcServerOptions, RunningServer } from "../src/connect/server-options.ts";
+import { AnonymousLog, type NoiseCounts } from "../src/limits/anonymous-log.ts";
 import { CallAdmission } from "../src/limits/call-admission.ts";
-import { type NoiseCounts, StrangerLog } from "../src/limits/stranger-log.ts";
 import { TestCounts, type TestLimits } from "./test-counts.ts";
 
 const REGISTRY = RegistryService.typeName;
 
-/** Policies much as the real services have them; the contract may gain methods without these tests noticing. */
+/** Policies similar to those of the real services. Other methods of the API do not affect these tests. */
 export const TEST_POLICIES: PolicyTable = {
   ...Object.fromEntries([...RegistryService.methods, ...HealthService.methods].map(rowOf)),
   [`${REGISTRY}/ListNodes`]: { caller: "operator", deadlineMs: 2_000, idempotent: true },
@@ -56,32 +56,32 @@ export const TRANSPORT_KINDS: readonly TransportKind[] = [
 export interface FixtureOptions extends Partial<RpcServerOptions> {
   readonly registry?: Partial<ServiceImpl<typeof RegistryService>>;
   readonly health?: Partial<ServiceImpl<typeof HealthService>>;
-  /** Decides which lines about strangers are written; all are when absent. */
+  /** Decides which lines about anonymous clients are written; absent to write all. */
   readonly noise?: NoiseCounts;
-  /** Limits of calls under way; there are none when absent. */
+  /** Limits of calls in progress; absent for none. */
   readonly limits?: TestLimits;
 }
 
-/** A real server on a free port, with clients of every kind that close when it does. */
+/** A real server on a free port, with clients of every kind. The clients are closed with the server. */
 export class RpcFixture {
   readonly server: RunningServer;
   readonly lines: readonly LogLine[];
   readonly metrics: MetricsRegistry;
-  /** The calls under way, by what they are counted for. */
+  /** The calls in progress, keyed by the party that they count for. */
   readonly held: ReadonlyMap<string, number>;
-  readonly #strangers: StrangerLog;
+  readonly #anonymousClients: AnonymousLog;
   readonly #sessions: Http2SessionManager[] = [];
 
   private constructor(
     server: RunningServer,
     facts: Pick<RpcFixture, "lines" | "metrics" | "held">,
-    strangers: StrangerLog,
+    anonymousClients: AnonymousLog,
   ) {
     this.server = server;
     this.lines = facts.lines;
     this.metrics = facts.metrics;
     this.held = facts.held;
-    this.#strangers = strangers;
+    this.#anonymousClients = anonymousClients;
   }
 
   static async start(fixture: FixtureOptions = {}): Promise<RpcFixture> {
@@ -89,7 +89,7 @@ export class RpcFixture {
     const { log, lines } = captureLog();
     const metrics = createMetrics({ defaults: false });
     const counts = new TestCounts(limits);
-    const strangers = new StrangerLog({ log, metrics, ...(noise ? { counts: noise } : {}) });
+    const anonymousClients = new AnonymousLog({ log, metrics, ...(noise ? { counts: noise } : {}) });
     const server = await createRpcServer({
       host: "127.0.0.1",
       port: 0,
@@ -101,13 +101,13 @@ export class RpcFixture {
       },
       authenticate: async (bearer) => TOKENS[bearer] ?? null,
       log,
-      strangers,
+      anonymousClients,
       calls: new CallAdmission({ counts, metrics }),
       metrics,
       closeGraceMs: 3_000,
       ...options,
     });
-    return new RpcFixture(server, { lines, metrics, held: counts.held }, strangers);
+    return new RpcFixture(server, { lines, metrics, held: counts.held }, anonymousClients);
   }
 
   get url(): string {
@@ -126,7 +126,7 @@ export class RpcFixture {
     const interceptors = token === undefined ? [] : [sendBearer(token)];
     const base = { baseUrl: this.url, interceptors };
     if (kind === "connect-http1") return createConnectTransport({ ...base, httpVersion: "1.1" });
-    // As browsers speak it, which know no cleartext HTTP/2.
+    // Use HTTP/1.1, as browsers do, because they do not support HTTP/2 in clear text.
     if (kind === "grpc-web-http1") return createGrpcWebTransport({ ...base, httpVersion: "1.1" });
     const sessionManager = new Http2SessionManager(this.url);
     this.#sessions.push(sessionManager);
@@ -149,17 +149,17 @@ export class RpcFixture {
   async stop(): Promise<void> {
     for (const session of this.#sessions) session.abort();
     await this.server.close();
-    this.#strangers.close();
+    this.#anonymousClients.close();
   }
 }
 
-/** Answer with a node that has the id asked for. */
+/** Return a node that has the requested id. */
 export function echoNode({ node }: { readonly node: string }) {
   const init: MessageInitShape<typeof GetNodeResponseSchema> = { node: { id: node } };
   return create(GetNodeResponseSchema, init);
 }
 
-/** The error that a call ends with. */
+/** Wait for a call to fail, and return its error. */
 export async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
   try {
     await call;

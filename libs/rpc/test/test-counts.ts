@@ -1,7 +1,7 @@
+import type { NoiseCounts } from "../src/limits/anonymous-log.ts";
 import type { CallCounts, CallParty } from "../src/limits/call-admission.ts";
-import type { NoiseCounts } from "../src/limits/stranger-log.ts";
 
-/** Lets the first line of each peer's host about each thing be written, and counts the rest until it is asked. */
+/** Allows the first line for each host and kind of event, and counts further lines until the counts are read. */
 export class FirstLines implements NoiseCounts {
   readonly #leftOut = new Map<string, { source: string; what: string; leftOut: number }>();
   #dueMs: number | null = null;
@@ -32,10 +32,13 @@ export class FirstLines implements NoiseCounts {
   }
 }
 
-/** Most calls under way, and at work, by the kind of their party; streams of callers are "streams". */
+/**
+ * How many calls can be in progress, and how many can work, keyed by the kind of their party. Streams of callers
+ * count as "streams".
+ */
 export type TestLimits = Readonly<Partial<Record<CallParty["kind"] | "streams" | "work", number>>>;
 
-/** Counts calls by name or by host. */
+/** Counts calls by the name of the caller, or by host. */
 export class TestCounts implements CallCounts {
   readonly held = new Map<string, number>();
   readonly #limits: TestLimits;

@@ -1,19 +1,19 @@
 import { type ClientHttp2Session, connect } from "node:http2";
 import net from "node:net";
 
-/** The path of the method that is called. */
+/** The path of the method that tests call. */
 export const GET_NODE = "/rollcall.registry.v1.RegistryService/GetNode";
-/** Of a viewer. */
+/** The headers of a caller with the role viewer. */
 export const VIEWER = { authorization: "Bearer viewer-token" };
-/** More than a client takes of an answer that it does not read. */
+/** A string that is larger than the part of a response that a client receives without reading it. */
 export const LARGE = "x".repeat(200_000);
 
-/** Clients that can be as rude as they like, until they are ended. */
+/** Clients that misbehave, and are closed at the end of a test. */
 export class RudeClients {
   readonly #sessions: ClientHttp2Session[] = [];
   readonly #sockets: net.Socket[] = [];
 
-  /** A session that takes so many bytes of each answer as long as they are not read. */
+  /** Open a session that accepts this many bytes of each response without reading them. */
   session(url: string, initialWindowSize = 1_000): ClientHttp2Session {
     const session = connect(url, { settings: { initialWindowSize } });
     session.on("error", () => {});
@@ -21,7 +21,7 @@ export class RudeClients {
     return session;
   }
 
-  /** A plain connection that reads nothing. */
+  /** Open a plain connection that reads nothing. */
   socket(port: number): net.Socket {
     const socket = net.connect(port, "127.0.0.1");
     socket.on("error", () => {});
@@ -30,7 +30,10 @@ export class RudeClients {
     return socket;
   }
 
-  /** A path to a port on which a client can stop reading: Node.js does not allow that for the socket of a session. */
+  /**
+   * Start a proxy to a port. block() stops reading from the port, which Node.js does not allow for the socket of a
+   * session.
+   */
   async pathTo(port: number): Promise<{ readonly url: string; block(): void }> {
     let upstream: net.Socket | undefined;
     const proxy = net.createServer((client) => {
@@ -53,7 +56,7 @@ export class RudeClients {
   }
 }
 
-/** Call GetNode by raw gRPC, and read nothing of the answer. */
+/** Call GetNode with raw gRPC frames, and read nothing of the response. */
 export function callUnread(session: ClientHttp2Session) {
   const headers = { ":method": "POST", ":path": GET_NODE, "content-type": "application/grpc" };
   const stream = session.request({ ...headers, ...VIEWER, te: "trailers" });

@@ -1,5 +1,5 @@
-// Types of the domain that other packages take from here, because the store is what hands them out.
-export type { InfoReport, JsonInfo, NodeRecord, OwnersView, StateChange, Transition } from "@rollcall/domain";
+// Domain types that the store returns, exported again for its callers.
+export type { InfoReport, JsonInfo, Node, OwnersView, StateChange, Transition } from "@rollcall/domain";
 export { AccessTokenUses } from "./access/access-token-uses.ts";
 export {
   type AccessToken,
@@ -57,18 +57,19 @@ export { exposePools } from "./database/expose-pools.ts";
 export { migrate } from "./database/migrate.ts";
 export { findNearNames, withSuggestion } from "./database/near-names.ts";
 export { together } from "./database/one-connection.ts";
-export type { RecordAddress } from "./database/pool.ts";
-export { createRecordCheck } from "./database/record-check.ts";
+export type { StoreAddress } from "./database/pool.ts";
 export type { Database } from "./database/schema.ts";
 export {
   type CallStore,
   type Db,
+  openOwnConnections,
   openStore,
   type ReservedStore,
-  recordTimeMs,
   type Store,
+  storeTimeMs,
   type Tx,
 } from "./database/store.ts";
+export { createStoreCheck } from "./database/store-check.ts";
 export { type DatabaseProblem, databaseProblem, isReadOnly } from "./database/store-error.ts";
 export {
   countDeclaredObjects,
@@ -92,17 +93,18 @@ export {
   listDuplicatedNodes,
   listStatementWaits,
   listUncontainedNodes,
-  type RecordFacts,
-  readRecordFacts,
+  listUnknownResources,
+  readStoreFacts,
   type Standby,
   type StatementWait,
-} from "./diagnosis/record-facts.ts";
+  type StoreFacts,
+} from "./diagnosis/store-facts.ts";
 export {
   createLeaseKeeper,
   createLeaseKeeperOf,
   type LeaseKeeper,
   type LeaseKeeperOptions,
-  type LeaseRecord,
+  type LeaseStore,
 } from "./leases/lease-keeper.ts";
 export {
   expireLease,
@@ -119,7 +121,7 @@ export {
   type LeasedTaskOptions,
   leasedTask,
   leasedTaskOf,
-  type TaskLeaseRecord,
+  type TaskLeaseStore,
 } from "./leases/task-leases.ts";
 export {
   beginUpkeepRun,
@@ -141,10 +143,10 @@ export {
 export {
   currentRevision,
   type EventBatch,
+  type EventRow,
   type ReadEventsOptions,
   readEvents,
   readLatestEvents,
-  type StoredEvent,
 } from "./log/events.ts";
 export { exposeFeed } from "./log/expose-feed.ts";
 export { EventFeed, type Following, type FollowOptions } from "./log/feed.ts";
@@ -183,7 +185,7 @@ export {
   type NodeOrderColumn,
   readListing,
 } from "./nodes/list-nodes.ts";
-export { beginAdmission, insertComputeNodes, type NewComputeNode, RecordMovedError } from "./nodes/new-nodes.ts";
+export { beginAdmission, insertComputeNodes, type NewComputeNode, StoreMovedError } from "./nodes/new-nodes.ts";
 export {
   findKnownNodes,
   findNode,
@@ -204,7 +206,7 @@ export {
   configuredPolicy,
   deleteHealthPolicy,
   getHealthPolicy,
-  type HealthPolicyRecord,
+  type HealthPolicyRow,
   lockHealthPolicies,
   readHealthPolicies,
   readHealthPolicyList,
@@ -257,7 +259,7 @@ export {
 } from "./webhooks/deliveries.ts";
 export { subjectLabels } from "./webhooks/subject-labels.ts";
 export {
-  type BlockedSubjectRecord,
+  type BlockedSubjectRow,
   countWebhooks,
   deleteWebhook,
   getWebhook,
@@ -269,6 +271,6 @@ export {
   replayWebhook,
   updateWebhook,
   type WebhookPlace,
-  type WebhookRecord,
+  type WebhookRow,
 } from "./webhooks/webhooks.ts";
 export * from "./work/index.ts";

@@ -1,14 +1,17 @@
-import type { NodeRecord } from "@rollcall/domain";
+import type { Node } from "@rollcall/domain";
 import type { Db } from "../src/database/store.ts";
 import { type ListNodesOptions, type NodeCursor, readListing } from "../src/nodes/list-nodes.ts";
 
-/** A page of nodes; `next` is null on the last one. */
+/** A page of nodes; `next` is null on the last page. */
 export interface NodePage {
-  readonly nodes: readonly NodeRecord[];
+  readonly nodes: readonly Node[];
   readonly next: NodeCursor | null;
 }
 
-/** One page of a listing, made as callers do that read one more than they want. */
+/**
+ * Read one page of a listing. Like production callers, it reads one extra node to find out whether
+ * there is a next page.
+ */
 export async function listPage(db: Db, options: ListNodesOptions): Promise<NodePage> {
   const { limit } = options;
   const listed = [];

@@ -9,7 +9,7 @@ import {
   issueCertificate,
 } from "@rollcall/identity/certificates";
 
-/** Where a certificate and its key were written. */
+/** The paths of a certificate and its key. */
 export interface CertificateFiles {
   readonly certFile: string;
   readonly keyFile: string;
@@ -17,9 +17,9 @@ export interface CertificateFiles {
 
 const HOUR_MS = 3_600_000;
 
-/** A test's own authority, and the files of what it signs. */
+/** A separate authority for a test, and the files that it signs. */
 export class TestAuthority {
-  /** The directory of all files. The creator of the authority removes it. */
+  /** The directory of all files. The test must remove it. */
   readonly dir: string;
   readonly caFile: string;
   readonly #authority: Issued;
@@ -31,14 +31,14 @@ export class TestAuthority {
     writeFileSync(this.caFile, this.#authority.certPem);
   }
 
-  /** Sign a certificate; for a server it is for this machine by address and by name. */
+  /** Sign a certificate. A server certificate is valid for this machine by address and by name. */
   issue(request: Partial<CertificateRequest> = {}): Issued {
     const names = ["127.0.0.1", "::1", "localhost"];
     const defaults = { commonName: "a test", names, usage: "server" as const, ...validNow() };
     return issueCertificate(this.#authority, { ...defaults, ...request });
   }
 
-  /** Sign the key and name of another authority: an intermediate certificate, as PEM. */
+  /** Sign the key and name of another authority. Returns the intermediate certificate as PEM. */
   crossSign(other: TestAuthority): string {
     const keyFile = join(this.dir, "ca-key.pem");
     writeFileSync(keyFile, this.#authority.keyPem, { mode: 0o600 });
@@ -46,7 +46,7 @@ export class TestAuthority {
     return execFileSync("openssl", ["x509", "-in", other.caFile, ...signer], { encoding: "utf8", stdio: "pipe" });
   }
 
-  /** Sign one, and write it to `<name>.pem` and `<name>-key.pem`, over what was there. */
+  /** Sign a certificate and write it to `<name>.pem` and `<name>-key.pem`, replacing existing files. */
   write(name: string, request: Partial<CertificateRequest> = {}): CertificateFiles {
     const { certPem, keyPem } = this.issue(request);
     const files = {
@@ -59,7 +59,7 @@ export class TestAuthority {
   }
 }
 
-/** From an hour ago until tomorrow. */
+/** Return a validity period from an hour ago until tomorrow. */
 export function validNow() {
   const nowMs = Date.now();
   return { notBeforeMs: nowMs - HOUR_MS, notAfterMs: nowMs + 24 * HOUR_MS };

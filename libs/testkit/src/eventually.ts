@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 const BOUND_MS = 60_000;
 const POLL_MS = 10;
 
-/** Wait until an assertion passes, as long as it takes up to a minute; then it fails with the assertion's own words. */
+/** Wait until an assertion passes. After a minute, fail with the error of the assertion. */
 export async function eventually(assertion: () => unknown): Promise<void> {
   const deadlineMs = performance.now() + BOUND_MS;
   for (;;) {

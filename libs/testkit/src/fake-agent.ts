@@ -16,38 +16,38 @@ import { FakeStream, HEARTBEAT_METHOD, type StreamAgent } from "./fake-stream.ts
 
 export interface FakeAgentOptions {
   readonly nodeId: string;
-  /** The key it signs with; a new one unless given. */
+  /** The agent's key. Default: a new one. */
   readonly keyPair?: { readonly publicKey: Uint8Array; readonly privateKey: KeyObject };
 }
 
-/** How an agent lives by itself. */
+/** How an agent behaves in automatic mode. */
 export interface FakeLife {
-  /** Where it may connect, each as HOST:PORT; asked each time. */
+  /** The endpoints that the agent can connect to, each as HOST:PORT. Called before each attempt. */
   readonly endpoints: () => readonly string[];
   readonly beatEveryMs: number;
-  /** Longest wait between two attempts where the server gives no time. Default 500. */
+  /** Maximum delay between two attempts, in milliseconds, if the server gives none. Default 500. */
   readonly backoffMs?: number;
 }
 
 const DEFAULT_BACKOFF_MS = 500;
-const LOOK_EVERY_MS = 20;
+const SCAN_EVERY_MS = 20;
 
 /**
- * An agent with a real key and real connections, one for each of its streams. It does exactly what a test tells it,
- * frame by frame; or it lives by itself and behaves: it beats, comes back when its stream ends, and moves when it is
- * asked to, leaving the old stream after the new one's Welcome.
+ * An agent with a real key and real connections, one for each of its streams. Tests control it frame by frame, or
+ * let it run automatically. In automatic mode it behaves well: it sends Beats, reconnects when its stream ends, and
+ * moves when the server asks it to. When it moves, it leaves the old stream after the new stream's Welcome.
  */
 export class FakeAgent implements StreamAgent {
   readonly nodeId: string;
   readonly publicKey: Uint8Array;
   readonly privateKey: KeyObject;
-  /** Of the machine that it plays; a Hello may say another. */
+  /** The boot id of the simulated machine; a Hello can override it. */
   readonly bootId = randomUUID();
   readonly #streams = new Set<FakeStream>();
-  /** Ends its life, while it has one. */
+  /** Ends the automatic mode. */
   #ending = new AbortController();
   #endpoint = "";
-  /** What the last stream ended with. */
+  /** How the last stream ended. */
   #farewell: GoAway | undefined;
   #welcomes = 0;
   #moves = 0;
@@ -62,7 +62,7 @@ export class FakeAgent implements StreamAgent {
     this.privateKey = keyPair.privateKey;
   }
 
-  /** Open a stream; nothing is sent yet. `address` is HOST:PORT. */
+  /** Open a stream without sending anything yet. `address` is HOST:PORT. */
   open(address: string, options: ClientOptions = {}): FakeStream {
     const stream = new FakeStream(this, address, options);
     this.#streams.add(stream);
@@ -85,33 +85,36 @@ export class FakeAgent implements StreamAgent {
     return signProof(this.privateKey, proofText({ method: HEARTBEAT_METHOD, clusterId, nodeId, nonce }));
   }
 
-  /** Live by itself until it is closed. */
+  /** Run automatically until the agent is closed. */
   live(life: FakeLife): void {
     this.#ending = new AbortController();
     void this.#live(life, this.#ending.signal);
   }
 
-  /** Where its stream is while it lives by itself; empty while it has none. */
+  /** The endpoint of the stream in automatic mode; empty without a stream. */
   get endpoint(): string {
     return this.#endpoint;
   }
 
-  /** How often it was taken in since it lives by itself. */
+  /** Number of Welcomes in automatic mode. */
   get welcomes(): number {
     return this.#welcomes;
   }
 
-  /** How often it was asked to move, and did. */
+  /** Number of times that the agent moved on request. */
   get moves(): number {
     return this.#moves;
   }
 
-  /** Longest time between two Acks, by its own monotonic clock: one without a gap must never have been judged. */
+  /**
+   * The longest time between two Acks, by the monotonic clock. If this time is short, the node must never have been
+   * declared unhealthy.
+   */
   get longestGapMs(): number {
     return this.#longestGapMs;
   }
 
-  /** End its life, and break all of its connections, without a word to the server. */
+  /** Stop the agent, and break all of its connections without notifying the server. */
   close(): void {
     this.#ending.abort();
     for (const stream of this.#streams) stream.breakConnection();
@@ -122,12 +125,12 @@ export class FakeAgent implements StreamAgent {
     while (!ended.aborted) {
       const waitMs = await this.#hold(life, ended).catch(() => backoffMs(life));
       this.#endpoint = "";
-      // It rejects only at the end.
+      // Ignore the rejection, because pause() rejects only when the agent is closed.
       await pause(waitMs, undefined, { signal: ended }).catch(() => {});
     }
   }
 
-  /** Hold a session, and those that it moves to, until one ends. Answers how long to wait. */
+  /** Keep a session open, moving it when asked to, until it ends. Returns the delay before the next attempt. */
   async #hold(life: FakeLife, ended: AbortSignal): Promise<number> {
     let stream = await this.#enter(this.#next(life, ""));
     while (!ended.aborted) {
@@ -143,7 +146,7 @@ export class FakeAgent implements StreamAgent {
     return 0;
   }
 
-  /** Beat until it is asked to move; null when the stream has ended. */
+  /** Send Beats until the server asks the agent to move. Returns null if the stream has ended. */
   async #beatUntilAsked(stream: FakeStream, { beatEveryMs }: FakeLife, ended: AbortSignal): Promise<GoAway | null> {
     let dueMs = performance.now();
     while (stream.ended === undefined && !ended.aborted) {
@@ -151,19 +154,19 @@ export class FakeAgent implements StreamAgent {
         stream.beat();
         dueMs = performance.now() + beatEveryMs;
       }
-      await pause(LOOK_EVERY_MS);
+      await pause(SCAN_EVERY_MS);
       const asked = this.#read(stream);
       if (asked !== null) return asked;
     }
     return null;
   }
 
-  /** Go on beating on the old stream while the new one is opened. */
+  /** Open a new stream, and send Beats on the old one until the new one is open. */
   async #move(old: FakeStream, goAway: GoAway, life: FakeLife, ended: AbortSignal): Promise<FakeStream> {
     const atMs = performance.now() + (waitOf(goAway) ?? 0);
     const from = this.#endpoint;
     const opened = (async () => {
-      while (performance.now() < atMs && old.ended === undefined) await pause(LOOK_EVERY_MS);
+      while (performance.now() < atMs && old.ended === undefined) await pause(SCAN_EVERY_MS);
       ended.throwIfAborted();
       return this.#enter(goAway.endpoints[0] ?? this.#next(life, from));
     })();
@@ -183,12 +186,12 @@ export class FakeAgent implements StreamAgent {
       old.breakConnection();
       return stream;
     } catch {
-      // No server took it: it stays where it is.
+      // Keep the old stream, because no server accepted the agent.
       return old;
     }
   }
 
-  /** Take what has come; the last of it that asks to move. */
+  /** Take all received frames. Returns the last request to move. */
   #read(stream: FakeStream): GoAway | null {
     let asked: GoAway | null = null;
     for (const { frame } of stream.take()) {
@@ -242,7 +245,7 @@ export class FakeAgents {
     return agent;
   }
 
-  /** Break all connections of all of them. */
+  /** Break all connections of all agents. */
   close(): void {
     for (const agent of this.#agents.splice(0)) agent.close();
   }

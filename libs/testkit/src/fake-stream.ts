@@ -21,20 +21,20 @@ import type { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_p
 import { describeError, type ErrorDescription } from "@rollcall/errors";
 import { errorFromGrpc } from "@rollcall/rpc";
 
-/** The full method that a Hello's proof names. */
+/** The full method name in the proof of a Hello. */
 export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.method.heartbeat.name}`;
 
-/** What a frame of an agent may say; the case as the first key, for example `{ beat: { sequence: 1 } }`. */
+/** The content of an agent's frame, with its case, for example `{ case: "beat", value: { sequence: 1 } }`. */
 export type AgentFrame = NonNullable<MessageInitShape<typeof HeartbeatRequestSchema>["frame"]>;
 
 /** A piece of output as an agent sends it. */
 export type LogFrame = MessageInitShape<typeof ServeLogsRequestSchema>;
 
-/** A call of ServeLogs, driven piece by piece. */
+/** A call of ServeLogs that the test controls piece by piece. */
 export interface LogCall {
-  /** Send a piece, or any bytes as one message. Resolves once the server takes more. */
+  /** Send a piece, or any bytes as one message. Resolves once the server accepts more data. */
   send(piece: LogFrame | Buffer): Promise<void>;
-  /** Everything has been sent. */
+  /** End the sending side. */
   end(): void;
   /** How the call ended. */
   readonly ended: Promise<StreamEnd>;
@@ -45,13 +45,13 @@ export type ServerFrameCase = NonNullable<HeartbeatResponse["frame"]["case"]>;
 
 /** How a stream ended. */
 export interface StreamEnd {
-  /** The gRPC status code; 0 for an orderly end. */
+  /** The gRPC status code; 0 for a normal end. */
   readonly code: number;
-  /** What the status says beyond its code; undefined for an orderly end. */
+  /** The details of the status; undefined for a normal end. */
   readonly error: ErrorDescription | undefined;
 }
 
-/** Who says hello on a stream. */
+/** The agent that sends a Hello on a stream. */
 export interface StreamAgent {
   readonly nodeId: string;
   readonly bootId: string;
@@ -59,10 +59,10 @@ export interface StreamAgent {
   sign(challenge: Pick<Challenge, "nonce" | "clusterId">): Uint8Array;
 }
 
-/** How long anything awaited from a server may take. */
+/** How long to wait for a frame or the end of a stream, in milliseconds. */
 const PATIENCE_MS = 60_000;
 
-/** One heartbeat stream, driven frame by frame. */
+/** One heartbeat stream that the test controls frame by frame. */
 export class FakeStream {
   readonly #agent: StreamAgent;
   readonly #client: Client;
@@ -74,7 +74,7 @@ export class FakeStream {
 
   constructor(agent: StreamAgent, address: string, options: ClientOptions) {
     this.#agent = agent;
-    // Streams of one test must not share a connection: breaking one would break the others.
+    // Do not share connections between streams, because breaking one stream would break the others.
     const local = { "grpc.use_local_subchannel_pool": 1, ...options };
     this.#client = new Client(address, credentials.createInsecure(), local);
     this.#call = this.#client.makeBidiStreamRequest(
@@ -87,7 +87,7 @@ export class FakeStream {
       this.#received.push(frame);
       this.#wake();
     });
-    // The status carries the same; unheard, the error would end the process.
+    // Ignore the error, which has the same content as the status. Without a listener, it would end the process.
     this.#call.on("error", () => {});
     this.#call.on("status", (status: StatusObject) => {
       this.#ended = toStreamEnd(status);
@@ -100,22 +100,22 @@ export class FakeStream {
     return this.#sequence;
   }
 
-  /** How the stream ended, if it has. */
+  /** How the stream ended; undefined while the stream is open. */
   get ended(): StreamEnd | undefined {
     return this.#ended;
   }
 
-  /** Frames that were received and not taken yet. */
+  /** Frames that were received but not taken yet. */
   get pending(): readonly HeartbeatResponse[] {
     return this.#received;
   }
 
-  /** Take all of them. */
+  /** Take all pending frames. */
   take(): readonly HeartbeatResponse[] {
     return this.#received.splice(0);
   }
 
-  /** Open a call for output, on the connection that the stream has. */
+  /** Open a call for output on the connection of the stream. */
   serveLogs(): LogCall {
     const call = this.#client.makeClientStreamRequest(
       `/${HealthService.typeName}/${HealthService.method.serveLogs.name}`,
@@ -138,12 +138,12 @@ export class FakeStream {
     this.sendBytes(toBinary(HeartbeatRequestSchema, create(HeartbeatRequestSchema, { frame })));
   }
 
-  /** Send anything as one message. */
+  /** Send any bytes as one message. */
   sendBytes(bytes: Uint8Array): void {
     this.#call.write(bytes);
   }
 
-  /** Wait for the Challenge and answer it; `overrides` replaces fields of an honest Hello. */
+  /** Wait for the Challenge and send a Hello; `overrides` replaces fields of an honest Hello. */
   async hello(overrides: MessageInitShape<typeof HelloSchema> = {}): Promise<Challenge> {
     const challenge = await this.nextOf("challenge");
     const value = create(HelloSchema, {
@@ -158,7 +158,10 @@ export class FakeStream {
     return challenge;
   }
 
-  /** Send the next Beat, saying which settings are kept to unless it is 0. Answers its sequence. */
+  /**
+   * Send the next Beat. The Beat acknowledges `settingsGeneration`, unless this parameter is 0. Returns the Beat's
+   * sequence.
+   */
   beat(usage?: MessageInitShape<typeof ResourceUsageSchema>, settingsGeneration = 0): number {
     this.#sequence += 1;
     const sequence = this.#sequence;
@@ -174,7 +177,7 @@ export class FakeStream {
     while (acknowledged < sequence) acknowledged = (await this.nextOf("ack")).sequence;
   }
 
-  /** Take the next frame. Rejects when the stream ends first, or after 15 s. */
+  /** Take the next frame. Rejects if the stream ends first, or after a minute. */
   async next(): Promise<HeartbeatResponse> {
     await this.#until("a frame", () => this.#received.length > 0 || this.#ended !== undefined);
     const frame = this.#received.shift();
@@ -182,7 +185,7 @@ export class FakeStream {
     return frame;
   }
 
-  /** Take frames up to the next one of this kind, leaving those before it unread. */
+  /** Take frames until the next frame of this kind, and return that frame. */
   async nextOf<C extends ServerFrameCase>(
     wanted: C,
   ): Promise<Extract<HeartbeatResponse["frame"], { case: C }>["value"]> {
@@ -192,24 +195,24 @@ export class FakeStream {
     }
   }
 
-  /** Wait for the end of the stream. Answers the GoAway before it, if there was one, and the status. */
+  /** Wait for the end of the stream. Returns the status, and the GoAway before it if there was one. */
   async end(): Promise<StreamEnd & { readonly goAway: GoAway | undefined }> {
     await this.#until("the end of the stream", () => this.#ended !== undefined);
     const goAway = this.#received.find(({ frame }) => frame.case === "goAway")?.frame.value;
     return { ...(this.#ended as StreamEnd), goAway: goAway as GoAway | undefined };
   }
 
-  /** Half-close: nothing more will be sent. */
+  /** Half-close the stream by ending the sending side. */
   halfClose(): void {
     this.#call.end();
   }
 
-  /** Abort the call; the connection stays. */
+  /** Abort the call; the connection stays open. */
   cancel(): void {
     this.#call.cancel();
   }
 
-  /** Stop reading what the server sends. */
+  /** Stop reading frames from the server. */
   pause(): void {
     this.#call.pause();
   }
@@ -218,7 +221,7 @@ export class FakeStream {
     this.#call.resume();
   }
 
-  /** End the connection under the stream. */
+  /** Break the connection of the stream. */
   breakConnection(): void {
     this.#call.cancel();
     this.#client.close();

@@ -1,11 +1,11 @@
-/** Something that others wait for until a test lets them go on. */
+/** A gate that blocks others until a test opens it. */
 export interface Gate {
   /** Resolves once the gate is open. */
   readonly passed: Promise<void>;
   open(): void;
 }
 
-/** Create a gate that is shut. */
+/** Create a closed gate. */
 export function createGate(): Gate {
   let open: () => void = () => {};
   const passed = new Promise<void>((resolve) => {

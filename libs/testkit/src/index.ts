@@ -1,6 +1,8 @@
 export { seededRandom } from "@rollcall/domain";
+export { changedRows, changedTables, readContents, type StoreContents } from "./checks/store-contents.ts";
 export { FakeAgent, FakeAgents } from "./fake-agent.ts";
 export { type AgentFrame, FakeStream, HEARTBEAT_METHOD } from "./fake-stream.ts";
+export { storePort } from "./faults/store-port.ts";
 export { createGate, type Gate } from "./gate.ts";
 export { appendEvents, saveHolds, saveKey, saveLabels, saveMark, saveMembership } from "./save-test-state.ts";
 export { installSteppedClock, type SteppedClock } from "./stepped-clock.ts";
@@ -8,5 +10,5 @@ export { refusalOf, sendBearer } from "./test-calls.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, testFingerprint } from "./test-nodes.ts";
 export { startTestPostgres, type TestPostgres } from "./test-postgres.ts";
-export { addWorkNode, connectNode, judgeNode } from "./test-work.ts";
+export { addWorkNode, connectNode, evaluateNode, saveWorkInfo } from "./test-work.ts";
 export { eventually, ManualClock, settle, until } from "./time.ts";

@@ -5,7 +5,7 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** A clock that moves only when it is told to. */
+/** A clock that advances only on request. */
 export class ManualClock implements Clock {
   readonly #sleepers = new Set<Sleeper>();
   #nowMs: number;
@@ -16,7 +16,9 @@ export class ManualClock implements Clock {
     this.#wallMs = start.wallMs ?? 1_700_000_000_000;
   }
 
-  /** How many sleep just now: a test waits for its subject to lie down before it moves the time. */
+  /**
+   * Number of current sleepers. A test waits until its subject sleeps before it advances the time.
+   */
   get sleepers(): number {
     return this.#sleepers.size;
   }
@@ -50,14 +52,16 @@ export class ManualClock implements Clock {
     });
   }
 
-  /** Let time pass, and wake the sleepers that are due, the earliest first. */
+  /** Advance the time and wake the sleepers that are due, the earliest first. */
   advance(ms: number): void {
     this.#moveTo(this.#nowMs + ms);
     const due = [...this.#sleepers].filter(({ wakeAtMs }) => wakeAtMs <= this.#nowMs);
     for (const { wake } of due.toSorted((a, b) => a.wakeAtMs - b.wakeAtMs)) wake();
   }
 
-  /** Let time pass bit by bit: each who wakes does all that it then does before the next one wakes. */
+  /**
+   * Advance the time step by step: each woken sleeper finishes its work before the next one wakes.
+   */
   async pass(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;
     for (;;) {
@@ -71,7 +75,7 @@ export class ManualClock implements Clock {
     await settle();
   }
 
-  /** Let the wall clock jump; the monotonic one does not. */
+  /** Make the wall clock jump; the monotonic clock does not. */
   jumpWall(ms: number): void {
     this.#wallMs += ms;
   }
@@ -82,7 +86,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Let everything run that is ready to. */
+/** Wait until everything that is ready to run has run. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 8; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

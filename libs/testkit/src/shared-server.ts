@@ -10,7 +10,7 @@ import { SERVER_DIR_VARIABLE, urlFile } from "./jest/test-server.ts";
 /** The migrated database that tests clone. */
 export const TEMPLATE_DATABASE = "rollcall_template";
 
-/** Postgres settings for tests: nothing outlives a run, so nothing needs to reach the disk. */
+/** Postgres settings for tests. No data outlives a run, so nothing has to reach the disk. */
 export const TEST_SETTINGS: Readonly<Record<string, string>> = {
   fsync: "off",
   full_page_writes: "off",
@@ -22,7 +22,10 @@ export const TEST_SETTINGS: Readonly<Record<string, string>> = {
 const WAIT_DEADLINE_MS = 120_000;
 const WAIT_POLL_MS = 50;
 
-/** The URL of the maintenance database of the run's server, which the first caller of all workers starts. */
+/**
+ * Get the URL of the maintenance database of the run's server. The first worker that calls this starts
+ * the server.
+ */
 export async function sharedServerUrl(): Promise<string> {
   const dir = process.env[SERVER_DIR_VARIABLE];
   if (dir === undefined) {
@@ -41,14 +44,14 @@ export async function sharedServerUrl(): Promise<string> {
   return waitForUrl(dir);
 }
 
-/** The same server and credentials with another database. */
+/** Return a URL with the same server and credentials, but another database. */
 export function withDatabase(url: string, database: string): string {
   const changed = new URL(url);
   changed.pathname = `/${database}`;
   return changed.href;
 }
 
-/** Run one statement over a connection of its own. */
+/** Run one statement over a separate connection. */
 export async function runStatement(url: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -59,7 +62,7 @@ export async function runStatement(url: string, statement: string): Promise<void
   }
 }
 
-/** True for exactly one process of the run. */
+/** Claim the start of the server. Returns true in exactly one process of the run. */
 async function claimStart(dir: string): Promise<boolean> {
   try {
     await writeFile(join(dir, "starter"), `${process.pid}`, { flag: "wx" });
@@ -74,7 +77,8 @@ async function startServer(dir: string): Promise<void> {
   const url = withDatabase(server.url, "postgres");
   await runStatement(url, `create database ${TEMPLATE_DATABASE}`);
   await migrate(withDatabase(url, TEMPLATE_DATABASE), silentLogger);
-  // This worker may end long before the run does; the global teardown stops the server.
+  // Leave the server running, because this worker may end long before the run does. The global teardown
+  // stops the server.
   await server.release();
   await publish(urlFile(dir), url);
 }
@@ -91,7 +95,7 @@ async function waitForUrl(dir: string): Promise<string> {
   throw new Error("the run's Postgres did not start in time");
 }
 
-/** Readers see the whole file or none. */
+/** Write a file so that readers see either the whole file or none. */
 async function publish(path: string, content: string): Promise<void> {
   await writeFile(`${path}.draft`, content, { mode: 0o600 });
   await rename(`${path}.draft`, path);

@@ -3,11 +3,11 @@ import { sql } from "kysely";
 
 /** The clock of a test's database, as statements of later connections read it. */
 export interface SteppedClock {
-  /** Set it forward, or back. */
+  /** Move the clock forward or back. */
   step(ms: number): Promise<void>;
 }
 
-/** Make the clock of a test's database one that can be set. Defaults of columns still read the real one. */
+/** Make the clock of a test's database adjustable. Column defaults still read the real clock. */
 export async function installSteppedClock({ db }: Pick<Store, "db">): Promise<SteppedClock> {
   const { rows } = await sql<{ readonly name: string }>`select current_database() as name`.execute(db);
   await sql`create table clock_step (ms bigint not null)`.execute(db);
@@ -17,7 +17,7 @@ export async function installSteppedClock({ db }: Pick<Store, "db">): Promise<St
       create function public.${sql.id(name)}() returns timestamptz volatile language sql
       return pg_catalog.${sql.id(name)}() + (select ms * interval '1 millisecond' from clock_step)`.execute(db);
   }
-  // Functions of this schema hide those of Postgres.
+  // Put the public schema first, so that its functions shadow those of Postgres.
   await sql`alter database ${sql.id(rows[0]?.name ?? "")} set search_path = public, pg_catalog`.execute(db);
   return {
     step: async (ms) => {

@@ -1,7 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { describeError, type ErrorDescription } from "@rollcall/errors";
 
-/** How a call that must be refused was refused. */
+/** Wait for a call that must be refused, and return its error. */
 export async function refusalOf(call: Promise<unknown>): Promise<ErrorDescription> {
   const outcome = await call.then(
     (answer) => ({ answer }),

@@ -3,17 +3,20 @@ import { silentLogger } from "@rollcall/process";
 import { openStore, type Store } from "@rollcall/store";
 import { runStatement, sharedServerUrl, TEMPLATE_DATABASE, withDatabase } from "./shared-server.ts";
 
-/** A migrated database of one test file. */
+/** A separate, migrated database for one test file. */
 export interface TestDatabase {
   readonly url: string;
   readonly store: Store;
-  /** Open another store on the same database, as another process would; closed by `drop`. */
+  /** Open another store on the same database, as another process would. `drop` closes it. */
   openStore(applicationName?: string): Promise<Store>;
   /** Close the stores and drop the database. */
   drop(): Promise<void>;
 }
 
-/** Clone a migrated database from the run's template. The server is started by the first test that asks. */
+/**
+ * Clone a migrated database from the run's template. The first test that needs a database starts the
+ * server.
+ */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const serverUrl = await sharedServerUrl();
   const name = `test_${randomUUID().replaceAll("-", "")}`;
@@ -31,7 +34,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     openStore: open,
     drop: async () => {
       await Promise.all(stores.map((store) => store.close()));
-      // Forced: a test that failed may have left connections behind.
+      // Use force, because a failed test may have left connections open.
       await runStatement(serverUrl, `drop database ${name} with (force)`);
     },
   };

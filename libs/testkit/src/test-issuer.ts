@@ -2,19 +2,19 @@ import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
-/** What a token says besides issuer and audience; times among them replace the usual ones. */
+/** Claims of a token in addition to issuer and audience. Times among these claims replace the default times. */
 export type TestClaims = Readonly<Record<string, unknown>>;
 
-/** How a token differs from what the issuer makes by itself. */
+/** How a token differs from the issuer's default. */
 export interface TestTokenOptions {
-  /** Seconds until it expires, from `nowMs` on; 3600. Negative: it has. */
+  /** Seconds from `nowMs` until the token expires. Default 3600; negative for an expired token. */
   readonly expiresInS?: number;
-  /** Null for a token without. */
+  /** The token's audience; null for a token without an audience. */
   readonly audience?: string | null;
   readonly issuer?: string;
-  /** "key-0" is the first key, and so on; the newest when absent. */
+  /** The key to sign with: "key-0" is the first key, and so on. Default: the newest key. */
   readonly keyId?: string;
-  /** Wall time at which it is made; that of this machine when absent. */
+  /** Wall time at which the token is issued. Default: the time of this machine. */
   readonly nowMs?: number;
 }
 
@@ -30,7 +30,7 @@ interface Device {
   state: "pending" | "approved" | "denied";
 }
 
-/** What a browser came with, for the code that it takes back. */
+/** The part of an authorization request that the issuer needs when the browser's code is redeemed. */
 interface Authorization {
   readonly redirectUri: string;
   readonly challenge: string;
@@ -38,22 +38,25 @@ interface Authorization {
 }
 
 /**
- * An OpenID Connect issuer on loopback, with real keys: discovery, keys that rotate, the device flow, the authorization
- * code flow with PKCE, and refresh tokens. It can be made to be away.
+ * An OpenID Connect issuer on loopback, with real keys. Supports discovery, rotating keys, the device flow, the
+ * authorization code flow with PKCE, and refresh tokens. Can simulate an outage.
  */
 export class TestIssuer {
-  /** The audience of its tokens. */
+  /** The audience of the issuer's tokens. */
   readonly audience = "rollcall";
   readonly clientId = "rollcall-cli";
-  /** Every request, as "GET /jwks". */
+  /** All requests so far, for example "GET /jwks". */
   readonly requests: string[] = [];
-  /** Set to break every connection. */
+  /** Whether to break every connection. */
   away = false;
-  /** Whether it hands out keys only to those that take their own media type, as Kubernetes' API servers do. */
+  /**
+   * Whether the issuer serves keys only to clients that accept their specific media type, as the API servers of
+   * Kubernetes do.
+   */
   isStrict = true;
-  /** The claims of people who log in by a device. */
+  /** The claims of people who log in with the device flow. */
   claims: TestClaims = { sub: "alice", rollcall_role: "operator" };
-  /** Seconds that their tokens last. */
+  /** The lifetime of these people's tokens, in seconds. */
   tokenLifeS = 3_600;
   #keys: SigningKey[] = [];
   #made = 0;
@@ -63,7 +66,7 @@ export class TestIssuer {
   readonly #server = createServer((request, response) => this.#answer(request, response));
   #port = 0;
 
-  /** Its URL, as its tokens name it. */
+  /** The issuer's URL, as in its tokens. */
   get url(): string {
     return `http://127.0.0.1:${this.#port}`;
   }
@@ -80,7 +83,7 @@ export class TestIssuer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Sign with a further key from now on; older ones are still published. Answers its id. */
+  /** Add a key and sign with it from now on. Older keys are still published. Returns the key's id. */
   async addKey(algorithm: "ES256" | "RS256" = "ES256"): Promise<string> {
     const { privateKey, publicKey } = await generateKeyPair(algorithm, { extractable: true });
     const id = `key-${this.#made}`;
@@ -90,7 +93,7 @@ export class TestIssuer {
     return id;
   }
 
-  /** Publish the newest key alone. */
+  /** Publish only the newest key. */
   forgetOldKeys(): void {
     this.#keys = this.#keys.slice(-1);
   }
@@ -107,19 +110,22 @@ export class TestIssuer {
     return (audience === null ? token : token.setAudience(audience)).sign(key.privateKey);
   }
 
-  /** How often something was asked for, for example "GET /jwks". */
+  /** The number of requests of a kind, for example "GET /jwks". */
   count(request: string): number {
     return this.requests.filter((it) => it === request).length;
   }
 
-  /** Decide about the login that began last. */
+  /** Approve or deny the login that started last. */
   decideLogin(state: "approved" | "denied"): void {
     const device = this.#devices.at(-1);
     if (device === undefined) throw new Error("no login was begun");
     device.state = state;
   }
 
-  /** What a browser does that is sent here to sign in: the person consents. Answers where it is sent back to. */
+  /**
+   * Act as a browser that was sent to this URL and whose user consents. Returns the URL that the browser is
+   * redirected to.
+   */
   authorize(url: string): string {
     const asked = new URL(url).searchParams;
     const text = (name: string) => asked.get(name) ?? "";
@@ -132,7 +138,7 @@ export class TestIssuer {
     return `${redirectUri}?${new URLSearchParams({ code, state: text("state"), iss: this.url })}`;
   }
 
-  /** No refresh token is good any more. */
+  /** Invalidate all refresh tokens. */
   forgetLogins(): void {
     this.#refreshTokens.clear();
   }
@@ -203,7 +209,7 @@ export class TestIssuer {
   async #giveTokens(form: URLSearchParams): Promise<readonly [number, unknown]> {
     if (form.get("client_id") !== this.clientId) return [401, { error: "invalid_client" }];
     if (form.get("grant_type") === "refresh_token") {
-      // Each is good once, as with issuers that rotate them.
+      // Delete the refresh token, because it can be used only once, as with issuers that rotate refresh tokens.
       const isGood = this.#refreshTokens.delete(form.get("refresh_token") ?? "");
       return isGood ? [200, await this.#tokens()] : [400, { error: "invalid_grant" }];
     }
@@ -219,7 +225,7 @@ export class TestIssuer {
   async #giveFor(form: URLSearchParams): Promise<readonly [number, unknown]> {
     const code = form.get("code") ?? "";
     const begun = this.#authorizations.get(code);
-    // Good once.
+    // Delete the code, because it can be used only once.
     this.#authorizations.delete(code);
     const challenge = createHash("sha256")
       .update(form.get("code_verifier") ?? "")
@@ -227,7 +233,7 @@ export class TestIssuer {
     const isGood = begun?.redirectUri === form.get("redirect_uri") && begun?.challenge === challenge;
     if (!isGood) return [400, { error: "invalid_grant", error_description: "the code is not good" }];
     const id_token = await this.token({ ...this.claims, nonce: begun.nonce }, { audience: this.clientId });
-    // As issuers do that give access tokens for an audience.
+    // Give the access token an audience, as some issuers do.
     const access_token = await this.token(this.claims, { expiresInS: this.tokenLifeS });
     return [200, { ...(await this.#tokens()), id_token, access_token }];
   }

@@ -1,8 +1,8 @@
 import type { MembershipState, NodeType } from "@rollcall/domain";
-import { getNode, insertNode, type NodeRecord, type Store, saveInfo } from "@rollcall/store";
+import { getNode, insertNode, type Node, type Store, saveInfo } from "@rollcall/store";
 import { saveKey } from "./save-test-state.ts";
 
-/** What a test wants to be special about a node. */
+/** The properties of a node that matter to a test. */
 export interface TestNodeOptions {
   readonly type?: NodeType;
   readonly membership?: MembershipState;
@@ -11,17 +11,17 @@ export interface TestNodeOptions {
   readonly memoryBytes?: number;
   readonly diskBytes?: number;
   readonly gpus?: number;
-  /** Whether it has a key, see `testFingerprint`. Default: as a node of its type has. */
+  /** Whether the node has a key, see `testFingerprint`. The default depends on the node's type. */
   readonly hasKey?: boolean;
 }
 
-/** The fingerprint of the key of a node that addNode() added. Its private key does not exist. */
+/** Return the fingerprint of the key of a node that addNode() added. There is no private key. */
 export function testFingerprint(id: string): string {
   return `SHA256:${id}`;
 }
 
-/** Put a node into the record without any event: an approved compute node, unless told otherwise. */
-export async function addNode(store: Store, id: string, options: TestNodeOptions = {}): Promise<NodeRecord> {
+/** Add a node to the store without any event. Default: an approved compute node. */
+export async function addNode(store: Store, id: string, options: TestNodeOptions = {}): Promise<Node> {
   const { type = "COMPUTE", membership: state = "APPROVED", labels = {} } = options;
   const { cores = 4, memoryBytes = 8e9, diskBytes = 1e11, gpus = 0 } = options;
   return store.transaction(async (tx) => {

@@ -8,24 +8,25 @@ import { DRILL_DIR_PREFIX, ownerFile, urlFile } from "./jest/test-server.ts";
 import { TEST_SETTINGS, withDatabase } from "./shared-server.ts";
 
 /**
- * A kill must lose nothing that was committed; the machine itself never fails in a drill, so the disk need not have it.
+ * Postgres settings for drills. Killing the server must not lose committed data. The machine itself never fails
+ * in a drill, so the data need not reach the disk.
  */
 const DRILL_SETTINGS = { ...TEST_SETTINGS, synchronous_commit: "on" };
 
-/** A Postgres of one test alone, to be stopped, killed and started as the test likes. */
+/** A separate Postgres for a single test. The test can stop, kill and start it. */
 export interface TestPostgres {
-  /** Of a migrated database; the same over stops and starts. */
+  /** The URL of a migrated database. It stays the same across restarts. */
   readonly url: string;
   readonly dir: string;
-  /** The server of the last start. */
+  /** The server since the last start. */
   readonly server: EmbeddedPostgres;
   /** Fast shutdown. */
   stop(): Promise<void>;
-  /** Start it again after `stop`. */
+  /** Start the server again after `stop`. */
   start(): Promise<void>;
-  /** Kill the postmaster; its supervisor brings it back. */
+  /** Kill the postmaster; its supervisor restarts it. */
   kill(): void;
-  /** End it and remove its directory. */
+  /** Stop the server and remove its directory. */
   drop(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import { openSessions, type Store, writeTransitions } from "@rollcall/store";
 import { addNode, type TestNodeOptions, testFingerprint } from "./test-nodes.ts";
 
-/** What a test wants to be special about a node that takes work. */
+/** The properties of a node that matter to a test of work. */
 export interface TestWorkNodeOptions extends TestNodeOptions {
   readonly millicores?: number;
   readonly workMemoryBytes?: number;
@@ -9,22 +9,33 @@ export interface TestWorkNodeOptions extends TestNodeOptions {
   readonly executors?: readonly string[];
   /** UUIDs. */
   readonly gpuUuids?: readonly string[];
+  /** Facts that the node's agent cannot determine, as fields of NodeInfo. */
+  readonly unknownFacts?: readonly string[];
   readonly health?: "HEALTHY" | "UNHEALTHY";
   readonly replicaId?: string;
 }
 
 const GIB = 2 ** 30;
 
-/** Put a node into the record that takes work: approved, connected and healthy, unless told otherwise. */
+/** Add a node that takes work to the store. Default: approved, connected and healthy. */
 export async function addWorkNode(store: Store, id: string, options: TestWorkNodeOptions = {}): Promise<void> {
-  const { health = "HEALTHY", replicaId = "r", gpuUuids = [], executors = ["process"] } = options;
-  const { millicores = 4_000, workMemoryBytes = 8 * GIB, workDiskBytes = 100 * GIB } = options;
+  const { health = "HEALTHY", replicaId = "r" } = options;
   await addNode(store, id, options);
+  await saveWorkInfo(store, id, options);
+  await connectNode(store, id, replicaId);
+  await evaluateNode(store, id, health, replicaId);
+}
+
+/** Save the machine information that a node that takes work reports. */
+export async function saveWorkInfo(store: Store, id: string, options: TestWorkNodeOptions = {}): Promise<void> {
+  const { executors = ["process"], gpuUuids = [], unknownFacts = [] } = options;
+  const { millicores = 4_000, workMemoryBytes = 8 * GIB, workDiskBytes = 100 * GIB } = options;
   const info = {
     hostname: id,
     agentVersion: "0.1.0",
     os: { family: "linux", architecture: "x64" },
     gpus: gpuUuids.map((uuid, index) => ({ index, uuid, name: "H100" })),
+    unknownFacts: unknownFacts.map((fact) => ({ fact, reason: "its probe fails" })),
     work: {
       executors,
       ...{ millicores, memoryBytes: String(workMemoryBytes), diskBytes: String(workDiskBytes) },
@@ -36,11 +47,9 @@ export async function addWorkNode(store: Store, id: string, options: TestWorkNod
     .set({ info: JSON.stringify(info) })
     .where("id", "=", id)
     .execute();
-  await connectNode(store, id, replicaId);
-  await judgeNode(store, id, health, replicaId);
 }
 
-/** Open the next session of a node; its epoch. */
+/** Open the next session of a node. Returns its epoch. */
 export async function connectNode(store: Store, nodeId: string, replicaId = "r"): Promise<number> {
   const machine = { instanceId: "", bootId: "b", machineFingerprint: "f", address: "a:1", replicaId };
   const { result } = await store.change((tx) =>
@@ -51,8 +60,8 @@ export async function connectNode(store: Store, nodeId: string, replicaId = "r")
   return session.epoch;
 }
 
-/** Have the replica that holds a node find it so. */
-export async function judgeNode(
+/** Save a node's health as if the replica that holds it had declared it. */
+export async function evaluateNode(
   store: Store,
   nodeId: string,
   state: "HEALTHY" | "UNHEALTHY" | "UNKNOWN",

@@ -6,12 +6,15 @@ import { systemClock } from "@rollcall/process";
 import { TestAuthority } from "./certificates.ts";
 import { captureLog } from "./log-capture.ts";
 
-/** An authority of a test's own, what it signs, and whatever the test has to close. */
+/**
+ * A separate authority for a test, its certificates, and everything that must be closed at the
+ * end.
+ */
 export class TlsFixture {
   readonly authority = new TestAuthority();
   readonly #closers: (() => unknown)[] = [];
 
-  /** Close something at the end, the latest first. */
+  /** Register something to close at the end, in reverse order of registration. */
   atEnd(close: () => unknown): void {
     this.#closers.push(close);
   }
@@ -21,7 +24,10 @@ export class TlsFixture {
     rmSync(this.authority.dir, { recursive: true, force: true });
   }
 
-  /** A certificate for this machine, which `authority.write("server")` replaces. */
+  /**
+   * Open a source with a certificate for this machine. Replace the certificate with
+   * `authority.write("server")`.
+   */
   openSource(asksClients = false): Promise<TlsSource> {
     const { authority } = this;
     const clientCaFile = asksClients ? authority.caFile : undefined;
@@ -29,14 +35,17 @@ export class TlsFixture {
     return TlsSource.open({ files, clock: systemClock, log: captureLog().log });
   }
 
-  /** What a client brings along: the authority that it trusts, and perhaps a certificate. */
+  /**
+   * Return TLS options of a client: the authority to trust and, optionally, a client
+   * certificate.
+   */
   clientTls(hasCertificate = false) {
     const { certPem, keyPem } = this.authority.issue({ usage: "client", names: [] });
     const ca = readFileSync(this.authority.caFile);
     return hasCertificate ? { ca, cert: certPem, key: keyPem } : { ca };
   }
 
-  /** The number of the certificate with which a port answers now. */
+  /** Get the serial number of the certificate that a port currently presents. */
   async serialOf(port: number, protocol = "h2"): Promise<string> {
     const options = { port, host: "127.0.0.1", ALPNProtocols: [protocol], ...this.clientTls() };
     const socket = tls.connect(options);

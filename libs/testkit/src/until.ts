@@ -7,9 +7,8 @@ const LONGEST_PAUSE_MS = 100;
 type Nothing = null | undefined | false;
 
 /**
- * Ask again and again until the answer is something other than null, undefined or false, and answer that. A question
- * that fails is asked again too. Rejects after 45 s, or `patienceMs`, naming what was waited for, with the last answer
- * or error.
+ * Poll until the result is not null, undefined or false, and return it. A query that throws is also repeated.
+ * Rejects after 45 s, or after `patienceMs`, with the name of the condition and the last result or error.
  */
 export async function until<T>(
   what: string,
@@ -28,7 +27,8 @@ export async function until<T>(
       last = error;
     }
     await pause(pauseMs);
-    // Soon at first, for what is nearly there; then seldom enough not to be in the way of what is waited for.
+    // Poll often at first, for conditions that are nearly met, and then less often, so as not to disturb the code
+    // under test.
     pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.2);
   } while (performance.now() < endMs);
   throw new Error(`waited ${patienceMs} ms for ${what}: ${String(last)}`, { cause: last });

@@ -2,7 +2,8 @@ import { create, type DescMessage, type MessageInitShape, type MessageShape } fr
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
 /**
- * Whether the answer to a call is sure to be binary, so that items may be given as bytes: JSON would leave them out.
+ * Whether the response to a call is certain to be binary. Only in that case can items be given as bytes, because JSON
+ * would omit them.
  */
 export function isBinaryCall(header: Headers): boolean {
   return BINARY_TYPES.has(header.get("content-type") ?? "");
@@ -18,8 +19,8 @@ const BINARY_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The items of a list in a response, as messages, or as bytes where the answer is binary: those take a fraction of the
- * memory, can be encoded one by one, and may be shared by several answers.
+ * The items of a list in a response: as bytes if the response is binary, otherwise as messages. Bytes take a fraction
+ * of the memory, can be encoded one item at a time, and can be shared by several responses.
  */
 export class EncodedItems<Item extends DescMessage> {
   readonly #item: Item;
@@ -34,12 +35,12 @@ export class EncodedItems<Item extends DescMessage> {
     this.#messages.push(message);
   }
 
-  /** Add an item that is encoded. Only for a binary call, and for all items of it. */
+  /** Add an encoded item. Allowed only for a binary call. All items must then be added as bytes. */
   addBytes(bytes: Uint8Array): void {
     this.#encoded.push(bytes);
   }
 
-  /** The same items, the last one first. */
+  /** The same items in reverse order. */
   reversed(): EncodedItems<Item> {
     const turned = new EncodedItems(this.#item);
     turned.#messages.push(...this.#messages.toReversed());
@@ -47,7 +48,7 @@ export class EncodedItems<Item extends DescMessage> {
     return turned;
   }
 
-  /** The response that carries them in this field. */
+  /** Create the response, with the items in this field. */
   answer<Response extends DescMessage>(
     desc: Response,
     field: string & keyof MessageShape<Response>,
@@ -56,10 +57,10 @@ export class EncodedItems<Item extends DescMessage> {
     const response = create(desc, rest);
     const list = desc.field[field];
     if (list?.fieldKind !== "list" || list.message !== this.#item) {
-      throw new Error(`${desc.typeName}.${field} is no list of ${this.#item.typeName}`);
+      throw new Error(`${desc.typeName}.${field} is not a list of ${this.#item.typeName}`);
     }
     Object.assign(response, { [field]: this.#messages });
-    // The encoder copies unknown fields as they are.
+    // Add the items as unknown fields, which the encoder copies unchanged.
     response.$unknown = this.#encoded.map((bytes) => ({
       no: list.number,
       wireType: WireType.LengthDelimited,

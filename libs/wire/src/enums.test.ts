@@ -34,7 +34,7 @@ describe("enums", () => {
     }
   });
 
-  it("should not know what is unspecified or newer", () => {
+  it("should not convert unspecified or newer values", () => {
     expect(healthStateFromProto(HealthState.UNSPECIFIED)).toBeUndefined();
     expect(membershipStateFromProto(99 as never)).toBeUndefined();
   });

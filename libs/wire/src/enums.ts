@@ -70,7 +70,7 @@ export const schedulingStateToProto = (state: SchedulingState): ProtoSchedulingS
 export const holdKindToProto = (kind: HoldKind): ProtoHoldKind => HOLD_KINDS[kind];
 export const labelTierToProto = (tier: LabelTier): ProtoLabelTier => LABEL_TIERS[tier];
 
-// Proto enums are open: what a newer peer sends, and UNSPECIFIED, come out as undefined, for the caller to refuse.
+// The caller must refuse undefined, which stands for UNSPECIFIED and for values of newer peers. Proto enums are open.
 
 export const nodeTypeFromProto = (value: ProtoNodeType): NodeType | undefined => nameOf(NODE_TYPES, value);
 export const membershipStateFromProto = (value: ProtoMembershipState): MembershipState | undefined =>

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { Json, NewEvent } from "@rollcall/domain";
 
-/** An event as the log has it. The store's StoredEvent is one. */
+/** An event as stored in the log. The store's type EventRow has these fields. */
 export interface EventFacts extends NewEvent {
   /** A UUID. */
   readonly id: string;

@@ -36,7 +36,7 @@ describe("encodeFast()", () => {
     }
   });
 
-  it("should write messages in one another, enums, times before 1970, and what one of several has", () => {
+  it("should write nested messages, enums, times before 1970, and oneofs", () => {
     const createTime = { seconds: -(2n ** 40n), nanos: 999 };
     const labels = [{ key: "k", value: "v" }];
     const node = create(NodeSchema, { id: "n", type: 1, info: MACHINE, labels, createTime, mayTakeWork: true });
@@ -90,11 +90,11 @@ describe("encodeFast()", () => {
     }
     const late = create(NodeSchema, { createTime: { seconds: 2n ** 63n } });
     expect(() => encodeFast(NodeSchema, late)).toThrow(RangeError);
-    // Nothing of a rejected message is left in the next one.
+    // Check that the next message contains no part of the rejected message.
     expectSame(NodeInfoSchema, MACHINE);
   });
 
-  it("should write what agents are sent", () => {
+  it("should write the messages sent to agents", () => {
     const settings = { heartbeatInterval: { seconds: 15n }, labels: [{ key: "zone", value: "a" }], generation: 3 };
     const value = { sessionEpoch: 2n ** 40n, settings, clusterId: "c", nodeInfoWanted: true, healthEndpoints: ["a:1"] };
     expectSame(HeartbeatResponseSchema, { frame: { case: "welcome", value } });
@@ -103,7 +103,7 @@ describe("encodeFast()", () => {
     expectSame(HeartbeatResponseSchema, {});
   });
 
-  it("should write fields that are not known", () => {
+  it("should write unknown fields", () => {
     const message = create(NodeInfoSchema, { hostname: "a" });
     message.$unknown = [{ no: 200, wireType: 2, data: new Uint8Array([1, 7]) }];
     expect(encodeFast(NodeInfoSchema, message)).toEqual(toBinary(NodeInfoSchema, message));

@@ -10,7 +10,7 @@ import {
 import { WireType } from "@bufbuild/protobuf/wire";
 import { FeatureSet_FieldPresence, isWrapperDesc, StructSchema } from "@bufbuild/protobuf/wkt";
 
-/** Writes one field of a message, if it is set. */
+/** Writes one field of a message if the field is set. */
 type FieldWriter = (out: Output, message: Fields) => void;
 /** Writes a value, without its tag. */
 type ValueWriter = (out: Output, value: never) => void;
@@ -18,13 +18,14 @@ type ValueWriter = (out: Output, value: never) => void;
 type Fields = Readonly<Record<string, unknown>>;
 
 const FIRST_BYTES = 65_536;
-/** Larger ones are given back after use. */
+/** Maximum size of a buffer that is kept after use, in bytes. */
 const MOST_KEPT_BYTES = 1_048_576;
 const writers = new WeakMap<DescMessage, readonly FieldWriter[]>();
 
 /**
- * The same bytes as those of toBinary(), in less time: that asks the descriptors what to do for each field of each
- * message, and takes memory for each text. Here it is found out once for a type, and all is written in one place.
+ * Returns the same bytes as toBinary(), in less time. toBinary() consults the descriptors for each field of each
+ * message, and allocates memory for each string. This encoder prepares the work once per type, and writes everything
+ * into one buffer.
  */
 export function encodeFast<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>): Uint8Array {
   output.length = 0;
@@ -34,12 +35,12 @@ export function encodeFast<Desc extends DescMessage>(desc: Desc, message: Messag
   return bytes;
 }
 
-/** Bytes as they are written. It is used by one call at a time: encoding waits for nothing. */
+/** The buffer for the output. Encoding never waits, so only one call uses the buffer at any moment. */
 class Output {
   bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
   length = 0;
 
-  /** Make room for so many more bytes. */
+  /** Make room for `count` more bytes. */
   reserve(count: number): void {
     if (this.length + count <= this.bytes.length) return;
     const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + count));
@@ -47,7 +48,7 @@ class Output {
     this.bytes = larger;
   }
 
-  /** A whole number from 0 on, as a varint. */
+  /** Write a non-negative integer as a varint. */
   varint(value: number): void {
     this.reserve(MOST_VARINT_BYTES);
     let left = value;
@@ -58,7 +59,7 @@ class Output {
     this.bytes[this.length++] = left;
   }
 
-  /** Any whole number of 64 bits, as a varint. */
+  /** Write any 64-bit integer as a varint. */
   bigVarint(value: bigint): void {
     if (value >= 0n && value <= MOST_EXACT) {
       this.varint(Number(value));
@@ -79,14 +80,17 @@ class Output {
     this.length += bytes.length;
   }
 
-  /** Leave a byte for the length of what follows; its place, for close(). */
+  /** Reserve a byte for the length of the following content. Returns the byte's position for close(). */
   open(): number {
     this.reserve(1);
     this.length += 1;
     return this.length - 1;
   }
 
-  /** Put the length of what follows this place into it; what follows moves when that takes more than a byte. */
+  /**
+   * Write the length of everything after this position into the reserved byte. If the length takes more than one byte,
+   * the content is moved.
+   */
   close(at: number): void {
     const size = this.length - at - 1;
     if (size <= LOW_BITS) {
@@ -152,7 +156,7 @@ function writerOf(desc: DescMessage, field: DescField): FieldWriter {
   return (out, message) => {
     const value = message[name];
     if (value === undefined || (isImplicit && isZero(value))) return;
-    // What every message of a type shares by its prototype is not set.
+    // Treat a value that is inherited from the type's prototype as not set.
     if (!isImplicit && !Object.hasOwn(message, name)) return;
     out.varint(tag);
     write(out, value);
@@ -182,7 +186,7 @@ function listWriter(
   };
 }
 
-/** Of a map by texts. Each entry is a message of its key and its value. */
+/** Write a map with string keys. Each entry is a message with a key and a value. */
 function mapWriter(
   { localName: name, number, scalar }: DescField & { fieldKind: "map" },
   write: (out: Output, value: unknown) => void,
@@ -203,14 +207,17 @@ function mapWriter(
   };
 }
 
-/** Zero, false, an empty text, or no bytes. */
+/** Whether a value is zero, false, an empty string, or no bytes. */
 function isZero(value: unknown): boolean {
   if (value instanceof Uint8Array) return value.length === 0;
-  // What is no number is not 0, nor is -0.
+  // Use Object.is(), because neither NaN nor -0 counts as zero.
   return typeof value === "number" ? Object.is(value, 0) : !value;
 }
 
-/** Null for what is left to the library: structs and wrappers, which are not messages here, and rare encodings. */
+/**
+ * The writer for a field's values. Null for fields that the library must encode: structs and wrappers, which are not
+ * messages here, and rare encodings.
+ */
 function valueWriterOf(field: DescField): ValueWriter | null {
   if (field.fieldKind === "map" && (field.mapKey !== ScalarType.STRING || field.mapKind === "message")) return null;
   if (field.fieldKind === "message" || (field.fieldKind === "list" && field.listKind === "message")) {
@@ -227,7 +234,7 @@ function valueWriterOf(field: DescField): ValueWriter | null {
 }
 
 function writeText(out: Output, value: string): void {
-  // A character has three bytes at most.
+  // Reserve three bytes for each UTF-16 code unit, which is the maximum in UTF-8.
   out.reserve(value.length * 3 + 1);
   const at = out.open();
   out.length += out.bytes.write(value, out.length, "utf8");
@@ -237,16 +244,16 @@ function writeText(out: Output, value: string): void {
 const LEAST_INT32 = -(2 ** 31);
 const MOST_INT32 = 2 ** 31 - 1;
 const MOST_UINT32 = 2 ** 32 - 1;
-/** (2 - 2^-23) * 2^127: what is beyond would be written as infinite. */
+/** The largest float, (2 - 2^-23) * 2^127. Larger values would be written as infinity. */
 const MOST_FLOAT = (2 - 2 ** -23) * 2 ** 127;
 
-/** Rejects a number outside the type of its field: readers would decode a different one. */
+/** Throw for a number outside the range of its field's type, because readers would decode it as a different number. */
 function checkWhole(value: number, least: number, most: number): void {
   if (!Number.isInteger(value) || value < least || value > most) throw outOfRange(value);
 }
 
 function outOfRange(value: number | bigint): RangeError {
-  return new RangeError(`${value} is outside the type of its field`);
+  return new RangeError(`${value} is outside the range of its field's type`);
 }
 
 const writeInt32: ValueWriter = (out, value: number) => {
@@ -296,14 +303,14 @@ function wireTypeOf(field: DescField): WireType {
   return isMessage ? WireType.LengthDelimited : wireTypeOfScalar(field.scalar);
 }
 
-/** Undefined is an enum. */
+/** @param scalar undefined for an enum. */
 function wireTypeOfScalar(scalar: ScalarType | undefined): WireType {
   if (scalar === ScalarType.STRING || scalar === ScalarType.BYTES) return WireType.LengthDelimited;
   if (scalar === ScalarType.FLOAT) return WireType.Bit32;
   return scalar === ScalarType.DOUBLE ? WireType.Bit64 : WireType.Varint;
 }
 
-/** By the library, from a message that has this field alone. */
+/** Write a field with the library, as a message that has only this field. */
 function writeAsLibrary(desc: DescMessage, field: DescField): FieldWriter {
   const { localName: name, oneof } = field;
   const key = oneof?.localName ?? name;

@@ -1,4 +1,4 @@
-// The keeper imports no domain.
+// Export this for the keeper, which does not import the domain.
 export { canUseSecret } from "@rollcall/domain";
 export { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 export {
@@ -16,14 +16,14 @@ export {
 export { eventToProto } from "./event.ts";
 export { encodeFast } from "./fast-encoder.ts";
 export { jobTypeFromProto, toJobDraft } from "./jobs/job-draft.ts";
-export { executionSpecOf, isSameJob, jobFromText, jobToText, keptJobOf, violationsText } from "./jobs/job-text.ts";
+export { executionSpecOf, isSameJob, jobFromText, jobToText, recheckedJobOf, violationsText } from "./jobs/job-text.ts";
 export { FrameReader, frameMessage, MOST_FRAME_BYTES } from "./length-framing.ts";
 export { type AllocatedFacts, type NodeFacts, nodeToProto, nodeWithWork } from "./node.ts";
 export {
   MOST_NODE_INFO_BYTES,
-  type NodeInfoRecord,
+  type NodeInfoRow,
   nodeInfoDigest,
-  nodeInfoToRecord,
+  nodeInfoToRow,
   nodeInfoViolations,
 } from "./node-info.ts";
 export { type Page, readPage, readRows } from "./page.ts";

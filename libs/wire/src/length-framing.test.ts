@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { FrameReader, frameMessage, MOST_FRAME_BYTES } from "./length-framing.ts";
 
 describe("FrameReader", () => {
-  it("should give back what was framed, however it is cut", () => {
+  it("should return the framed messages, however the bytes are split", () => {
     const message = fc.uint8Array({ maxLength: 50 });
     fc.assert(
       fc.property(
@@ -24,9 +24,14 @@ describe("FrameReader", () => {
     );
   });
 
-  it("should refuse a message that says to be too long before it comes", () => {
+  it("should refuse a message with an excessive length before it arrives", () => {
     const header = new Uint8Array(4);
     new DataView(header.buffer).setUint32(0, MOST_FRAME_BYTES + 1);
-    expect(() => new FrameReader().take(header)).toThrow("too long");
+    expect(() => new FrameReader().take(header)).toThrow("longer than the limit");
+  });
+
+  it("should read a message of exactly the largest size", () => {
+    const largest = new Uint8Array(MOST_FRAME_BYTES);
+    expect(new FrameReader().take(frameMessage(largest))).toEqual([largest]);
   });
 });

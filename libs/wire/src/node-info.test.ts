@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { nodeInfoDigest, nodeInfoToRecord, nodeInfoViolations, recordToNodeInfo } from "./node-info.ts";
+import { nodeInfoDigest, nodeInfoToRow, nodeInfoViolations, rowToNodeInfo } from "./node-info.ts";
 
 const machine = (): NodeInfo =>
   create(NodeInfoSchema, {
@@ -21,86 +21,86 @@ const machine = (): NodeInfo =>
     labels: { zone: "a", arch: "x64" },
   });
 
-describe("nodeInfoToRecord()", () => {
-  it("should keep everything that the message says", () => {
-    const { info } = nodeInfoToRecord(machine());
+describe("nodeInfoToRow()", () => {
+  it("should keep everything in the message", () => {
+    const { info } = nodeInfoToRow(machine());
     const overJsonb: typeof info = JSON.parse(JSON.stringify(info));
-    expect(recordToNodeInfo(overJsonb)).toEqual(machine());
+    expect(rowToNodeInfo(overJsonb)).toEqual(machine());
   });
 
-  it("should add up what listings show", () => {
-    expect(nodeInfoToRecord(machine())).toMatchObject({
+  it("should add up the figures that listings show", () => {
+    expect(nodeInfoToRow(machine())).toMatchObject({
       summary: { cores: 192, memoryBytes: 1_622_722_674_688, diskBytes: 4e12, gpus: 2 },
       agentLabels: { zone: "a", arch: "x64" },
     });
   });
 
-  it("should count cores where the machine tells no threads, and none where it tells neither", () => {
-    const cores = (cpu: object) => nodeInfoToRecord(create(NodeInfoSchema, { cpu })).summary.cores;
+  it("should count cores if the machine reports no threads, and none if it reports neither", () => {
+    const cores = (cpu: object) => nodeInfoToRow(create(NodeInfoSchema, { cpu })).summary.cores;
     expect(cores({ cores: 4 })).toBe(4);
     expect(cores({})).toBe(0);
-    expect(nodeInfoToRecord(create(NodeInfoSchema)).summary.cores).toBe(0);
+    expect(nodeInfoToRow(create(NodeInfoSchema)).summary.cores).toBe(0);
   });
 
-  it("should cut sizes that no column could hold", () => {
+  it("should cap sizes that exceed a column", () => {
     const info = create(NodeInfoSchema, { memoryBytes: 2n ** 64n - 1n });
-    expect(nodeInfoToRecord(info).summary.memoryBytes).toBe(Number.MAX_SAFE_INTEGER);
+    expect(nodeInfoToRow(info).summary.memoryBytes).toBe(Number.MAX_SAFE_INTEGER);
     const many = create(NodeInfoSchema, { cpu: { threads: 2 ** 32 - 1 } });
-    expect(nodeInfoToRecord(many).summary.cores).toBe(2 ** 31 - 1);
+    expect(nodeInfoToRow(many).summary.cores).toBe(2 ** 31 - 1);
   });
 
-  it("should give one digest to reports that differ in the order of labels alone", () => {
+  it("should give the same digest to reports that only differ in the order of labels", () => {
     const other = { ...machine(), labels: { arch: "x64", zone: "a" } };
-    expect(nodeInfoToRecord(other).digest).toBe(nodeInfoToRecord(machine()).digest);
+    expect(nodeInfoToRow(other).digest).toBe(nodeInfoToRow(machine()).digest);
   });
 
   it.each([
     ["a label", { labels: { zone: "b", arch: "x64" } }],
-    ["hardware that is gone", { gpus: [] }],
+    ["removed hardware", { gpus: [] }],
     ["the version", { agentVersion: "0.1.1" }],
-  ])("should give another digest when %s changes", (_, change) => {
+  ])("should change the digest when %s changes", (_, change) => {
     const changed = create(NodeInfoSchema, { ...machine(), ...change });
-    expect(nodeInfoToRecord(changed).digest).not.toBe(nodeInfoToRecord(machine()).digest);
+    expect(nodeInfoToRow(changed).digest).not.toBe(nodeInfoToRow(machine()).digest);
   });
 
-  it("should not take part in what a newer agent says beyond the contract", () => {
+  it("should ignore fields of newer agents", () => {
     const newer = new Uint8Array([...toBinary(NodeInfoSchema, machine()), 0xf8, 0x3f, 0x01]);
     const decoded = fromBinary(NodeInfoSchema, newer);
     expect(decoded.$unknown).toHaveLength(1);
-    expect(nodeInfoToRecord(decoded).digest).toBe(nodeInfoToRecord(machine()).digest);
+    expect(nodeInfoToRow(decoded).digest).toBe(nodeInfoToRow(machine()).digest);
   });
 });
 
 describe("nodeInfoDigest()", () => {
-  it("should be the binary form of the record's digest", () => {
+  it("should be the binary form of the row's digest", () => {
     const hex = Buffer.from(nodeInfoDigest(machine())).toString("hex");
-    expect(hex).toBe(nodeInfoToRecord(machine()).digest);
+    expect(hex).toBe(nodeInfoToRow(machine()).digest);
   });
 });
 
-describe("recordToNodeInfo()", () => {
-  it.each([[null], ["text"], [{ hostname: 7 }], [[1]]])("should answer an empty message for %j", (row) => {
-    expect(recordToNodeInfo(row)).toEqual(create(NodeInfoSchema));
+describe("rowToNodeInfo()", () => {
+  it.each([[null], ["text"], [{ hostname: 7 }], [[1]]])("should return an empty message for %j", (row) => {
+    expect(rowToNodeInfo(row)).toEqual(create(NodeInfoSchema));
   });
 
   it("should ignore what a newer version wrote", () => {
-    expect(recordToNodeInfo({ hostname: "a", later: true }).hostname).toBe("a");
+    expect(rowToNodeInfo({ hostname: "a", later: true }).hostname).toBe("a");
   });
 });
 
 describe("nodeInfoViolations()", () => {
   it("should find nothing wrong with an honest report", () => {
-    expect(nodeInfoViolations(nodeInfoToRecord(machine()))).toEqual({ labels: [], others: [] });
+    expect(nodeInfoViolations(nodeInfoToRow(machine()))).toEqual({ labels: [], others: [] });
   });
 
-  it("should find labels that are the control plane's", () => {
+  it("should find labels reserved for the control plane", () => {
     const info = create(NodeInfoSchema, { labels: { "rollcall.io/zone": "a" } });
-    expect(nodeInfoViolations(nodeInfoToRecord(info)).labels).toHaveLength(1);
+    expect(nodeInfoViolations(nodeInfoToRow(info)).labels).toHaveLength(1);
   });
 
   it("should find texts that Postgres cannot keep, at any depth", () => {
     const info = create(NodeInfoSchema, { hostname: "a\0b", gpus: [{ name: "\0" }] });
-    const fields = nodeInfoViolations(nodeInfoToRecord(info)).others.map(({ field }) => field);
+    const fields = nodeInfoViolations(nodeInfoToRow(info)).others.map(({ field }) => field);
     expect(fields.sort()).toEqual(["info.gpus.0.name", "info.hostname"]);
   });
 });

@@ -3,15 +3,15 @@ import { create, fromJson, type JsonObject, type JsonValue, toJson } from "@bufb
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { checkAgentLabels, isUsableGpu, type Json, type LabelViolation } from "@rollcall/domain";
 
-/** What a node says about itself, in the form that the record keeps. InfoReport is one. */
-export interface NodeInfoRecord {
-  /** The message as protobuf JSON, keys sorted, labels included. */
+/** A node's report about itself, in its stored form. The domain's type InfoReport has these fields. */
+export interface NodeInfoRow {
+  /** The report as protobuf JSON, with sorted keys and including labels. */
   readonly info: { readonly [key: string]: Json };
   /** SHA-256 of `info` in hexadecimal: equal digests mean equal reports. */
   readonly digest: string;
-  /** Size of `info` as text, which is no less than that of the message. */
+  /** Size of `info` as text, in bytes. The size of the message is at most the same. */
   readonly bytes: number;
-  /** The figures that listings sort and add up. */
+  /** The numbers that listings sort by and add up. */
   readonly summary: {
     /** Logical processors. */
     readonly cores: number;
@@ -23,16 +23,19 @@ export interface NodeInfoRecord {
 }
 
 /**
- * Most bytes of a report, as protobuf JSON. A machine with 16 GPUs, 16 NUMA nodes and 64 labels has less than a third
- * of it.
+ * Maximum size of a report as protobuf JSON. A machine with 16 GPUs, 16 NUMA nodes and 64 labels needs less than a
+ * third of it.
  */
 export const MOST_NODE_INFO_BYTES = 65_536;
 
-/** What a column of the record holds; no machine has more. */
+/** The highest number of cores, which is the maximum of a database column. No machine has more. */
 const MOST_CORES = 2 ** 31 - 1;
 
-/** Convert what a node says about itself; ask nodeInfoViolations before it is saved. Unknown fields are dropped. */
-export function nodeInfoToRecord(info: NodeInfo): NodeInfoRecord {
+/**
+ * Convert a node's report about itself. Unknown fields are dropped. Check the result with nodeInfoViolations before
+ * saving it.
+ */
+export function nodeInfoToRow(info: NodeInfo): NodeInfoRow {
   const json = canonicalInfo(info);
   const text = JSON.stringify(json);
   return {
@@ -41,28 +44,28 @@ export function nodeInfoToRecord(info: NodeInfo): NodeInfoRecord {
     bytes: Buffer.byteLength(text),
     summary: {
       cores: Math.min(info.cpu?.threads || info.cpu?.cores || 0, MOST_CORES),
-      memoryBytes: toSafeNumber(info.memoryBytes),
-      diskBytes: toSafeNumber(info.diskBytes),
+      memoryBytes: toSafeNumber(info.memoryBytes ?? 0n),
+      diskBytes: toSafeNumber(info.diskBytes ?? 0n),
       gpus: info.gpus.filter(isUsableGpu).length,
     },
     agentLabels: { ...info.labels },
   };
 }
 
-/** Read back what nodeInfoToRecord wrote, an older version's form included. Anything else comes out empty. */
-export function recordToNodeInfo(info: Json): NodeInfo {
+/** Convert a stored report, including older forms, to a message. Anything else yields an empty message. */
+export function rowToNodeInfo(info: Json): NodeInfo {
   try {
     return fromJson(NodeInfoSchema, info as JsonValue, { ignoreUnknownFields: true });
   } catch {
-    // A row that was not written by us must not make the node unreadable; what it says of itself comes with its next
-    // report.
+    // Return an empty message, because a row that another program wrote must not make the node unreadable. The
+    // node's next report replaces the row.
     return create(NodeInfoSchema);
   }
 }
 
 /**
- * The digest that a Hello carries so that an unchanged report need not be sent: 32 bytes, the binary form of
- * NodeInfoRecord.digest. Agents must use this one; with any other they only send their report each time.
+ * The digest in a Hello. It saves the agent from sending an unchanged report. It has 32 bytes and is the binary form
+ * of NodeInfoRow.digest. An agent that sends any other digest has to send its report each time.
  */
 export function nodeInfoDigest(info: NodeInfo): Uint8Array {
   return createHash("sha256")
@@ -71,22 +74,22 @@ export function nodeInfoDigest(info: NodeInfo): Uint8Array {
 }
 
 /**
- * Everything about a report that the record cannot take, beyond the rules written in the proto. Those of labels are
- * INVALID_LABEL, all others INVALID_REQUEST.
+ * All reasons why a report cannot be stored, in addition to the rules in the proto file. Report violations about
+ * labels as INVALID_LABEL, and all others as INVALID_REQUEST.
  */
-export function nodeInfoViolations(report: Pick<NodeInfoRecord, "info" | "bytes" | "agentLabels">): {
+export function nodeInfoViolations(report: Pick<NodeInfoRow, "info" | "bytes" | "agentLabels">): {
   readonly labels: readonly LabelViolation[];
   readonly others: readonly LabelViolation[];
 } {
   const { info, bytes, agentLabels } = report;
   if (bytes > MOST_NODE_INFO_BYTES) {
-    const description = `a node may describe itself in ${MOST_NODE_INFO_BYTES} bytes of protobuf JSON, not in ${bytes}`;
-    // The rest is not looked at, or the answer would grow with what was sent.
+    const description = `has ${bytes} bytes as protobuf JSON, more than the limit of ${MOST_NODE_INFO_BYTES}`;
+    // Do not check the rest, because the response would grow with the request.
     return { labels: [], others: [{ field: "info", description }] };
   }
   const fields: string[] = [];
   findTextsWithNul(info, "info", fields);
-  const description = "a text may not contain the character U+0000";
+  const description = "must not contain the character U+0000";
   const others = fields.map((field) => ({ field, description }));
   return { labels: checkAgentLabels(agentLabels), others };
 }
@@ -96,7 +99,10 @@ function canonicalInfo(info: NodeInfo): { readonly [key: string]: Json } {
   return sortKeys(json) as { readonly [key: string]: Json };
 }
 
-/** Map entries come in the order in which they were sent; two reports that differ in it alone say the same. */
+/**
+ * Sort the keys of maps. Map entries arrive in the order of sending, but reports that differ only in that order are
+ * equal.
+ */
 function sortKeys(value: JsonValue): Json {
   if (Array.isArray(value)) return value.map(sortKeys);
   if (value === null || typeof value !== "object") return value;
@@ -105,7 +111,7 @@ function sortKeys(value: JsonValue): Json {
   return sorted;
 }
 
-/** Postgres refuses U+0000 in texts, and one row that is refused fails the batch that it is part of. */
+/** Find strings that contain U+0000. Postgres refuses them, and one refused row fails its whole batch. */
 function findTextsWithNul(value: Json, path: string, found: string[]): void {
   if (typeof value === "string") {
     if (value.includes("\0")) found.push(path);
@@ -114,7 +120,7 @@ function findTextsWithNul(value: Json, path: string, found: string[]): void {
   }
 }
 
-/** Sizes beyond 2^53 bytes are no machine's; they are cut so that sums stay exact. */
+/** Limit a size to 2^53 - 1 bytes, so that sums stay exact. No machine has more. */
 function toSafeNumber(value: bigint): number {
   return value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(value);
 }

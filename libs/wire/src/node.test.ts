@@ -39,7 +39,7 @@ const NODE: NodeFacts = {
 };
 
 describe("nodeToProto()", () => {
-  it("should have both agents of a node whose identity two use", () => {
+  it("should contain both agents of a node whose identity two of them use", () => {
     const agent = {
       instanceId: "i",
       bootId: "b",
@@ -116,7 +116,7 @@ describe("eventToProto()", () => {
     after: { membership: "APPROVED" },
   } as const;
 
-  it("should carry what was and what is", () => {
+  it("should contain the previous and the new state", () => {
     expect(toJson(EventSchema, eventToProto(event))).toEqual({
       id: event.id,
       revision: "42",
@@ -130,7 +130,7 @@ describe("eventToProto()", () => {
     });
   });
 
-  it("should leave out what there was not", () => {
+  it("should leave out a missing previous state", () => {
     const { before, after } = eventToProto({ ...event, before: null, after: null });
     expect([before, after]).toEqual([undefined, undefined]);
   });

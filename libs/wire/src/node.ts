@@ -9,15 +9,15 @@ import {
   NodeInfoSchema,
   NodeSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { type AgentSighting, mayTakeWork, type NodeRecord } from "@rollcall/domain";
+import { type AgentSighting, mayTakeWork, type Node as StoredNode } from "@rollcall/domain";
 import { nodeTypeToProto } from "./enums.ts";
-import { recordToNodeInfo } from "./node-info.ts";
+import { rowToNodeInfo } from "./node-info.ts";
 import { applyReadMask, maskJson, parseReadMask, type ReadMask } from "./read-mask.ts";
 import { connectionToProto, healthToProto, labelsToProto, membershipToProto, schedulingToProto } from "./states.ts";
 
-/** What the record holds of a node, as far as the public message shows it. */
+/** The stored data that appears in the public message of a node. */
 export type NodeFacts = Pick<
-  NodeRecord,
+  StoredNode,
   | "id"
   | "type"
   | "membership"
@@ -37,7 +37,7 @@ export type NodeFacts = Pick<
   | "updatedAtMs"
 >;
 
-/** What executions have been given of a node. */
+/** The resources of a node that are allocated to executions. */
 export interface AllocatedFacts {
   readonly millicores: number;
   readonly memoryBytes: number;
@@ -49,8 +49,8 @@ export interface AllocatedFacts {
 const NOTHING: AllocatedFacts = { millicores: 0, memoryBytes: 0, diskBytes: 0, gpuUuids: [], executions: 0 };
 
 /**
- * The public message of a node with what executions have been given of it; that is undefined for one that never had
- * any. With a mask, only what that wants, and its id.
+ * The public message of a node, with the resources allocated to executions. These resources are omitted for a node that
+ * takes no work and has no executions. With a mask, only the requested fields and the id are included.
  */
 export function nodeWithWork(node: NodeFacts, allocated: AllocatedFacts = NOTHING, mask: ReadMask | null = null): Node {
   const message = nodeToProto(node, mask);
@@ -70,7 +70,7 @@ export function nodeWithWork(node: NodeFacts, allocated: AllocatedFacts = NOTHIN
 const WORK: ReadMask = onlyWork();
 
 function takesWork({ info }: NodeFacts): boolean {
-  return info !== null && recordToNodeInfo(maskJson(info, WORK, NodeInfoSchema)).work !== undefined;
+  return info !== null && rowToNodeInfo(maskJson(info, WORK, NodeInfoSchema)).work !== undefined;
 }
 
 function onlyWork(): ReadMask {
@@ -79,7 +79,7 @@ function onlyWork(): ReadMask {
   return parsed.mask;
 }
 
-/** The public message of a node. With a mask, only what that wants, and its id. */
+/** The public message of a node. With a mask, only the requested fields and the id are included. */
 export function nodeToProto(node: NodeFacts, mask: ReadMask | null = null): Node {
   const info = infoOf(node, mask);
   const message = create(NodeSchema, {
@@ -120,9 +120,9 @@ function agentToProto({ instanceId, bootId, fingerprint, address, atMs }: AgentS
   });
 }
 
-/** What a node says about itself is most of it: what is not wanted is not decoded. */
+/** Decode only the requested parts of the node's own report, because the report is most of the message. */
 function infoOf({ info }: NodeFacts, mask: ReadMask | null): NodeInfo | null {
   const wanted = mask === null ? null : mask.wanted.get("info");
   if (info === null || wanted === undefined) return null;
-  return recordToNodeInfo(wanted === null ? info : maskJson(info, wanted, NodeInfoSchema));
+  return rowToNodeInfo(wanted === null ? info : maskJson(info, wanted, NodeInfoSchema));
 }

@@ -6,7 +6,7 @@ import { PAGE_BYTES } from "@rollcall/domain";
 import { type Page, readPage, readRows } from "./page.ts";
 
 const KIB = 1_024;
-/** The id has one character for each byte that the node shall have. */
+/** Create a node of about this many bytes. The id has one character for each byte. */
 const nodeOf = (bytes: number): Node => create(NodeSchema, { id: "x".repeat(bytes) });
 const call = (contentType: string, signal = new AbortController().signal) => ({
   requestHeader: new Headers({ "content-type": contentType }),
@@ -18,7 +18,7 @@ const JSON_TYPE = "application/json";
 const pageOf = (pieces: readonly (readonly number[])[], limit: number, type = BINARY) =>
   readPage(call(type), { rows: pieces, limit, item: NodeSchema, toMessage: nodeOf });
 
-/** What a client receives. */
+/** Return the items and the token that a client receives. */
 function received(page: Page<number>, nextPageToken = "") {
   const response = page.answer(ListNodesResponseSchema, "nodes", { nextPageToken });
   return fromBinary(ListNodesResponseSchema, toBinary(ListNodesResponseSchema, response));
@@ -37,13 +37,13 @@ describe("readPage()", () => {
     });
   });
 
-  it("should go on after the last row that its limit allows for", async () => {
+  it("should continue after the last row within its limit", async () => {
     const page = await pageOf([[1, 2], [3]], 2);
     expect(page.next).toBe(2);
     expect(sizes(page)).toEqual([1, 2]);
   });
 
-  it("should go on after the last row that fits into its bytes", async () => {
+  it("should continue after the last row that fits its bytes", async () => {
     const page = await pageOf([Array(3_000).fill(KIB)], 5_000);
     const bytes = toBinary(ListNodesResponseSchema, page.answer(ListNodesResponseSchema, "nodes", {}));
     expect(page.next).toBe(KIB);
@@ -51,20 +51,20 @@ describe("readPage()", () => {
     expect(bytes.length).toBeLessThan(PAGE_BYTES * 1.01);
   });
 
-  it("should have one row at least, however large", async () => {
+  it("should have at least one row, however large", async () => {
     const page = await pageOf([[PAGE_BYTES + 1, 1]], 10);
     expect(sizes(page)).toEqual([PAGE_BYTES + 1]);
     expect(page.next).toBe(PAGE_BYTES + 1);
   });
 
-  it("should be empty of nothing", async () => {
+  it("should be empty without rows", async () => {
     const page = await pageOf([], 10);
     expect([page.last, page.next]).toEqual([null, null]);
     expect(received(page)).toEqual(create(ListNodesResponseSchema));
   });
 
   it.each([JSON_TYPE, "application/grpc+json", "application/proto; charset=x", ""])(
-    "should answer messages, which JSON can tell, to a call of type %j",
+    "should answer with messages, which JSON supports, to a call of type %j",
     async (type) => {
       const response = (await pageOf([[1, 2]], 10, type)).answer(ListNodesResponseSchema, "nodes", {
         nextPageToken: "t",
@@ -76,13 +76,13 @@ describe("readPage()", () => {
     },
   );
 
-  it.each([BINARY, JSON_TYPE])("should turn its items around, of type %s", async (type) => {
+  it.each([BINARY, JSON_TYPE])("should reverse its items, of type %s", async (type) => {
     const page = (await pageOf([[1, 2, 3]], 2, type)).reversed();
     expect(sizes(page)).toEqual([2, 1]);
     expect(page.next).toBe(2);
   });
 
-  it("should let others have their turn while it encodes, and end with its caller", async () => {
+  it("should let other work run while it encodes, and end with its caller", async () => {
     const leaving = new AbortController();
     let turns = 0;
     const count = () => {
@@ -105,16 +105,16 @@ describe("readPage()", () => {
     expect(made).toBeLessThan(16 * 20);
   });
 
-  it("should refuse to answer with a field that is no list of its items", async () => {
+  it("should refuse a response field that is not a list of its items", async () => {
     const page = await pageOf([[1]], 10);
     const answer = () => page.answer(ListNodesResponseSchema, "nextPageToken", {});
-    expect(answer).toThrow("ListNodesResponse.nextPageToken is no list of rollcall.node.v1.Node");
-    expect(() => page.answer(DeletedNodeSchema, "labels", {})).toThrow("no list");
+    expect(answer).toThrow("ListNodesResponse.nextPageToken is not a list of rollcall.node.v1.Node");
+    expect(() => page.answer(DeletedNodeSchema, "labels", {})).toThrow("not a list");
   });
 });
 
 describe("readRows()", () => {
-  /** How many rows are asked for each time, of a table with so many. */
+  /** Count the rows that each read requests from a table with `there` rows. */
   async function asked(limit: number, there: number) {
     const counts: number[] = [];
     const rows: number[] = [];
@@ -134,7 +134,7 @@ describe("readRows()", () => {
   }
 
   it.each([
-    // limit, rows there are, how many are asked for each time, how many come
+    // limit, existing rows, requested rows per read, rows returned
     [10, 100, [11], 11],
     [10, 11, [11], 11],
     [10, 3, [11], 3],
@@ -143,7 +143,7 @@ describe("readRows()", () => {
     [300, 256, [128, 128, 45], 256],
     [300, 200, [128, 128], 200],
     [128, 500, [128, 1], 129],
-  ])("should read one more than %d of %d rows, some at a time", async (limit, there, counts, rows) => {
+  ])("should read one more than %d of %d rows, in parts", async (limit, there, counts, rows) => {
     expect(await asked(limit, there)).toEqual({ counts, rows });
   });
 });

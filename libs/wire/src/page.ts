@@ -4,59 +4,61 @@ import { PAGE_BYTES, PageRoom } from "@rollcall/domain";
 import { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 import { encodeFast } from "./fast-encoder.ts";
 
-/** Rows of one read: few enough that they take little memory, however large they are allowed to be. */
+/** Number of rows per read. Even if each row has the maximum size, this many need little memory. */
 const READ_ROWS = 128;
 
-/** After this many bytes the process turns to others: to encode them takes some milliseconds. */
-const BYTES_A_TURN = 32_768;
+/** Number of bytes to encode before other work of the process can run. Encoding them takes some milliseconds. */
+const BYTES_PER_TICK = 32_768;
 
 let lastTurn: Promise<void> = Promise.resolve();
 
-/** Wait until the event loop has served what else is ready. Pages that are made at the same time go on one a turn. */
-function nextTurn(): Promise<void> {
+/**
+ * Wait until the event loop has run everything else that is ready. In each iteration, only one of the pages in
+ * progress continues.
+ */
+function nextLoopTick(): Promise<void> {
   lastTurn = lastTurn.then(() => setImmediate());
   return lastTurn;
 }
 
-/** A call that is answered with a page, as its handler sees it. */
+/** The part of a handler's context that a page needs. */
 export interface PagedCall {
   readonly requestHeader: Headers;
   readonly signal: AbortSignal;
 }
 
-/** What a page is made of. */
+/** The contents of a page. */
 export interface PageOptions<Row, Item extends DescMessage> {
   /**
-   * The rows from where the page begins, in pieces of a bounded size, one more than the limit at least if there are so
-   * many.
+   * The rows from the start of the page on, in pieces of bounded size. There must be at least one row more than the
+   * limit, if that many exist.
    */
   readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>;
-  /** Items at most. */
+  /** Maximum number of items. */
   readonly limit: number;
   readonly item: Item;
   toMessage(row: Row): MessageShape<Item>;
 }
 
-/** A page that can be answered. */
+/** A page that can be sent as a response. */
 export interface Page<Row> {
-  /** The row with which it ends; null without one. */
+  /** The last row; null if there are none. */
   readonly last: Row | null;
-  /** The same when others come after it, which is where the next page goes on; null on the last page. */
+  /** The last row if more rows follow it, so that the next page can continue there; null on the last page. */
   readonly next: Row | null;
-  /** The response that carries its items in this field. */
+  /** Create the response, with the page's items in this field. */
   answer<Response extends DescMessage>(
     response: Response,
     field: string & keyof MessageShape<Response>,
     rest: MessageInitShape<Response>,
   ): MessageShape<Response>;
-  /** The same items, the last one first. */
+  /** The same items in reverse order. */
   reversed(): Page<Row>;
 }
 
 /**
- * Make a page: as many rows as its limit and its bytes allow for. The items are encoded one by one, with pauses in
- * which others have their turn; the first item is in it whatever its size. Rejects with the reason of the call's
- * signal.
+ * Create a page with as many rows as the limits on rows and bytes allow. The items are encoded one by one, with pauses
+ * for other work. The first item is included whatever its size. Rejects with the reason of the call's signal.
  */
 export async function readPage<Row, Item extends DescMessage>(
   { requestHeader, signal }: PagedCall,
@@ -65,13 +67,13 @@ export async function readPage<Row, Item extends DescMessage>(
   const room = new PageRoom({ items: limit, bytes: PAGE_BYTES });
   const isBinary = isBinaryCall(requestHeader);
   const items = new EncodedItems(item);
-  let bytesOfTurn = BYTES_A_TURN;
+  let bytesOfTurn = BYTES_PER_TICK;
   let last: Row | null = null;
   for await (const piece of rows) {
     for (const row of piece) {
-      if (bytesOfTurn >= BYTES_A_TURN) {
+      if (bytesOfTurn >= BYTES_PER_TICK) {
         bytesOfTurn = 0;
-        await nextTurn();
+        await nextLoopTick();
         signal.throwIfAborted();
       }
       const message = toMessage(row);
@@ -87,9 +89,9 @@ export async function readPage<Row, Item extends DescMessage>(
 }
 
 /**
- * Read rows in order, some at a time, one more than `limit` at most: that one tells whether there is another page.
+ * Read rows in order and in parts, up to `limit` plus one. The extra row shows whether there is another page.
  *
- * @param read the next rows after a cursor, at most `count`; fewer mean that the end is reached.
+ * @param read returns up to `count` rows after a cursor; fewer mean that no rows are left.
  */
 export async function* readRows<Row, Cursor>(options: {
   readonly limit: number;

@@ -46,7 +46,7 @@ describe("parseReadMask()", () => {
     expect(parseReadMask(NodeSchema, paths)).toMatchObject({ ok: false, at });
   });
 
-  it("should take so many paths and no more", () => {
+  it("should accept paths up to the limit", () => {
     const paths = Array.from({ length: MOST_PATHS }, () => "id");
     expect(parseReadMask(NodeSchema, paths).ok).toBe(true);
     expect(parseReadMask(NodeSchema, [...paths, "id"])).toMatchObject({ ok: false, at: MOST_PATHS });
@@ -69,7 +69,7 @@ describe("applyReadMask()", () => {
 });
 
 describe("maskJson()", () => {
-  it("should keep of a JSON form what applyReadMask() keeps of the message", () => {
+  it("should keep the same parts of a JSON form as applyReadMask() of the message", () => {
     const paths = ["id", "health", "health.message", "labels.key", "info", "info.cpu", "info.cpu.model"];
     const more = ["info.gpus", "info.gpus.uuid", "info.labels", "info.memory_bytes", "info.hostname"];
     fc.assert(

@@ -1,31 +1,31 @@
 import { clearField, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import type { Json } from "@rollcall/domain";
 
-/** Which fields of a message are wanted. */
+/** Which fields of a message are requested. */
 export interface ReadMask {
-  /** What is wanted of each field, by its name in the schema; null: all of it. */
+  /** The requested parts of each field, by the field's name in the schema; null means the whole field. */
   readonly wanted: ReadonlyMap<string, ReadMask | null>;
-  /** The fields that are not. */
+  /** The fields that are not requested. */
   readonly unwanted: readonly DescField[];
-  /** Fields of messages of which only some fields are wanted. */
+  /** Message fields that are requested only in part. */
   readonly parts: readonly { readonly field: DescField; readonly mask: ReadMask }[];
 }
 
-/** A mask, or the place in the list of the first path that names no field. */
+/** A mask, or the index of the first path that names no field. */
 export type ParsedReadMask =
   | { readonly ok: true; readonly mask: ReadMask }
   | { readonly ok: false; readonly at: number; readonly description: string };
 
-/** More paths than any message has fields that are worth naming. */
+/** Maximum number of paths. No message has this many useful fields. */
 export const MOST_PATHS = 100;
 
 /**
- * Read the paths of a field mask of a message. A path may go through a list: it means that field of each item. One that
- * names a field as a whole contains those that name parts of it.
+ * Parse the paths of a message's field mask. A path can go through a list, and then selects the field in each item. A
+ * path to a whole field includes all paths to its parts.
  */
 export function parseReadMask(desc: DescMessage, paths: readonly string[]): ParsedReadMask {
   if (paths.length > MOST_PATHS) {
-    return { ok: false, at: MOST_PATHS, description: `at most ${MOST_PATHS} paths are taken` };
+    return { ok: false, at: MOST_PATHS, description: `at most ${MOST_PATHS} paths are allowed` };
   }
   const root: Tree = new Map();
   for (const [at, path] of paths.entries()) {
@@ -35,7 +35,7 @@ export function parseReadMask(desc: DescMessage, paths: readonly string[]): Pars
   return { ok: true, mask: compile(desc, root) };
 }
 
-/** What is wanted of each field of a message; null: all of it. */
+/** The requested parts of each field of a message; null means the whole field. */
 type Tree = Map<string, Tree | null>;
 
 function addPath(root: Tree, desc: DescMessage, names: readonly string[]): string | null {
@@ -46,7 +46,7 @@ function addPath(root: Tree, desc: DescMessage, names: readonly string[]): strin
     const field: DescField | undefined = message.fields.find((one) => one.name === name);
     if (field === undefined) return `${message.name} has no field ${name}`;
     const known = tree.get(name);
-    // Wanted as a whole already; the rest of the path is still to be a path.
+    // Check the rest of the path even if the whole field is already requested.
     const next: Tree = known ?? new Map();
     if (known !== null) tree.set(name, at === names.length - 1 ? null : next);
     tree = next;
@@ -74,7 +74,7 @@ function compile(desc: DescMessage, tree: Tree): ReadMask {
   return { wanted, unwanted, parts };
 }
 
-/** Remove from a message, in place, what is not wanted of it. */
+/** Remove everything that is not requested from a message, in place. */
 export function applyReadMask(message: Message, mask: ReadMask): void {
   for (const field of mask.unwanted) clearField(message, field);
   for (const { field, mask: part } of mask.parts) {
@@ -85,7 +85,7 @@ export function applyReadMask(message: Message, mask: ReadMask): void {
   }
 }
 
-/** What is wanted of a message in its JSON form, so that the rest need not be decoded. */
+/** The requested parts of a message in its JSON form, so that the rest need not be decoded. */
 export function maskJson(value: Json, mask: ReadMask, desc: DescMessage): Json {
   if (Array.isArray(value)) return value.map((item) => maskJson(item, mask, desc));
   if (typeof value !== "object" || value === null) return value;

@@ -58,12 +58,13 @@ export function schedulingToProto(scheduling: Scheduling): ProtoScheduling {
       ...(untilMs === undefined ? {} : { untilTime: timestampFromMs(untilMs) }),
     })),
     ...circumstances(scheduling),
-    // The domain always has a reason; the contract leaves it empty for an eligible node.
+    // Omit the reason of an eligible node. The domain always has a reason, but
+    // the API has none for an eligible node.
     reason: scheduling.state === "ELIGIBLE" ? "" : scheduling.reason,
   });
 }
 
-/** The labels in effect out of those of every tier, by key. */
+/** The effective labels, chosen from those of all tiers and sorted by key. */
 export function labelsToProto(labels: readonly Label[]): ProtoLabel[] {
   return effectiveLabels(labels).map(({ key, value, tier, overrides }) =>
     create(LabelSchema, {

@@ -1,19 +1,20 @@
-// Package agent is a kit for writing agents of Rollcall: programs that speak for a machine. It does what the contract asks of an agent
-// (registration, the stream, heartbeats at the pace told, moves, key rotation, goodbyes, executions); the program says what the machine is
-// and how it runs work.
+// Package agent is a kit for writing Rollcall agents: programs that represent a machine. It does what the protocol requires of an agent
+// (registration, the stream, heartbeats at the given rate, moves, key rotation, goodbyes, executions); the program describes the machine
+// and runs its work.
 //
 //	made, err := agent.New(agent.Options{Server: "127.0.0.1:7700", NodeID: "gpu-7", StateDir: "/var/lib/my-agent", Version: "1.0"})
 //	if err != nil { ... }
-//	err = made.Run(ctx) // until ctx ends: it says goodbye then
+//	err = made.Run(ctx) // runs until ctx is done, then says goodbye
 //
-// What is decided is in functions without I/O (agent_machine.go, session_machine.go, reports.go, desired_work.go, keys.go, next_step.go),
-// which are checked against sdk/conformance/vectors.
+// All decisions are made in functions without I/O (agent_machine.go, session_machine.go, reports.go, desired_work.go, keys.go, next_step.go),
+// which are tested with sdk/conformance/vectors.
 package agent
 
 import (
 	"context"
 	crypto "crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -26,54 +27,65 @@ import (
 	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
 )
 
-// Options say who the agent is and what its machine does.
+// Options configure an agent.
 type Options struct {
 	// Server is the registry's address: HOST:PORT, or a URL with http or https.
 	Server string
 	// NodeID is the node's id: 1-63 characters of [A-Za-z0-9._-].
 	NodeID string
-	// StateDir holds the node's key, the sentinel and the record of executions. Each agent of a machine needs its own.
+	// StateDir holds the node's key, the sentinel and the ledger of executions. Each agent on a machine needs its own.
 	StateDir string
-	// Version of the program, reported with the node.
+	// Version is the program's version, which is reported with the node.
 	Version string
-	// JoinToken is a join token, or the token of a Kubernetes service account. Empty: none.
+	// JoinToken is a join token, or the token of a Kubernetes service account. Empty means no token.
 	JoinToken string
-	// JoinTokenFile holds the token in place of JoinToken; it is read at each registration.
+	// JoinTokenFile is a file that contains the join token, instead of JoinToken. It is read at each registration.
 	JoinTokenFile string
-	// TLS to registry and health replicas. Nil: clear text, unless Server is an https URL.
+	// TLS configures connections to the registry and to health replicas. If nil, connections use clear text, unless Server
+	// is an https URL.
 	TLS *tls.Config
-	// Info says what the machine is; called when the agent starts and at least once a minute. Nil: the host name alone. The kit fills in
-	// AgentVersion, and Work from the Executor.
+	// CAFile is a PEM file with the authorities to trust. It is read for each connection. If empty, the RootCAs of TLS are
+	// trusted.
+	CAFile string
+	// CAFingerprint is the fingerprint of the authority to trust, as `rollcall token create` prints it. The agent fetches
+	// the certificate from Server. From then on it trusts the authorities that the control plane announces, and keeps them
+	// in StateDir. If empty, the agent uses CAFile.
+	CAFingerprint string
+	// Info describes the machine. It is called when the agent starts and at least once every InfoCheckInterval. If nil,
+	// only the host name is reported. The kit fills in AgentVersion, and takes Work from the Executor.
 	Info func() *nodev1.NodeInfo
-	// Usage says what the machine is doing; called before each heartbeat, with all totals. Nil: nothing.
+	// Usage reports the machine's current usage, with all totals. It is called before each heartbeat. If nil, no usage is
+	// reported.
 	Usage func() *nodev1.ResourceUsage
-	// Executor runs executions. Nil: the node runs none, and says so of what it is told to run or to stop.
+	// Executor runs executions. If nil, the node runs none and refuses those it receives.
 	Executor Executor
-	// MachineFingerprint distinguishes this machine from a copy of its disk. Empty: a hash of /etc/machine-id and the hardware addresses.
+	// MachineFingerprint distinguishes this machine from a copy of its disk. If empty, it is a hash of /etc/machine-id and
+	// the hardware addresses.
 	MachineFingerprint string
-	// KeyRotationInterval is the age at which the key is replaced without being asked. 0: never.
+	// KeyRotationInterval is the age at which the agent rotates its key even if nobody requests it. 0 means never.
 	KeyRotationInterval time.Duration
-	// InfoCheckInterval is the longest time between two calls of Info. 0: 1 minute.
+	// InfoCheckInterval is the longest time between two calls of Info. 0 means 1 minute.
 	InfoCheckInterval time.Duration
-	// Log takes what people should know. Nil: slog.Default().
+	// Log receives messages for operators. Nil means slog.Default().
 	Log *slog.Logger
-	// WallClock is shown to the control plane and decides nothing. Nil: time.Now.
+	// WallClock returns the time that is reported to the control plane. It affects no decisions. Nil means time.Now.
 	WallClock func() time.Time
 }
 
 // Status is the state of an agent.
 type Status struct {
-	// Phase is "starting", "registering", "opening", "connected", "waiting", "idle" (deleted by an operator), "closing" or "closed".
+	// Phase is "starting", "registering", "opening", "connected", "waiting", "idle" (an operator deleted the node),
+	// "closing" or "closed".
 	Phase string
-	// Endpoint is the health replica that holds the stream; empty for none.
+	// Endpoint is the health replica that holds the stream; empty without a stream.
 	Endpoint string
-	// SessionEpoch of the stream; 0 for none.
+	// SessionEpoch is the epoch of the stream's session; 0 without a stream.
 	SessionEpoch uint64
-	// Membership is "PENDING", "APPROVED", "REJECTED", or empty while it is not known.
+	// Membership is "PENDING", "APPROVED" or "REJECTED". It is empty while the agent does not know it.
 	Membership string
 }
 
-// Agent speaks for one machine. Run it once.
+// Agent represents one machine. Call Run only once.
 type Agent struct {
 	options   Options
 	log       *slog.Logger
@@ -81,10 +93,10 @@ type Agent struct {
 	registrar registrar
 	sentinel  *sentinel
 	bootID    string
-	// Random, and only of this process.
+	// A random id of this process.
 	instanceID string
 	began      time.Time
-	// work to be done on the loop, which alone touches what follows.
+	// posted holds functions that the loop will run. Only the loop uses the fields below.
 	posted    chan func()
 	done      chan struct{}
 	state     agentState
@@ -103,17 +115,16 @@ type Agent struct {
 	status Status
 }
 
-// New reads the state directory. It fails for what a person must put right: a directory that cannot be used, or that another
-// agent uses, and a broken key.
+// New creates an agent and opens its state directory. It fails if a person must fix something: if the directory is
+// unusable, another agent uses it, or the key is damaged.
 func New(options Options) (*Agent, error) {
-	found, err := parseServer(options.Server, options.TLS)
+	if options.NodeID == "" || options.StateDir == "" {
+		return nil, errors.New("NodeID and StateDir are required")
+	}
+	found, err := openRegistrar(options)
 	if err != nil {
 		return nil, err
 	}
-	if options.NodeID == "" || options.StateDir == "" {
-		return nil, errors.New("an agent needs a NodeID and a StateDir")
-	}
-	found.nodeID = options.NodeID
 	keys, err := openIdentity(options.StateDir)
 	if err != nil {
 		return nil, err
@@ -142,14 +153,15 @@ func New(options Options) (*Agent, error) {
 	return a, nil
 }
 
-// Status can be called from anywhere.
+// Status is safe for concurrent use.
 func (a *Agent) Status() Status {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return a.status
 }
 
-// Run works until the context ends; then it says goodbye, 5 s at most, and returns. Executions that run go on.
+// Run runs the agent until the context is done. It then says goodbye, which takes at most 5 s, and returns. Running
+// executions continue.
 func (a *Agent) Run(ctx context.Context) error {
 	defer a.cancel()
 	defer close(a.done)
@@ -178,7 +190,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// post has the loop do something; after the end nothing is done.
+// post runs a function on the loop. It does nothing after the loop has ended.
 func (a *Agent) post(run func()) {
 	select {
 	case a.posted <- run:
@@ -205,7 +217,7 @@ func (a *Agent) dispatch(event agentEvent) {
 	}
 }
 
-// setAlarm has the loop run something at a time, in place of what was set before.
+// setAlarm runs a function on the loop at the given time, and replaces the previous alarm.
 func (a *Agent) setAlarm(before *time.Timer, atMs float64, run func()) *time.Timer {
 	if before != nil {
 		before.Stop()
@@ -266,7 +278,8 @@ func (a *Agent) warn(message string, err error) {
 	}
 }
 
-// readInfo reads the machine where that is wanted or was never done, and calls back on the loop.
+// readInfo reads the machine's description if refresh is set or if it was never read, and passes it to then on the
+// loop.
 func (a *Agent) readInfo(refresh bool, then func(*nodev1.NodeInfo)) {
 	if a.lastInfo != nil && !refresh {
 		then(a.lastInfo)
@@ -282,13 +295,14 @@ func (a *Agent) readInfo(refresh bool, then func(*nodev1.NodeInfo)) {
 		}
 		info.AgentVersion, info.Work = a.options.Version, capacity
 		a.post(func() {
+			info.Trust = a.registrar.trust.describe(time.Now())
 			a.lastInfo = info
 			then(info)
 		})
 	}()
 }
 
-// hold: the candidate holds the session from now on; the one before is dropped.
+// hold makes the candidate the current stream and drops the previous one.
 func (a *Agent) hold() {
 	next := a.candidate
 	if next == nil || next.welcome == nil {
@@ -303,7 +317,7 @@ func (a *Agent) hold() {
 	a.rotate()
 }
 
-// onStream hears what a stream tells; of one that was dropped nothing counts.
+// onStream handles an effect of a stream. It ignores effects of dropped streams.
 func (a *Agent) onStream(from *stream, news sessionEffect) {
 	switch {
 	case from == a.candidate && news.kind == "opened":
@@ -345,7 +359,27 @@ func (a *Agent) onNews(news sessionEffect) {
 	}
 }
 
-// onWorkChanged tells the streams that executions have changed or specs are missing, and looks at the machine where its offer has.
+// hearAuthorities handles authorities that the control plane announced over a connection with this verified certificate
+// chain, and reports the current trust settings.
+func (a *Agent) hearAuthorities(announced [][]byte, chain []*x509.Certificate) {
+	replaced, err := a.registrar.trust.hear(announced, chain, time.Now())
+	a.warn("announced authorities rejected, trusted authorities unchanged", err)
+	if replaced != nil {
+		a.log.Info("trusted authorities replaced by those that the control plane announced", "trusted", replaced)
+	}
+	if a.lastInfo == nil {
+		return
+	}
+	a.lastInfo = proto.CloneOf(a.lastInfo)
+	a.lastInfo.Trust = a.registrar.trust.describe(time.Now())
+	for _, each := range []*stream{a.held, a.candidate} {
+		if each != nil {
+			each.dispatch(sessionEvent{kind: "look"})
+		}
+	}
+}
+
+// onWorkChanged notifies the streams that these executions have changed or that these specs are missing.
 func (a *Agent) onWorkChanged(ids, wantedSpecs []string) {
 	for _, each := range []*stream{a.held, a.candidate} {
 		if each != nil {
@@ -354,7 +388,7 @@ func (a *Agent) onWorkChanged(ids, wantedSpecs []string) {
 	}
 }
 
-// membershipName is the state without its prefix; empty for one of a newer server.
+// membershipName returns the state without its prefix, or "" for a state that a newer server added.
 func membershipName(membership *nodev1.Membership) string {
 	name := strings.TrimPrefix(membership.GetState().String(), "MEMBERSHIP_STATE_")
 	if name == "PENDING" || name == "APPROVED" || name == "REJECTED" {

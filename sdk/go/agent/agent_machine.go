@@ -9,66 +9,67 @@ const (
 	opening     = "opening"
 	connected   = "connected"
 	waiting     = "waiting"
-	// idle: deleted by an operator; it does nothing until it is started again.
+	// idle is the phase after an operator deleted the node. The agent does nothing until it is restarted.
 	idle    = "idle"
 	closing = "closing"
 	closed  = "closed"
 )
 
-// An attempt is endpoints that are tried one after the other.
+// An attempt is one round over a list of endpoints, tried in order.
 type attempt struct {
 	endpoint string
-	// rest follows when it takes no agents; places is where it began, for the same round with the node's other key.
+	// rest holds the endpoints to try if endpoint accepts no agents. places is the complete list. It is used for a second
+	// pass with the node's other key.
 	rest, places []string
 	isOtherKey   bool
-	// notBeforeMs: no round follows this one before, as replicas that are ending have said.
+	// notBeforeMs is the earliest time of the next round. A replica that is shutting down sets it.
 	notBeforeMs float64
-	// hasAsked: the registry was asked in this round, and is not asked again before a wait.
+	// hasAsked reports whether this round has already asked the registry for endpoints. Each round asks only once.
 	hasAsked bool
 }
 
-// A question is what led an agent to ask the registry where the replicas are: how the last endpoint answered, and the round, of which rest is
-// left.
+// A question records why the agent asks the registry for endpoints. It holds how the last attempt to open a stream
+// ended, and the round to continue after the response.
 type question struct {
 	end   end
 	round attempt
 }
 
-type heldSession struct {
+type liveSession struct {
 	endpoint string
 	epoch    uint64
 	sinceMs  float64
 }
 
-// agentState is all that decides what an agent does next. Points in time are monotonic milliseconds.
+// agentState is the complete state that decides what an agent does next. Times are monotonic milliseconds.
 type agentState struct {
 	stage string
-	// question: in registering, where it also asks for endpoints, while it opens a stream; nil for a registration that is due.
+	// question is set while the agent registers only to ask for endpoints; nil if the registration itself is due.
 	question   *question
 	attempt    *attempt
 	move       *move
 	untilMs    float64
-	held       *heldSession
+	held       *liveSession
 	membership string
-	// endpoints are those that registration or the last Welcome named.
+	// endpoints are the health endpoints from the last registration or Welcome that named at least one.
 	endpoints []string
-	// sentTo is where the last order to move since then sent the agent: tried first.
+	// sentTo holds the endpoints of the last request to move, until a Welcome names endpoints. They are tried first.
 	sentTo       []string
 	turn         int
 	pace         pace
 	mustRegister bool
 	failures     float64
-	// unreachable counts endpoints in a row that took no agents.
+	// unreachable counts consecutive endpoints that accepted no agents.
 	unreachable int
-	// asksAtMs: the registry is not asked for endpoints before.
+	// asksAtMs is the earliest time to ask the registry for endpoints.
 	asksAtMs     float64
 	hasConnected bool
-	// rejectedAtMs is when the node was first told that it is rejected, unless it was taken in since; nil for not.
+	// rejectedAtMs is when the server first rejected the node since it was last admitted; nil if the node is not rejected.
 	rejectedAtMs *float64
 }
 
-// An agentEvent is what happens to an agent: "loaded", "registered", "not-registered", "opened", "not-opened", "session-ended",
-// "move-asked", "acked", "membership", "due", "close" or "abort".
+// An agentEvent is an input of the agent's state machine: "loaded", "registered", "not-registered", "opened",
+// "not-opened", "session-ended", "move-asked", "acked", "membership", "due", "close" or "abort".
 type agentEvent struct {
 	Kind         string   `json:"kind"`
 	IsRegistered bool     `json:"isRegistered"`
@@ -77,14 +78,15 @@ type agentEvent struct {
 	Epoch        uint64   `json:"epoch,string"`
 	End          end      `json:"end"`
 	HasOtherKey  bool     `json:"hasOtherKey"`
-	// HasNewerKey: of "opened", when a next key was offered since the Hello was signed.
+	// HasNewerKey belongs to "opened". It reports whether the server was offered a next key after the Hello was signed.
 	HasNewerKey  bool    `json:"hasNewerKey"`
 	Pace         pace    `json:"pace"`
 	IsOwnWish    bool    `json:"isOwnWish"`
 	RetryAfterMs float64 `json:"retryAfterMs"`
 }
 
-// An agentEffect is what the shell carries out, in order: "register", "open", "hold", "drop", "give-up", "goodbye", "forget" or "log-end".
+// An agentEffect is what the shell must do, in order: "register", "open", "hold", "drop", "give-up", "goodbye",
+// "forget" or "log-end".
 type agentEffect struct {
 	kind, endpoint string
 	end            end
@@ -92,23 +94,24 @@ type agentEffect struct {
 }
 
 const (
-	// A goodbye may take so long to be delivered.
+	// The time limit for delivering a goodbye.
 	goodbyeLimitMs = 5_000
-	// Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends their streams is
-	// not asked in a tight loop.
+	// Sessions that end sooner than this count as consecutive failures. Otherwise agents would reconnect in a tight loop
+	// to a server that welcomes them and then ends their streams.
 	steadyAfterMs = 10_000
-	// The agents of one replica must not move at once.
+	// The maximum jitter before a move. It keeps the agents of one replica from moving all at the same time.
 	moveJitterMs = 1_000
 )
 
 var noReplica = end{Kind: unreachable, Message: "no health replica is known"}
 
-// beginAgent is an agent that has just been started. random01 spreads the agents of a fleet over its replicas.
+// beginAgent returns the state of an agent that has just started. random01 spreads the agents of a fleet over its
+// replicas.
 func beginAgent(random01 float64) agentState {
 	return agentState{stage: starting, turn: int(random01 * 1_024), pace: defaultPace, mustRegister: true}
 }
 
-// dueAtMs is when the next "due" is to come; false for never.
+// dueAtMs returns when the next "due" event is needed, or false if no event is needed.
 func (s agentState) dueAtMs() (float64, bool) {
 	if s.stage == waiting {
 		return s.untilMs, true
@@ -119,7 +122,7 @@ func (s agentState) dueAtMs() (float64, bool) {
 	return 0, false
 }
 
-// step decides what an event does to an agent. Events that come too late for its stage change nothing.
+// step decides what an event does to an agent. Events that arrive too late for the current stage change nothing.
 func (s agentState) step(event agentEvent, nowMs, random01 float64) (agentState, []agentEffect) {
 	in := input{nowMs, random01}
 	switch event.Kind {
@@ -195,7 +198,7 @@ func (s agentState) onNotRegistered(how end, in input) (agentState, []agentEffec
 	return s.goOn(nil, in)
 }
 
-// goOn goes on with the round in which the registry was asked, first with the endpoints that are new.
+// goOn continues the round after the registry has returned endpoints. It tries the new ones first.
 func (s agentState) goOn(news []string, in input) (agentState, []agentEffect) {
 	next := s.question.round
 	next.places = distinct(inTurn(news, s.turn), next.rest)
@@ -222,7 +225,7 @@ func (s agentState) onOpened(event agentEvent, in input) (agentState, []agentEff
 		return s, nil
 	}
 	s.unreachable = 0
-	s.stage, s.move, s.attempt, s.held = connected, nil, nil, &heldSession{at.endpoint, event.Epoch, in.nowMs}
+	s.stage, s.move, s.attempt, s.held = connected, nil, nil, &liveSession{at.endpoint, event.Epoch, in.nowMs}
 	if event.Membership != "" {
 		s.membership = event.Membership
 	}
@@ -231,14 +234,15 @@ func (s agentState) onOpened(event agentEvent, in input) (agentState, []agentEff
 		s.sentTo = nil
 	}
 	s.hasConnected = true
-	// The wish for a stream with that key came while this one was being opened, and was passed over.
+	// The agent ignored the request to move to the new key while it opened this stream. Schedule the move now.
 	if event.HasNewerKey {
 		s.move = beginMove(true, 0, in)
 	}
 	return s, []agentEffect{{kind: "hold"}}
 }
 
-// learn: a control plane without a health replica names no endpoint; what was known before is the best guess then.
+// learn stores the returned endpoints. If the list is empty because the control plane has no health replicas, learn
+// keeps the previous endpoints.
 func (s *agentState) learn(named []string) {
 	if len(named) > 0 {
 		s.endpoints = named
@@ -275,7 +279,7 @@ func (s agentState) onNotOpened(event agentEvent, in input) (agentState, []agent
 	return s.afterEnd(how, at.notBeforeMs, in)
 }
 
-// mayAsk: whether the registry may be asked now where the replicas are.
+// mayAsk reports whether the agent may ask the registry for endpoints now.
 func (s agentState) mayAsk(isRoundOver bool, in input) bool {
 	return s.held == nil && in.nowMs >= s.asksAtMs && asksForEndpoints(s.unreachable, s.hasConnected, isRoundOver)
 }
@@ -320,7 +324,7 @@ func (s agentState) onDue(in input) (agentState, []agentEffect) {
 	if s.held == nil {
 		return s, nil
 	}
-	places := s.placesToMoveTo()
+	places := s.replicasToMoveTo()
 	return s.open(attempt{endpoint: places[0], rest: places[1:], places: places})
 }
 
@@ -334,11 +338,11 @@ func (s agentState) close() (agentState, []agentEffect) {
 		return s, []agentEffect{{kind: "give-up"}}
 	}
 	s.stage = closing
-	// The present stream is the one that says goodbye.
+	// Abandon the stream that is being opened, and send the goodbye on the current one.
 	return s, []agentEffect{{kind: "give-up"}, {kind: "goodbye"}}
 }
 
-// beginAttempt registers where that is due, then opens a stream.
+// beginAttempt opens a stream, and registers first if necessary.
 func (s agentState) beginAttempt(in input) (agentState, []agentEffect) {
 	if !s.mustRegister {
 		return s.beginOpening(false, in)
@@ -351,7 +355,7 @@ func (s agentState) register(asked *question) (agentState, []agentEffect) {
 	return s, []agentEffect{{kind: "register"}}
 }
 
-// beginOpening begins a round. hasAsked: the registry has just named the endpoints.
+// beginOpening begins a round. hasAsked reports whether the registry has just returned the endpoints.
 func (s agentState) beginOpening(hasAsked bool, in input) (agentState, []agentEffect) {
 	places := distinct(s.sentTo, inTurn(s.endpoints, s.turn))
 	if len(places) == 0 {
@@ -374,7 +378,7 @@ func (s agentState) open(next attempt) (agentState, []agentEffect) {
 	return s, []agentEffect{{kind: "open", endpoint: next.endpoint}}
 }
 
-// afterEnd waits until notBeforeMs at least.
+// afterEnd moves to the next step after an end. If the agent waits, it waits at least until notBeforeMs.
 func (s agentState) afterEnd(how end, notBeforeMs float64, in input) (agentState, []agentEffect) {
 	next, counted := s.decide(how, in)
 	if !next.isIdle {

@@ -2,15 +2,16 @@ package agent
 
 import "slices"
 
-// A move is a stream that is opened elsewhere while the present one goes on.
+// A move opens a stream elsewhere while the current one continues.
 type move struct {
-	// isOwnWish: for a new key, at the same replica.
+	// isOwnWish reports whether the agent started the move itself in order to use a new key at the same replica.
 	isOwnWish bool
 	attempts  int
-	// attempt is under way; nil while it waits until untilMs.
+	// attempt is the attempt in progress. It is nil while the move waits until untilMs.
 	attempt *attempt
 	untilMs float64
-	// over is how the present stream ended while the next one was being opened; nil while it goes on.
+	// over says how the current stream ended while the next one was being opened. It is nil while the current stream
+	// continues.
 	over *end
 }
 
@@ -49,7 +50,8 @@ func (s agentState) onMoveAsked(event agentEvent, in input) agentState {
 		if event.IsOwnWish {
 			return s
 		}
-		// What is being opened goes on. The server's order is for a wish of the agent's own as well.
+		// If a stream is already being opened, continue with it. The server's request to move replaces the agent's own
+		// move.
 		next.attempts = s.move.attempts
 		if s.move.attempt != nil {
 			now := *s.move
@@ -64,9 +66,10 @@ func (s agentState) onMoveAsked(event agentEvent, in input) agentState {
 	return s
 }
 
-// placesToMoveTo: where the server says, then anywhere but here. Where no other endpoint is known, one address may stand for many replicas:
-// it is tried, too, once no replica has taken the agent where the server says.
-func (s agentState) placesToMoveTo() []string {
+// replicasToMoveTo returns the endpoints that the server named, then all other known endpoints. The current address is
+// a last resort, because it may be a load balancer for many replicas: it follows only if no other endpoint is known and
+// all endpoints that the server named have been tried.
+func (s agentState) replicasToMoveTo() []string {
 	here := s.held.endpoint
 	if s.move.isOwnWish {
 		return []string{here}
@@ -92,7 +95,9 @@ func distinct(lists ...[]string) []string {
 	return all
 }
 
-// endOfMove: a Hello of this move may have taken the session although its Welcome was lost, so no other process has the identity.
+// endOfMove returns how to treat the end of the current stream during a move. SESSION_SUPERSEDED becomes silent,
+// because the move's own Hello may have taken over the session although its Welcome was lost. It therefore does not
+// prove that another process has the node's identity.
 func endOfMove(how end) end {
 	if how.Kind == refused && how.Reason == "SESSION_SUPERSEDED" {
 		return end{Kind: silent}

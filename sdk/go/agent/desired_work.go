@@ -9,44 +9,44 @@ import (
 	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
 )
 
-// A node keeps no more than this of what it is told, whatever it is told.
+// The maximum number of references that a node keeps, regardless of how many it receives.
 const mostReferences = 5_000
 
-// desiredWork is what the control plane wants of this node.
+// desiredWork is what should run on this node, according to the control plane.
 type desiredWork struct {
-	// logID is the history of the record that said so; empty before the first list.
+	// logID identifies the store history that sent the list; empty before the first list.
 	logID      string
 	generation uint64
 	references []*workv1.ExecutionReference
-	// partial is the parts of a whole list that have come so far.
+	// partial holds the parts of a complete list received so far.
 	partial []*workv1.ExecutionReference
 }
 
-// kept is an execution that the machine has, and the history of the record that knows it.
+// kept is an execution on this machine, with the store history that knows it.
 type kept struct {
 	observation *workv1.ExecutionObservation
 	logID       string
 }
 
-// A workAction is what has to be done for the machine to run what is wanted: "start", "stop", "refuse", "forget" or "bind".
+// A workAction is a step towards the desired state: "start", "stop", "refuse", "forget" or "bind".
 type workAction struct {
 	kind      string
 	reference *workv1.ExecutionReference
 	spec      []byte
 	message   string
-	// isLost: it was started here before.
+	// isLost belongs to "refuse". It reports whether the execution was started here before.
 	isLost bool
 	ids    []string
 }
 
-// apply takes over a frame of Executions. An older generation of the same history changes nothing.
+// apply applies a frame of Executions. It ignores an older generation of the same history.
 func (d desiredWork) apply(frame *healthv1.Executions) desiredWork {
 	isSameLog := frame.GetLogId() == d.logID
 	if isSameLog && frame.GetGeneration() < d.generation {
 		return d
 	}
 	if !frame.GetWhole() {
-		// Of a history whose whole list has not come, a change says too little.
+		// A change is meaningless without the complete list of the same history.
 		if !isSameLog {
 			return d
 		}
@@ -64,8 +64,8 @@ func (d desiredWork) apply(frame *healthv1.Executions) desiredWork {
 	return desiredWork{logID: frame.GetLogId(), generation: frame.GetGeneration(), references: partial}
 }
 
-// castOut: the node was rejected, banned or deleted by a history. All that runs by it is to stop, and nothing more is started. What another
-// history knows goes on.
+// castOut returns the desired work after a store history (by) has rejected, banned or deleted the node. All executions
+// of that history stop, and nothing new starts. Executions of other histories continue.
 func (d desiredWork) castOut(has map[string]kept, by string) desiredWork {
 	after := desiredWork{logID: by}
 	if by == d.logID {
@@ -79,7 +79,7 @@ func (d desiredWork) castOut(has map[string]kept, by string) desiredWork {
 	return after
 }
 
-// prune lets go of executions that are to be forgotten, and have been.
+// prune drops references that ask to forget an execution that is already gone.
 func (d desiredWork) prune(has map[string]kept) desiredWork {
 	d.references = slices.DeleteFunc(slices.Clone(d.references), func(one *workv1.ExecutionReference) bool {
 		_, isKept := has[one.GetId()]
@@ -98,7 +98,7 @@ func (d desiredWork) usesSpec(digest string) bool {
 	})
 }
 
-// bounded replaces references by id, adds the new ones, and keeps the last mostReferences.
+// bounded replaces references with known ids, appends new references, and keeps the last mostReferences.
 func bounded(known, named []*workv1.ExecutionReference) []*workv1.ExecutionReference {
 	all := slices.Clone(known)
 	at := make(map[string]int, len(all))
@@ -117,13 +117,14 @@ func bounded(known, named []*workv1.ExecutionReference) []*workv1.ExecutionRefer
 }
 
 const (
-	lostMessage   = "its machine has lost it: it was started before, and nothing is known of it there"
-	noSpecMessage = "the record has no such spec"
+	lostMessage   = "the execution is lost: it was started before, but its machine no longer knows it"
+	noSpecMessage = "the store has no such spec"
 )
 
-// planWork decides what to do, and which specs are missing. What no list names goes on. A history that was restored stops nothing that runs
-// by another one until it has heard of that. What was here before, as the machine (met) or the record remembers, and is not here now, was
-// lost: it is never started a second time. specs holds nil for one that the record has no more.
+// planWork returns the actions to take and the digests of missing specs. Executions that no list names continue. A list
+// stops only executions of the same store history, so after a restore an execution must first be bound to the restored
+// history. An execution that the machine (met) or the store remembers, but that no longer exists, was lost and never
+// starts a second time. specs holds nil for a spec that the store no longer has.
 func planWork(d desiredWork, has map[string]kept, met map[string]bool, specs map[string][]byte) ([]workAction, []string) {
 	var actions []workAction
 	var forget, bind, wanted []string
@@ -170,7 +171,7 @@ func planWork(d desiredWork, has map[string]kept, met map[string]bool, specs map
 	return actions, slices.DeleteFunc(wanted, func(digest string) bool { return len(digest) != 64 })
 }
 
-// pruneMet: what the machine has lost, and no list names, is nothing that could be started again.
+// pruneMet removes executions that neither the machine nor the desired list contains. They cannot start again.
 func pruneMet(met map[string]bool, has map[string]kept, d desiredWork) {
 	maps.DeleteFunc(met, func(id string, _ bool) bool {
 		_, isKept := has[id]

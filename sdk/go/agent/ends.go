@@ -8,12 +8,12 @@ import (
 	healthv1 "rollcall.dev/go/gen/rollcall/health/v1"
 )
 
-// endOfGoAway reads a GoAway.
+// endOfGoAway converts a GoAway to an end.
 func endOfGoAway(goAway *healthv1.GoAway) end {
 	how := end{Kind: refused, Reason: strings.TrimPrefix(goAway.GetReason().String(), "ERROR_REASON_"), Message: goAway.GetMessage()}
 	how.CastOutBy = goAway.GetLogId()
 	if goAway.GetReason().Descriptor().Values().ByNumber(goAway.GetReason().Number()) == nil || how.Reason == "UNSPECIFIED" {
-		// A newer server's reason has no name here.
+		// A newer server added this reason, so this agent has no name for it.
 		how.Reason = ""
 	}
 	if goAway.GetRetryAfter() != nil {
@@ -29,8 +29,8 @@ func endOfGoAway(goAway *healthv1.GoAway) end {
 	return how
 }
 
-// endOfStatus reads the status with which a stream ended; nil is an end in good order. An error without a reason of ours, on a stream on
-// which nothing was heard, comes from no health replica.
+// endOfStatus converts the final status of a stream; a nil error is a normal end. If the stream received nothing and
+// the error has no Rollcall reason, the error does not come from a health replica, so the end is unreachable.
 func endOfStatus(err error, isReached bool) end {
 	if err == nil {
 		if isReached {
@@ -45,7 +45,7 @@ func endOfStatus(err error, isReached bool) end {
 	return how
 }
 
-// endOfCall reads the failure of a call: refused where the server gave a reason.
+// endOfCall converts the failure of a call. It is refused if the server gave a reason, and unreachable otherwise.
 func endOfCall(err error) end {
 	found := status.Convert(err)
 	how := end{Kind: unreachable, Message: found.Message()}

@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// What `pid` and `exit` may hold.
+// The maximum size of the files `pid` and `exit`, in bytes.
 const mostNumberBytes = 32
 
-// openRegular opens a file of an execution's folder. The folder is the execution's user's: a link could lead anywhere, and a pipe could keep
-// the agent waiting.
+// openRegular opens a file in an execution's folder, and fails if it is not a regular file. The execution's user owns
+// the folder, so a link could lead anywhere and a pipe could block the agent.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -33,7 +33,7 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	return file, found, nil
 }
 
-// readNumber reads what a shim wrote.
+// readNumber reads a number written by a shim.
 func readNumber(path string) (int, error) {
 	file, _, err := openRegular(path)
 	if err != nil {
@@ -47,12 +47,13 @@ func readNumber(path string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// closeExit says of an execution whose shim was killed with it that it has ended: who reads its output waits for that.
+// closeExit marks an execution as ended, in case its shim was killed along with it. Readers of the output wait for
+// this mark.
 func closeExit(path string) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return // The shim wrote it.
+		return // The shim has written the file.
 	}
-	_, _ = file.WriteString("137\n") // An empty file says the same.
+	_, _ = file.WriteString("137\n") // An empty file means the same.
 	_ = file.Close()
 }

@@ -5,73 +5,75 @@ import (
 	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
 )
 
-// An Executor runs executions. Its methods are called one at a time, and must return soon.
+// An Executor runs executions. The agent calls its methods one at a time, and they must return quickly.
 type Executor interface {
-	// Capacity is what the machine offers to executions; asked once, when the agent is made. Its limits and what it lacks have to be true: a
-	// job is not placed where memory or disk that it asks for are not offered, nor where what it needs is lacking. Start refuses what comes
-	// all the same.
+	// Capacity returns what the machine offers to executions. The agent calls it each time it reads the machine's
+	// description. Report limits and missing features accurately, because the scheduler places a job only on nodes with
+	// the memory, disk and features that the job asks for. Start must still refuse an execution that cannot run.
 	Capacity() *nodev1.WorkCapacity
-	// Start starts an execution, whose id it has never been given before. An error means that it could not be started, and is shown to
-	// people. What becomes of the execution is told later, never before Start returns: Progress with Running, then one with Ended.
+	// Start starts an execution with an id that it has not received before. An error means that the execution could not be
+	// started; users see the error. Report progress through tell: first that the execution is running, then that it has
+	// ended. Do not call tell before Start returns.
 	Start(execution Execution, tell func(Progress)) error
-	// Adopt goes on with an execution that an earlier run of the agent started, or was about to. False: it is not there, how it ended is not
-	// known, and Start is not called for it.
+	// Adopt takes over an execution that an earlier run of the agent started or was about to start. It returns false if
+	// the execution is missing; the agent then reports it as GONE and never calls Start for it.
 	Adopt(execution Execution, tell func(Progress)) bool
-	// Stop asks an execution to end, as its spec says. Its end is told like any other.
+	// Stop asks an execution to end in the way its spec requires. Report the end through tell, like any other end.
 	Stop(execution Execution)
-	// Forget removes what is left of an execution that has ended.
+	// Forget removes what an ended execution left behind.
 	Forget(id string)
-	// ReadOutput reads a piece of output, at most limit bytes.
+	// ReadOutput reads at most limit bytes of output.
 	ReadOutput(id string, stream OutputStream, from OutputPlace, limit int) (OutputPiece, error)
 }
 
-// An Execution is what an Executor runs.
+// An Execution is what an Executor starts.
 type Execution struct {
-	// ID is unique for ever, 64 characters at most. It may hold any characters: hash it before it becomes a file's name.
+	// ID is unique forever and has at most 64 characters. It can contain any characters, so hash it before you use it as a
+	// file name.
 	ID string
-	// NodeID is the node that runs it.
+	// NodeID is the node that runs the execution.
 	NodeID string
-	// Index is its number within its job, from 0.
+	// Index is the execution's number within its job, from 0.
 	Index uint32
-	// Ports are granted to it, by label.
+	// Ports are the ports granted to the execution, keyed by label.
 	Ports map[string]uint32
-	// GPUs are the UUIDs of those that are granted to it.
+	// GPUs are the UUIDs of the GPUs granted to the execution.
 	GPUs []string
-	// Spec says what runs.
+	// Spec says what to run.
 	Spec *workv1.ExecutionSpec
 }
 
-// Progress is what becomes of an execution.
+// Progress reports a change to an execution.
 type Progress struct {
-	// HasEnded, or it runs.
+	// HasEnded reports whether the execution has ended; otherwise it is running.
 	HasEnded bool
-	// Reason of an end: EXITED, OOM, START_FAILED, CHECK_FAILED, DEADLINE_EXCEEDED, CONTROL_PLANE_LOST or GONE. An end after Stop is told as
-	// STOPPED whatever is here.
+	// Reason says why the execution ended: EXITED, OOM, START_FAILED, CHECK_FAILED, DEADLINE_EXCEEDED, CONTROL_PLANE_LOST
+	// or GONE. After Stop, the agent always reports STOPPED.
 	Reason workv1.EndReason
-	// ExitCode where it exited.
+	// ExitCode is the execution's exit code; nil if it did not exit.
 	ExitCode *int32
-	// Signal that ended it, for example "SIGKILL".
+	// Signal is the name of the signal that ended the execution, such as "SIGKILL".
 	Signal string
-	// Message for people.
+	// Message is for users.
 	Message string
 }
 
 // An OutputStream is 1 for standard output, 2 for standard error.
 type OutputStream uint32
 
-// An OutputPlace is where to begin to read.
+// An OutputPlace says where to start reading an output.
 type OutputPlace struct {
-	// Offset in bytes since the execution started.
+	// Offset is the position in bytes since the execution started.
 	Offset uint64
-	// Tail, in place of an offset: only so many bytes from the end. 0: from the offset.
+	// Tail starts this many bytes before the end. 0 means that Offset applies.
 	Tail uint64
 }
 
-// An OutputPiece is a part of what an execution wrote.
+// An OutputPiece is a part of an execution's output.
 type OutputPiece struct {
-	// Offset is where it begins.
+	// Offset is where the piece begins.
 	Offset uint64
 	Data   []byte
-	// IsEnd: nothing follows, and the execution has ended.
+	// IsEnd reports whether the execution has ended and this piece is the last.
 	IsEnd bool
 }

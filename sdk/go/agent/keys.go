@@ -1,9 +1,9 @@
 package agent
 
-// keyState is the keys that a node has, as fingerprints. All of them are on the disk.
+// keyState holds the fingerprints of the node's keys. All of these keys are on disk.
 type keyState struct {
-	// phase is "settled", "prepared" (there is a next key, which the server may not have yet) or "offered" (the server has the next key, or
-	// refuses the current one: the next one is tried first).
+	// phase is "settled", "prepared" (a next key exists, but the server may not have it yet) or "offered" (the server has
+	// the next key or refuses the current one, so the next key is tried first).
 	phase, current, next string
 }
 
@@ -14,7 +14,7 @@ func keysOnDisk(current, next string) keyState {
 	return keyState{"prepared", current, next}
 }
 
-// toUse is the key with which to sign the next proof.
+// toUse returns the key that signs the next proof.
 func (k keyState) toUse() string {
 	if k.phase == "offered" {
 		return k.next
@@ -22,7 +22,8 @@ func (k keyState) toUse() string {
 	return k.current
 }
 
-// afterNewKey: a next key is on the disk. A rotation that is under way goes on with the key that it has.
+// afterNewKey returns the state after a next key was written to disk. A rotation in progress continues with its own
+// key.
 func (k keyState) afterNewKey(next string) keyState {
 	if k.phase == "settled" {
 		return keyState{"prepared", k.current, next}
@@ -30,7 +31,8 @@ func (k keyState) afterNewKey(next string) keyState {
 	return k
 }
 
-// afterAnswer: the server answered an offer. Late answers to earlier offers name other keys, and change nothing.
+// afterAnswer returns the state after the server responded to an offer. A late response to an earlier offer names other
+// keys and changes nothing.
 func (k keyState) afterAnswer(current, next string) keyState {
 	switch {
 	case k.phase == "settled":
@@ -42,7 +44,8 @@ func (k keyState) afterAnswer(current, next string) keyState {
 	return k
 }
 
-// afterAccepted: the server took a proof by this key. If it is the next one, it is the only one that counts from now on.
+// afterAccepted returns the state after the server accepted a proof by this key. If it is the next key, it becomes the
+// only one.
 func (k keyState) afterAccepted(used string) keyState {
 	if k.phase == "settled" || used != k.next {
 		return k
@@ -50,7 +53,8 @@ func (k keyState) afterAccepted(used string) keyState {
 	return keyState{phase: "settled", current: used}
 }
 
-// afterRefused: the server refused a proof by this key, so the other one is tried next. No key is given up for a refusal.
+// afterRefused returns the state after the server refused a proof by this key. The other key is tried next. A refusal
+// never drops a key.
 func (k keyState) afterRefused(used string) keyState {
 	if k.phase == "settled" {
 		return k

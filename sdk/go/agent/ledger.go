@@ -21,14 +21,14 @@ import (
 	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
 )
 
-// An execution that ends before it was started has this number.
+// The change number of an execution that ends without ever starting.
 const changeOfRefused = 2
 
-// What the machine lacks although it should not is looked at again this often.
+// The time between checks for executions that should be running but are not.
 const planEvery = 15 * time.Second
 
-// ledger is the machine's record of executions, on the disk before anything is told of them, and what makes it so. It lives on the agent's
-// loop.
+// ledger keeps the machine's durable list of executions, and carries out planned actions. It writes an execution to
+// disk before it reports anything about it. Only the agent's loop uses it.
 type ledger struct {
 	options   Options
 	log       *slog.Logger
@@ -42,13 +42,13 @@ type ledger struct {
 	specs   map[string][]byte
 	desired desiredWork
 	wanted  []string
-	// sessionLogID is the history that the present session speaks of; empty before its first Executions.
+	// sessionLogID is the store history of the current session; empty until the session receives Executions.
 	sessionLogID string
 	toBind       []string
 	plannedAt    time.Time
 }
 
-// ledgerEntry is one execution as the disk has it.
+// ledgerEntry is one execution in its format on disk.
 type ledgerEntry struct {
 	LogID       string          `json:"logId"`
 	IsStopping  bool            `json:"isStopping"`
@@ -69,9 +69,9 @@ func openLedger(options Options, log *slog.Logger, post func(func()), tell func(
 	}
 	files, err := filepath.Glob(filepath.Join(l.directory, "*.json"))
 	for _, file := range files {
-		// What cannot be read is as lost as what is not there: the record knows that it was reported.
+		// Treat the execution of an unreadable file as lost, because the store knows that it was reported.
 		if err := l.read(file); err != nil {
-			log.Error("an execution's record cannot be read", "file", file, "err", err)
+			log.Error("an execution's file cannot be read", "file", file, "err", err)
 		}
 	}
 	return l, err
@@ -100,14 +100,14 @@ func (l *ledger) executionOf(reference *workv1.ExecutionReference, spec *workv1.
 	return Execution{reference.GetId(), l.options.NodeID, reference.GetIndex(), reference.GetPorts(), reference.GetGpuUuids(), spec}
 }
 
-// recover goes on with what an earlier run of the agent left running.
+// recover adopts the executions that an earlier run of the agent left running.
 func (l *ledger) recover() {
 	for id, entry := range l.entries {
 		if l.kept[id].observation.GetState() == workv1.ObservedState_OBSERVED_STATE_ENDED {
 			continue
 		}
 		if l.options.Executor == nil || !l.options.Executor.Adopt(entry.execution, l.listener(id)) {
-			l.onProgress(id, Progress{HasEnded: true, Reason: workv1.EndReason_END_REASON_GONE, Message: "it was gone when the agent looked again"})
+			l.onProgress(id, Progress{HasEnded: true, Reason: workv1.EndReason_END_REASON_GONE, Message: "it was gone when the agent restarted"})
 		} else if entry.IsStopping {
 			l.options.Executor.Stop(entry.execution)
 		}
@@ -130,7 +130,7 @@ func (l *ledger) isRunning() bool {
 	return false
 }
 
-// observations of these executions, as far as the machine has them.
+// observations returns the observations of these executions, or of all executions if isWhole. It skips unknown ids.
 func (l *ledger) observations(ids []string, isWhole bool) []*workv1.ExecutionObservation {
 	if isWhole {
 		ids = nil
@@ -150,7 +150,7 @@ func (l *ledger) observations(ids []string, isWhole bool) []*workv1.ExecutionObs
 
 func (l *ledger) digest() uint64 { return executionsDigest(l.observations(nil, true)) }
 
-// opened: a session was welcomed. Parts of a list that an earlier one sent are worth nothing.
+// opened handles a new session. It discards partial lists of an earlier session.
 func (l *ledger) opened() {
 	l.desired.partial, l.sessionLogID, l.toBind = nil, "", nil
 }
@@ -162,8 +162,9 @@ func (l *ledger) heed(frame *healthv1.Executions) {
 	l.plan()
 }
 
-// ended: a stream or a registration has come to its end. toldBy is the history that the server spoke of; one that names none when it casts the
-// node out is a server of before, which means that one.
+// ended handles the end of a stream or a registration. If the node was rejected, banned or deleted, it stops the
+// executions of the store history that excluded the node. If the server does not name that history, it is toldBy: the
+// history of the Executions that the stream received.
 func (l *ledger) ended(how end, toldBy string) {
 	if !how.isCastOut() {
 		return
@@ -176,7 +177,7 @@ func (l *ledger) ended(how end, toldBy string) {
 		return
 	}
 	l.desired = l.desired.castOut(l.kept, by)
-	l.log.Warn("node was cast out, its executions end", "executions", len(l.desired.references))
+	l.log.Warn("node was rejected, banned or deleted, stopping its executions", "executions", len(l.desired.references))
 	l.plan()
 }
 
@@ -192,26 +193,26 @@ func (l *ledger) takeSpec(frame *healthv1.SpecFrame) {
 	case bytes.Equal(sum[:], frame.GetDigest()):
 		l.specs[digest] = frame.GetSpec()
 	default:
-		l.log.Error("spec has another digest than was asked for, it is not used", "digest", digest)
+		l.log.Error("spec does not have the requested digest, ignoring it", "digest", digest)
 		return
 	}
 	l.plan()
 }
 
-// reported: the record has what was reported of these.
+// reported records that the store has received the reports about these executions.
 func (l *ledger) reported(ids []string) {
 	l.toBind = union(l.toBind, ids)
 	l.bindReported()
 }
 
-// seen: the control plane was heard. A moment to try again what failed.
+// seen handles a response from the control plane: it retries what failed.
 func (l *ledger) seen() {
 	if time.Since(l.plannedAt) >= planEvery {
 		l.plan()
 	}
 }
 
-// bindReported: what was reported to a history, and committed there, is known to it from now on.
+// bindReported binds the reported executions to the store history of this session, because the store now knows them.
 func (l *ledger) bindReported() {
 	if l.sessionLogID == "" {
 		return
@@ -231,7 +232,7 @@ func (l *ledger) bind(ids []string, logID string) {
 	}
 }
 
-// plan makes the machine run what is wanted.
+// plan starts and stops executions to reach the desired state.
 func (l *ledger) plan() {
 	l.plannedAt = time.Now()
 	l.desired = l.desired.prune(l.kept)
@@ -280,7 +281,7 @@ func (l *ledger) start(reference *workv1.ExecutionReference, bytesOfSpec []byte)
 	entry := &ledgerEntry{LogID: l.desired.logID, Reference: protoText(reference), Spec: bytesOfSpec, execution: l.executionOf(reference, spec)}
 	observation := observationOf(reference, spec.GetJob())
 	observation.State, observation.Change = workv1.ObservedState_OBSERVED_STATE_STARTING, 1
-	// On the disk first: what may have been started is never started a second time.
+	// Write to disk before starting, so that an execution that may have been started is never started a second time.
 	l.entries[id] = entry
 	if !l.write(id, observation) {
 		delete(l.entries, id)
@@ -297,7 +298,7 @@ func (l *ledger) stop(reference *workv1.ExecutionReference) {
 	id := reference.GetId()
 	entry, isKept := l.entries[id]
 	if !isKept {
-		l.end(reference, workv1.EndReason_END_REASON_STOPPED, "it was not there")
+		l.end(reference, workv1.EndReason_END_REASON_STOPPED, "it was not on this machine")
 	} else if !entry.IsStopping {
 		entry.IsStopping = true
 		l.write(id, l.kept[id].observation)
@@ -305,7 +306,7 @@ func (l *ledger) stop(reference *workv1.ExecutionReference) {
 	}
 }
 
-// end records the end of an execution that never ran here.
+// end records that an execution ended without running here.
 func (l *ledger) end(reference *workv1.ExecutionReference, reason workv1.EndReason, message string) {
 	id := reference.GetId()
 	observation := observationOf(reference, "")
@@ -324,7 +325,7 @@ func (l *ledger) end(reference *workv1.ExecutionReference, reason workv1.EndReas
 func (l *ledger) forget(ids []string) {
 	for _, id := range ids {
 		if err := os.Remove(l.pathOf(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			l.log.Warn("an execution's record cannot be removed", "err", err)
+			l.log.Warn("an execution's file cannot be removed", "err", err)
 			continue
 		}
 		if l.options.Executor != nil {
@@ -362,13 +363,14 @@ func (l *ledger) onProgress(id string, progress Progress) {
 			next.EndReason = workv1.EndReason_END_REASON_STOPPED
 		}
 	}
-	// Where the disk refuses, it is told all the same: an end that is not told would be waited for.
+	// Report the change even if the disk write fails, because otherwise the control plane would wait for the execution to
+	// end.
 	l.write(id, next)
 	l.kept[id] = kept{next, one.logID}
 	l.tell([]string{id}, l.wanted)
 }
 
-// write keeps an execution on the disk; false where that fails.
+// write stores an execution on disk, and reports whether that succeeded.
 func (l *ledger) write(id string, observation *workv1.ExecutionObservation) bool {
 	entry := l.entries[id]
 	entry.Observation = protoText(observation)
@@ -377,7 +379,7 @@ func (l *ledger) write(id string, observation *workv1.ExecutionObservation) bool
 		err = writeAtomically(l.pathOf(id), text)
 	}
 	if err != nil {
-		l.log.Error("an execution's record cannot be written", "execution_id", id, "err", err)
+		l.log.Error("an execution's file cannot be written", "execution_id", id, "err", err)
 	}
 	return err == nil
 }
@@ -386,7 +388,7 @@ func (l *ledger) pathOf(id string) string {
 	return filepath.Join(l.directory, fileNameOf(id)+".json")
 }
 
-// fileNameOf makes a name of any id that is no path.
+// fileNameOf returns a safe file name for any id.
 func fileNameOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:16])
@@ -401,7 +403,7 @@ func observationOf(reference *workv1.ExecutionReference, job string) *workv1.Exe
 func protoText(message proto.Message) json.RawMessage {
 	text, err := protojson.Marshal(message)
 	if err != nil {
-		return json.RawMessage("{}") // Of messages that were decoded from the wire every one can be written.
+		return json.RawMessage("{}") // Every message decoded from the wire can be encoded.
 	}
 	return text
 }

@@ -4,5 +4,6 @@ package agent
 
 import "os"
 
-// isTaken: there are no locks of whole files that end with their process.
+// isTaken always returns false, because this system has no whole-file locks
+// that are released when their process ends.
 func isTaken(*os.File) bool { return false }

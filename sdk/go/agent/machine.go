@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// bootID is the id of this boot of the machine; one that lasts as long as this process where the kernel tells none.
+// bootID returns the id of the machine's current boot. If the kernel provides no id, it returns a random
+// id, which is valid for the lifetime of this process.
 func bootID() string {
 	if text, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		return strings.TrimSpace(string(text))
@@ -18,9 +19,10 @@ func bootID() string {
 	return rand.Text()
 }
 
-// machineFingerprint is a text that two machines do not share although one is a copy of the other's disk.
+// machineFingerprint returns a value that differs between two machines even if their disks are copies of
+// each other.
 func machineFingerprint() string {
-	id, _ := os.ReadFile("/etc/machine-id") // Where there is none the addresses tell machines apart.
+	id, _ := os.ReadFile("/etc/machine-id") // Without this file, the addresses distinguish machines.
 	parts := []string{}
 	interfaces, _ := net.Interfaces()
 	for _, one := range interfaces {

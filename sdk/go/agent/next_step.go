@@ -2,19 +2,20 @@ package agent
 
 import "math"
 
-// An end is how a stream, or the attempt at one, came to its end.
+// An end says how a stream ended, or how the attempt to open one failed.
 type end struct {
-	// Kind is "unreachable" (nothing of ours answered there), "silent" (no Ack for too long), "refused" (the server ended or refused it) or
-	// "left" (this side left).
+	// Kind is "unreachable" (no Rollcall server responded), "silent" (no Ack arrived for too long), "refused" (the server
+	// refused or ended the stream) or "left" (the agent left).
 	Kind string `json:"kind"`
-	// Reason is the name of an ErrorReason; empty where the server gave none.
+	// Reason is the name of an ErrorReason; empty if the server gave none.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// RetryAfterMs is the least time before coming back; nil where the server says nothing.
+	// RetryAfterMs is the minimum delay before the agent reconnects; nil if the server gave none.
 	RetryAfterMs *float64 `json:"retryAfterMs"`
 	// Action is "REGISTER", "STOP" or empty.
 	Action string `json:"action"`
-	// CastOutBy is the history of the record that has cast the node out; empty where none has, or none is told.
+	// CastOutBy is the store history that excluded the node. It is empty if the node is not excluded or if the server did
+	// not name the history.
 	CastOutBy string `json:"castOutBy"`
 }
 
@@ -27,37 +28,40 @@ const (
 
 // A nextStep is what an agent does after an end.
 type nextStep struct {
-	// isIdle: forget the registration, and do nothing until the agent is started again.
+	// isIdle reports whether the agent forgets the registration and does nothing until it is restarted.
 	isIdle  bool
 	delayMs float64
-	// mustRegister: a stream is of no use before a registration has succeeded.
+	// mustRegister reports whether the agent registers before it opens a stream.
 	mustRegister bool
 }
 
-// attempts is what happened before an end.
+// attempts describes what happened before the current end.
 type attempts struct {
-	// Failures counts ends since a session was last steady, this one not counted.
+	// Failures is the number of earlier ends since the last steady session.
 	Failures float64 `json:"failures"`
-	// RejectedForMs is the time since the node was first told that it is rejected or banned.
+	// RejectedForMs is the time since the server first rejected or banned the node.
 	RejectedForMs float64 `json:"rejectedForMs"`
 	BackoffMaxMs  float64 `json:"backoffMaxMs"`
-	// Random01 is from 0 to less than 1.
+	// Random01 is a random number in [0, 1).
 	Random01 float64 `json:"random01"`
 }
 
 const (
-	// After this many endpoints in a row that took no agents, an agent asks the registry where they are now.
+	// The number of consecutive endpoints that accept no agents before an agent asks the registry for the current
+	// endpoints.
 	unreachableLimit = 5
-	// Agents ask after a random part of this at the soonest: a fleet that lost all replicas must not ask at once.
+	// The longest time that an agent waits before it asks the registry, after it lost its session. Each agent waits a
+	// random part of this time, so that a fleet that lost all replicas does not ask all at the same moment.
 	asksSpreadMs = 15_000
-	// A registry that named no new endpoint is asked again no sooner than this.
+	// The minimum time between two requests to a registry that returned no new endpoint.
 	nothingNewMs      = 10_000
 	decisionRetryMs   = 120_000
 	supersededRetryMs = 30_000
-	// The server may want the loser of a session back at once, which proves that two processes have the identity.
+	// The minimum delay after SESSION_SUPERSEDED. The server can ask the process that lost the session to reconnect
+	// immediately, to prove that two processes have the node's identity.
 	supersededLeastMs = 1_000
 	backoffBaseMs     = 1_000
-	// What an agent adds to a time that it was given, at most this part of it.
+	// The maximum jitter that an agent adds to a given delay, as a fraction of the delay.
 	agentSpread   = 0.25
 	soonMs        = 600_000
 	longestSoonMs = 20_000
@@ -65,7 +69,7 @@ const (
 	leastPart     = 0.625
 )
 
-// decisions are refusals that only a person can lift.
+// decisions holds the refusals that only a person can resolve.
 var decisions = setOf("NODE_REJECTED", "NODE_BANNED", "NODE_KEY_MISMATCH", "NODE_KEY_IN_USE", "NODE_ID_CONFUSABLE", "NODE_IS_ORCHESTRATOR",
 	"JOIN_TOKEN_REQUIRED", "JOIN_TOKEN_INVALID", "JOIN_TOKEN_EXPIRED", "JOIN_TOKEN_REVOKED", "JOIN_TOKEN_USED_UP", "JOIN_TOKEN_NAME_MISMATCH",
 	"JOIN_TOKEN_WRONG_CLUSTER", "SERVICE_ACCOUNT_TOKEN_INVALID", "SERVICE_ACCOUNT_NOT_ADMITTED", "INVALID_NODE_ID", "INVALID_LABEL",
@@ -73,7 +77,7 @@ var decisions = setOf("NODE_REJECTED", "NODE_BANNED", "NODE_KEY_MISMATCH", "NODE
 
 var rejections = setOf("NODE_REJECTED", "NODE_BANNED")
 
-// castOuts end a node's part in the fleet: what it runs is over.
+// castOuts holds the refusals that exclude the node from the fleet and end its executions.
 var castOuts = setOf("NODE_REJECTED", "NODE_BANNED", "NODE_DELETED")
 
 func setOf(texts ...string) map[string]bool {
@@ -88,24 +92,27 @@ func (e end) isDecision() bool  { return e.Kind == refused && decisions[e.Reason
 func (e end) isRejection() bool { return e.Kind == refused && rejections[e.Reason] }
 func (e end) isCastOut() bool   { return e.Kind == refused && castOuts[e.Reason] }
 
-// isOfEndpoint: this address has no replica that takes agents, while another one may have.
+// isOfEndpoint reports whether the end concerns only this address. No replica accepts agents here, but a replica at
+// another address may.
 func (e end) isOfEndpoint() bool {
 	return e.Kind == unreachable || e.Kind == refused && e.Reason == "SERVER_SHUTTING_DOWN"
 }
 
-// asksForEndpoints decides whether an agent asks the registry for endpoints, once an endpoint took no agents. What an agent knows that has
-// not connected since it was started comes from a file and may be old: it asks after one round over its endpoints.
+// asksForEndpoints decides whether an agent asks the registry for endpoints after an endpoint accepted no agents. An
+// agent that has not connected since its start asks after one round, because its endpoints come from a file and may be
+// outdated.
 func asksForEndpoints(count int, hasConnected, isRoundOver bool) bool {
 	return count >= unreachableLimit || isRoundOver && !hasConnected
 }
 
-// asksAfterLoss is from when on an agent may ask the registry for endpoints that has just lost its session.
+// asksAfterLoss returns when an agent that has just lost its session can first ask the registry for endpoints.
 func asksAfterLoss(in input) float64 {
 	return in.nowMs + math.Floor(in.random01*asksSpreadMs)
 }
 
-// asksAfterNothingNew is from when on an agent may ask the registry again that has just named no new endpoint, or did not answer. One that
-// has not connected since it was started asks after each round: its replicas may be about to start as well.
+// asksAfterNothingNew returns when an agent can ask the registry again after the registry returned no new endpoint or
+// did not respond. An agent that has not connected since its start asks after each round, because the replicas may also
+// be starting.
 func asksAfterNothingNew(hasConnected bool, in input) float64 {
 	if !hasConnected {
 		return in.nowMs
@@ -113,7 +120,7 @@ func asksAfterNothingNew(hasConnected bool, in input) float64 {
 	return nothingNewMs + asksAfterLoss(in)
 }
 
-// retryAfterMs is 0 where the server says nothing.
+// retryAfterMs returns the delay that the server asked for, or 0.
 func (e end) retryAfterMs() float64 {
 	if e.Kind != refused || e.RetryAfterMs == nil {
 		return 0
@@ -121,12 +128,12 @@ func (e end) retryAfterMs() float64 {
 	return *e.RetryAfterMs
 }
 
-// endsRound: a registry that refuses so ends the round of endpoints, too, in which it was asked.
+// endsRound reports whether this refusal by the registry also ends the current round of endpoints.
 func (e end) endsRound() bool {
 	return e.isDecision() || e.Kind == refused && (e.Action != "" || e.Reason == "NODE_DELETED")
 }
 
-// decideNextStep says what follows the end of a stream or the failure to open one.
+// decideNextStep decides what to do after the end of a stream or the failure to open one.
 func decideNextStep(how end, at attempts) nextStep {
 	switch how.Kind {
 	case unreachable:
@@ -138,7 +145,7 @@ func decideNextStep(how end, at attempts) nextStep {
 		mustRegister := how.Action == "REGISTER" || how.Reason == "NODE_NOT_REGISTERED"
 		return nextStep{delayMs: delayAfterRefusal(how, at), mustRegister: mustRegister}
 	}
-	// The path is known to be dead: every moment of waiting counts towards UNHEALTHY.
+	// The connection is dead. Reconnect immediately, because any delay counts towards UNHEALTHY.
 	return nextStep{}
 }
 
@@ -156,7 +163,8 @@ func delayAfterRefusal(how end, at attempts) float64 {
 	case how.isDecision():
 		return spreadRetry(given, at.Random01)
 	case how.Reason == "SESSION_SUPERSEDED":
-		// Another process has this node's identity: two that fight over it must not do so in a tight loop.
+		// Another process has this node's identity. Wait, because otherwise the two processes would take the session from
+		// each other in a tight loop.
 		if how.RetryAfterMs == nil {
 			given = supersededRetryMs
 		}
@@ -169,12 +177,13 @@ func (at attempts) backoff() float64 {
 	return fullJitter(at.Failures, backoffBaseMs, at.BackoffMaxMs, at.Random01)
 }
 
-// fullJitter is a time from nothing to a limit that doubles with each attempt.
+// fullJitter returns a random time between 0 and a limit that doubles with each attempt, up to maxMs.
 func fullJitter(attempt, baseMs, maxMs, random01 float64) float64 {
 	return math.Floor(random01 * min(maxMs, baseMs*math.Pow(2, attempt)))
 }
 
-// rejectedRetry is between which times a rejected node asks again: soon at first, since a mistyped rejection is noticed at once.
+// rejectedRetry returns the bounds of a rejected node's retry delay. The delay is short at first, because an operator
+// who rejected the wrong node soon notices the mistake.
 func rejectedRetry(sinceMs float64) (least, most float64) {
 	grown := max(0, sinceMs) / soonMs * longestSoonMs
 	withSpread := min(longestMs, max(longestSoonMs, grown))
@@ -182,7 +191,7 @@ func rejectedRetry(sinceMs float64) (least, most float64) {
 	return math.Floor(most * leastPart), most
 }
 
-// spreadRetry adds jitter to a given time, and never takes from it.
+// spreadRetry adds jitter to a given delay. It never shortens the delay.
 func spreadRetry(leastMs, random01 float64) float64 {
 	return leastMs + math.Floor(random01*leastMs*agentSpread)
 }

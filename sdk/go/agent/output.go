@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// A server takes frames of 64 KiB; the rest is for what surrounds the observations.
+	// The maximum size of the observations in one frame, in bytes. A server accepts frames of 64 KiB; the rest is for the
+	// other fields of the frame.
 	mostPartBytes        = 49_152
 	mostPartObservations = 1_000
-	// Of tag and length, for each observation.
+	// The bytes that the tag and length of one observation use.
 	overheadBytes = 4
 	pieceBytes    = 65_536
-	lookEvery     = 250 * time.Millisecond
+	scanEvery     = 250 * time.Millisecond
 )
 
-// reportParts cuts a report into frames that a server takes. One without observations is one frame.
+// reportParts splits a report into frames that a server accepts. A report without observations fits in one frame.
 func reportParts(number uint64, isWhole bool, digest uint64, observations []*workv1.ExecutionObservation) []*healthv1.ExecutionReport {
 	part := &healthv1.ExecutionReport{Number: number, Whole: isWhole, Digest: digest}
 	parts := []*healthv1.ExecutionReport{part}
@@ -40,21 +41,22 @@ func reportParts(number uint64, isWhole bool, digest uint64, observations []*wor
 	return parts
 }
 
-// sendOutput answers a LogRequest on a call of its own, until the output's end, or with follow until the execution has ended.
+// sendOutput responds to a LogRequest with a separate call. It sends until the end of the output or, with follow, until
+// the execution has ended.
 func sendOutput(ctx context.Context, client healthv1.HealthServiceClient, request *healthv1.LogRequest, executor Executor) {
 	call, err := client.ServeLogs(ctx)
 	if err != nil || call.Send(&healthv1.ServeLogsRequest{Token: request.GetToken()}) != nil {
-		return // The reader is told that in time.
+		return // The server notices, and answers the reader.
 	}
-	// An output that is silent is read no longer than a caller listens.
+	// When the caller disconnects, stop reading, even from an output without new data.
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		defer stop()
-		_ = call.RecvMsg(&healthv1.ServeLogsResponse{}) // The same.
+		_ = call.RecvMsg(&healthv1.ServeLogsResponse{}) // Any result ends the call.
 	}()
 	if failure := sendPieces(reading, call.Send, request, executor); failure != "" {
-		_ = call.Send(&healthv1.ServeLogsRequest{Failure: failure}) // The same.
+		_ = call.Send(&healthv1.ServeLogsRequest{Failure: failure}) // It can fail only if the call has ended.
 	}
 	_ = call.CloseSend()
 	<-reading.Done()
@@ -63,7 +65,7 @@ func sendOutput(ctx context.Context, client healthv1.HealthServiceClient, reques
 type cursor struct {
 	stream OutputStream
 	from   OutputPlace
-	// isCut: what was asked for begins before, and is not kept any more.
+	// isCut reports whether the beginning of the requested output has already been discarded.
 	isCut bool
 	isEnd bool
 }
@@ -71,8 +73,8 @@ type cursor struct {
 // readFrom reads a piece of one output.
 type readFrom func(from OutputPlace, limit int) (OutputPiece, error)
 
-// beginOf answers where an output begins that is asked for: at the latest of the places that the request names. When output was
-// written is not known here, so that all of it counts as written since.
+// beginOf returns where to start reading: the latest of the positions in the request. The executor does not know when
+// output was written, so a time filter matches all output.
 func beginOf(request *healthv1.LogRequest, stream OutputStream, read readFrom) (*cursor, error) {
 	begin := &cursor{stream: stream, from: OutputPlace{Offset: request.GetOffset()}}
 	if stream == 2 && request.GetStream() == 0 {
@@ -100,7 +102,7 @@ func beginOf(request *healthv1.LogRequest, stream OutputStream, read readFrom) (
 	return begin, nil
 }
 
-// lastLines finds where the last lines begin, from the end on: no more is read than they take.
+// lastLines returns the offset at which the last lines begin. It reads backwards, and no more than necessary.
 func lastLines(lines int, read readFrom) (uint64, bool, error) {
 	last, err := read(OutputPlace{Tail: 1}, 1)
 	if err != nil {
@@ -115,7 +117,7 @@ func lastLines(lines int, read readFrom) (uint64, bool, error) {
 		}
 		at := len(data)
 		if isAtEnd && at > 0 && data[at-1] == '\n' {
-			at-- // It ends the last line, and begins none.
+			at-- // This line break ends the last line, and does not start a new one.
 		}
 		isAtEnd = false
 		for {
@@ -134,7 +136,8 @@ func lastLines(lines int, read readFrom) (uint64, bool, error) {
 	return 0, false, nil
 }
 
-// readBetween reads what is kept of a part of an output: it begins later where its beginning is gone.
+// readBetween reads a part of an output. If the beginning of the part is no longer kept, it starts at the first kept
+// byte.
 func readBetween(from, to uint64, read readFrom) (uint64, []byte, error) {
 	begin := from
 	var data []byte
@@ -156,7 +159,8 @@ func readBetween(from, to uint64, read readFrom) (uint64, []byte, error) {
 	return begin, data, nil
 }
 
-// sendPieces answers the reason for which there is no output; empty when all has been sent.
+// sendPieces sends the requested output. It returns "" after it has sent everything, or otherwise the reason why it
+// could not.
 func sendPieces(ctx context.Context, send func(*healthv1.ServeLogsRequest) error, request *healthv1.LogRequest, executor Executor) string {
 	if executor == nil {
 		return "LOG_NOT_FOUND"
@@ -204,13 +208,13 @@ func sendPieces(ctx context.Context, send func(*healthv1.ServeLogsRequest) error
 			select {
 			case <-ctx.Done():
 				return ""
-			case <-time.After(lookEvery):
+			case <-time.After(scanEvery):
 			}
 		}
 	}
 }
 
-// cut keeps so many bytes of a text, and whole characters.
+// cut truncates text to at most this number of bytes, at a character boundary.
 func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -7,10 +7,10 @@ import (
 	healthv1 "rollcall.dev/go/gen/rollcall/health/v1"
 )
 
-// A pace is how a session keeps time, as the server set it. In milliseconds.
+// A pace is a session's timing, as set by the server, in milliseconds.
 type pace struct {
 	HeartbeatMs float64 `json:"heartbeatMs"`
-	// InfoMs is the time between reports of what the node is.
+	// InfoMs is the time between reports of the node's description.
 	InfoMs float64 `json:"infoMs"`
 	// UnhealthyAfterMs is the silence after which the node would be declared UNHEALTHY.
 	UnhealthyAfterMs float64 `json:"unhealthyAfterMs"`
@@ -19,14 +19,15 @@ type pace struct {
 var defaultPace = pace{HeartbeatMs: 15_000, InfoMs: 60_000, UnhealthyAfterMs: 60_000}
 
 const (
-	// Nothing that a server says makes an agent beat more often than this.
+	// The shortest time between two Beats, even if the server sets a shorter one.
 	shortestIntervalMs = 10
 	longestSilenceMs   = 20_000
-	// A healthy server answers a Beat within this time; a stretched interval must not be taken for silence before.
+	// The time within which a healthy server acknowledges a Beat. A connection does not count as silent before then,
+	// even if Beats are far apart.
 	answerTimeMs = 5_000
 )
 
-// after takes over what a server sets; what it leaves out stays.
+// after applies the server's settings. Omitted fields keep their value.
 func (p pace) after(settings *healthv1.Settings) pace {
 	set := func(duration *durationpb.Duration, current float64) float64 {
 		if ms := msOf(duration); ms > 0 {
@@ -41,7 +42,7 @@ func (p pace) after(settings *healthv1.Settings) pace {
 	}
 }
 
-// afterAck takes over the interval of an Ack; 0 leaves it as it is.
+// afterAck applies the interval of an Ack; 0 keeps the current one.
 func (p pace) afterAck(nextIntervalMs uint32) pace {
 	if nextIntervalMs != 0 {
 		p.HeartbeatMs = max(shortestIntervalMs, float64(nextIntervalMs))
@@ -49,11 +50,11 @@ func (p pace) afterAck(nextIntervalMs uint32) pace {
 	return p
 }
 
-// silenceLimitMs is how long the path may be silent: 20 s, and never more than a third of the time to UNHEALTHY.
+// silenceLimitMs returns how long the connection may be silent: 20 s, but at most a third of unhealthyAfterMs.
 func (p pace) silenceLimitMs() float64 { return min(longestSilenceMs, p.UnhealthyAfterMs/3) }
 
-// silentAtMs is when a path counts as dead. The limit runs from the last Ack; where Beats are further apart than that, it is the missing
-// answer that counts.
+// silentAtMs returns when a connection counts as dead. That is silenceLimitMs after the last Ack, but not before the
+// oldest unanswered Beat has waited for answerTimeMs or for silenceLimitMs, whichever is shorter.
 func (p pace) silentAtMs(lastAckAtMs, unansweredSinceMs float64) float64 {
 	limit := p.silenceLimitMs()
 	return max(lastAckAtMs+limit, unansweredSinceMs+min(limit, answerTimeMs))

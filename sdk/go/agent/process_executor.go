@@ -24,8 +24,9 @@ import (
 	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
 )
 
-// shim keeps an execution while no agent is there. Of two shims one makes the file `pid`, so that an execution is started once; the file
-// `exit` has the code with which it ended, as a shell tells it. A trap, other than a signal that is ignored, is not the program's.
+// shim is the shell script that runs an execution, even while no agent is running. Only one shim can create the file
+// `pid`, so an execution starts only once even if two shims start. The file `exit` contains the exit code as a shell
+// reports it. The shim traps signals instead of ignoring them, because the program would inherit ignored signals.
 const shim = `set -C; echo $$ >"$0/pid" || exit 125; trap : TERM INT HUP QUIT USR1 USR2
 "$@" >>"$0/1" 2>>"$0/2" </dev/null; code=$?; echo $code >"$0/exit.new"; mv "$0/exit.new" "$0/exit"`
 
@@ -35,22 +36,25 @@ const (
 	environmentMark = "ROLLCALL_EXECUTION="
 )
 
-// ProcessExecutorOptions say how a ProcessExecutor runs executions.
+// ProcessExecutorOptions configure a ProcessExecutor.
 type ProcessExecutorOptions struct {
-	// Directory holds a folder for each execution: its output and its end. The user that executions run as must be able to pass through to it.
+	// Directory holds one folder for each execution, with its output and its exit code. The user that executions run as
+	// must be able to traverse the path to this directory.
 	Directory string
-	// User that executions run as, by name. Empty: the agent's own user, which must be allowed by MayBeOwnUser.
+	// User is the name of the user that executions run as. If empty, executions run as the agent's own user, which
+	// MayBeOwnUser must allow.
 	User string
-	// MayBeOwnUser allows executions to run as the agent's own user. They can read the node's key then.
+	// MayBeOwnUser allows executions to run as the agent's own user. They can then read the node's private key.
 	MayBeOwnUser bool
-	// Millicores, MemoryBytes and DiskBytes are what is offered. 0: all processors of the machine, and nothing of the others.
+	// Millicores, MemoryBytes and DiskBytes are the offered resources. 0 millicores offers all processors of the machine.
+	// 0 bytes offers no memory or disk.
 	Millicores             uint32
 	MemoryBytes, DiskBytes uint64
 }
 
-// ProcessExecutor runs executions as processes of this machine, on Linux: each in a session of its own, which goes on while the agent is
-// restarted. It is an example as much as a tool: it limits no resources, keeps all output, and refuses what it does not do (containers, checks,
-// users that jobs name, secrets, stop_on_agent_after).
+// ProcessExecutor runs executions as processes of this machine, on Linux. Each runs in its own session, which survives
+// a restart of the agent. ProcessExecutor also serves as an example. It limits no resources, keeps all output, and
+// refuses unsupported features (containers, checks, users named by jobs, secrets, stop_on_agent_after).
 type ProcessExecutor struct {
 	options    ProcessExecutorOptions
 	credential *syscall.Credential
@@ -58,7 +62,7 @@ type ProcessExecutor struct {
 	stopped    map[string]chan struct{}
 }
 
-// NewProcessExecutor fails where executions would run as a user that they may not be.
+// NewProcessExecutor creates an executor. It fails if executions would run as a user that the options do not allow.
 func NewProcessExecutor(options ProcessExecutorOptions) (*ProcessExecutor, error) {
 	it := &ProcessExecutor{options: options, stopped: map[string]chan struct{}{}}
 	if options.User != "" {
@@ -80,7 +84,7 @@ func NewProcessExecutor(options ProcessExecutorOptions) (*ProcessExecutor, error
 	return it, os.MkdirAll(options.Directory, 0o711)
 }
 
-// Capacity is what was configured.
+// Capacity returns the configured capacity.
 func (p *ProcessExecutor) Capacity() *nodev1.WorkCapacity {
 	millicores := p.options.Millicores
 	if millicores == 0 {
@@ -88,14 +92,14 @@ func (p *ProcessExecutor) Capacity() *nodev1.WorkCapacity {
 	}
 	return &nodev1.WorkCapacity{
 		Executors:   []string{"process"},
-		Millicores:  millicores,
-		MemoryBytes: p.options.MemoryBytes,
-		DiskBytes:   p.options.DiskBytes,
+		Millicores:  &millicores,
+		MemoryBytes: &p.options.MemoryBytes,
+		DiskBytes:   &p.options.DiskBytes,
 		Lacks:       []string{"checks", "secrets", "stop-on-agent-after"},
 	}
 }
 
-// Start begins a process of its own session.
+// Start starts the execution as a process in its own session.
 func (p *ProcessExecutor) Start(execution Execution, tell func(Progress)) error {
 	if err := p.check(execution.Spec); err != nil {
 		return err
@@ -124,11 +128,12 @@ func (p *ProcessExecutor) Start(execution Execution, tell func(Progress)) error 
 	return nil
 }
 
-// Adopt finds the process again by its id and the execution's own environment. One that was never begun cannot begin any more.
+// Adopt finds the process by its process id and by the execution's id in its environment. If the execution was never
+// started, Adopt prevents it from starting later.
 func (p *ProcessExecutor) Adopt(execution Execution, tell func(Progress)) bool {
 	home := p.home(execution.ID)
 	if file, err := os.OpenFile(filepath.Join(home, "pid"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
-		return errors.Join(file.Close()) != nil // No shim had come so far, and none can now.
+		return errors.Join(file.Close()) != nil // No shim had created the file yet, and none can now.
 	}
 	pid, err := readNumber(filepath.Join(home, "pid"))
 	if err != nil || pid <= 1 {
@@ -143,23 +148,23 @@ func (p *ProcessExecutor) Adopt(execution Execution, tell func(Progress)) bool {
 	}
 	age, err := ageOf(pid)
 	if err != nil {
-		age = 0 // It has ended.
+		age = 0 // The process has ended.
 	}
 	p.watch(execution, pid, time.Now().Add(-age), tell, isThere)
 	return true
 }
 
-// ticksPerSecond is the unit of times in /proc on every Linux machine.
+// ticksPerSecond is the number of clock ticks per second in /proc. It is 100 on every Linux machine.
 const ticksPerSecond = 100
 
-// ageOf answers how long ago a process began. It is counted from the machine's boot: the wall clock may have been set
-// since, and times of files with it.
+// ageOf returns how long ago a process started. It measures from the machine's boot and not from file times, because
+// the wall clock may have changed since.
 func ageOf(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The second field is the program's name, which may hold anything; the 22nd is when the process began.
+	// The second field is the program's name, which can contain any character. The 22nd is the start time of the process.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
 		return 0, fmt.Errorf("/proc/%d/stat has too few fields", pid)
@@ -180,7 +185,7 @@ func ageOf(pid int) (time.Duration, error) {
 	return max(0, time.Duration(uptime*float64(time.Second))-time.Duration(ticks)*time.Second/ticksPerSecond), nil
 }
 
-// watch tells that an execution runs, and how it ended.
+// watch reports that an execution is running and, later, how it ended.
 func (p *ProcessExecutor) watch(execution Execution, pid int, began time.Time, tell func(Progress), isThere func() bool) {
 	stop := make(chan struct{}, 1)
 	p.mutex.Lock()
@@ -207,7 +212,7 @@ func (p *ProcessExecutor) watch(execution Execution, pid int, began time.Time, t
 					killAt = p.askToEnd(execution, pid)
 				}
 				if !killAt.IsZero() && now.After(killAt) {
-					_ = syscall.Kill(-pid, syscall.SIGKILL) // It may have ended meanwhile.
+					_ = syscall.Kill(-pid, syscall.SIGKILL) // It may have ended by now.
 				}
 			}
 		}
@@ -216,14 +221,14 @@ func (p *ProcessExecutor) watch(execution Execution, pid int, began time.Time, t
 	}()
 }
 
-// askToEnd answers when to kill.
+// askToEnd sends the stop signal, and returns when to kill the execution.
 func (p *ProcessExecutor) askToEnd(execution Execution, pid int) time.Time {
 	policy := execution.Spec.GetProcess().GetStop()
 	signal := syscall.SIGTERM
 	if number := unix.SignalNum(policy.GetSignal()); number != 0 {
 		signal = number
 	}
-	_ = syscall.Kill(-pid, signal) // It may have ended meanwhile.
+	_ = syscall.Kill(-pid, signal) // It may have ended by now.
 	grace := defaultGrace
 	if policy.GetGrace() != nil {
 		grace = policy.GetGrace().AsDuration()
@@ -243,7 +248,7 @@ func (p *ProcessExecutor) endOf(id string, reason workv1.EndReason) Progress {
 	return Progress{HasEnded: true, Reason: reason, ExitCode: &exitCode}
 }
 
-// Stop sends the signal of the spec, and kills after its grace.
+// Stop sends the signal from the spec, and kills the execution after its grace period.
 func (p *ProcessExecutor) Stop(execution Execution) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -255,15 +260,15 @@ func (p *ProcessExecutor) Stop(execution Execution) {
 	}
 }
 
-// Forget removes the folder.
+// Forget removes the execution's folder.
 func (p *ProcessExecutor) Forget(id string) {
 	p.mutex.Lock()
 	delete(p.stopped, id)
 	p.mutex.Unlock()
-	_ = os.RemoveAll(p.home(id)) // What is left costs room alone.
+	_ = os.RemoveAll(p.home(id)) // Remains only take up space.
 }
 
-// ReadOutput reads the file that the output goes to.
+// ReadOutput reads from the execution's output file.
 func (p *ProcessExecutor) ReadOutput(id string, stream OutputStream, from OutputPlace, limit int) (OutputPiece, error) {
 	_, endErr := os.Lstat(filepath.Join(p.home(id), "exit"))
 	file, found, err := openRegular(filepath.Join(p.home(id), strconv.Itoa(int(stream))))
@@ -288,16 +293,16 @@ func (p *ProcessExecutor) home(id string) string {
 	return filepath.Join(p.options.Directory, fileNameOf(id))
 }
 
-// check refuses what this executor does not do: what a spec asks for must not be left out in silence.
+// check refuses a spec with settings that this executor does not support, instead of ignoring them.
 func (p *ProcessExecutor) check(spec *workv1.ExecutionSpec) error {
 	process := spec.GetProcess()
 	switch {
 	case len(process.GetCommand()) == 0:
-		return errors.New("this machine runs processes alone")
+		return errors.New("this machine runs only processes")
 	case spec.GetCheck() != nil, spec.GetStopOnAgentAfter() != nil, len(process.GetSecretEnv()) > 0:
-		return errors.New("this machine's executor has no checks, no secrets and no stop_on_agent_after")
+		return errors.New("this machine's executor does not support checks, secrets or stop_on_agent_after")
 	case process.GetUser() != "" && process.GetUser() != p.options.User, process.GetDirectory() != "":
-		return errors.New("this machine allows jobs no users and no directories of their own")
+		return errors.New("jobs cannot set a user or a directory on this machine")
 	}
 	return nil
 }
@@ -316,8 +321,8 @@ func environment(execution Execution, home string) []string {
 
 var reference = regexp.MustCompile(`\$\$[A-Za-z_{]|\$\{[A-Za-z_][A-Za-z0-9_]*\}|\$[A-Za-z_][A-Za-z0-9_]*`)
 
-// expand replaces $NAME and ${NAME} by what the environment has. Other names stay as they are, for a shell to see, and so does what follows
-// `$$`, of which one is left.
+// expand replaces $NAME and ${NAME} with values from the environment. It leaves unknown names for a shell to expand.
+// `$$` becomes one dollar sign, and the name after it is not replaced.
 func expand(command, env []string) []string {
 	values := map[string]string{}
 	for _, one := range env {
@@ -341,7 +346,7 @@ func expandWord(word string, values map[string]string) string {
 		found := word[at[0]:at[1]]
 		expanded += word[:at[0]]
 		if strings.HasPrefix(found, "$$") {
-			// What follows is looked at again, without its dollar it is no reference.
+			// Scan the rest again. Without its dollar sign, it is not a reference.
 			expanded, word = expanded+"$", word[at[0]+2:]
 			continue
 		}

@@ -30,7 +30,8 @@ func newTestExecutor(t *testing.T) *ProcessExecutor {
 	return executor
 }
 
-// What an execution put in place of a file of its folder: a link to a file of another's, and a pipe that nobody writes to.
+// What a malicious execution can use to replace a file in its folder: a link to another user's file, or a pipe without
+// a writer.
 var replacements = map[string]func(secret, path string) error{
 	"link": os.Symlink,
 	"pipe": func(_, path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -51,11 +52,11 @@ func TestReadsNothingThatAnExecutionPutInPlace(t *testing.T) {
 			}
 			for _, stream := range []OutputStream{1, 2} {
 				if piece, err := executor.ReadOutput("e", stream, OutputPlace{}, 100); err == nil {
-					t.Errorf("it reads %q", piece.Data)
+					t.Errorf("read %q", piece.Data)
 				}
 			}
 			if executor.Adopt(Execution{ID: "e"}, func(Progress) {}) {
-				t.Error("it adopts what has no pid")
+				t.Error("adopted an execution without a pid")
 			}
 			same(t, "end", executor.endOf("e", workv1.EndReason_END_REASON_EXITED).Signal, "SIGKILL")
 		})
@@ -79,7 +80,7 @@ func TestCountsRunTimeWithoutTheWallClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As after a step of the clock by an hour.
+	// Make the file an hour old, as it would appear after a clock change.
 	before := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(path, before, before); err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestTellsWhatItLacksAndRefusesIt(t *testing.T) {
 		{Task: task(nil), StopOnAgentAfter: durationpb.New(time.Minute)},
 	} {
 		if err := executor.Start(Execution{ID: "e", Spec: spec}, func(Progress) {}); err == nil {
-			t.Errorf("it starts %v", spec)
+			t.Errorf("started %v", spec)
 		}
 	}
 }

@@ -28,24 +28,24 @@ const (
 	rotateMethod    = "/rollcall.registry.v1.RegistryService/RotateNodeKey"
 )
 
-// proofText is what a node signs to prove that it holds its key: it names the method and the cluster, so that a proof made for one call is
-// worth nothing at another.
+// proofText returns the text that a node signs to prove that it holds its key. The text names the method and the
+// cluster, so a proof made for one call is worthless for another.
 func proofText(method, clusterID, nodeID string, nonce []byte) string {
 	return strings.Join([]string{"rollcall-proof-v1", method, clusterID, nodeID, base64.RawURLEncoding.EncodeToString(nonce)}, "\n")
 }
 
-// keyFingerprint is how a key is named to people and in answers.
+// keyFingerprint returns the fingerprint of a key, as people and responses see it.
 func keyFingerprint(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return "SHA256:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// NodeInfoDigest is what a Hello carries, so that what has not changed is not sent: the SHA-256 of the report as protobuf JSON with sorted
-// keys and without white space.
+// NodeInfoDigest returns the digest that a Hello carries so that the agent need not send an unchanged description. It
+// is the SHA-256 of the description as protobuf JSON with sorted keys and without white space.
 func NodeInfoDigest(info *nodev1.NodeInfo) []byte {
 	text, err := canonicalInfo(info)
 	if err != nil {
-		return nil // An empty digest makes the server ask for the report.
+		return nil // Without a digest, the server asks for the description.
 	}
 	sum := sha256.Sum256(text)
 	return sum[:]
@@ -101,7 +101,8 @@ func writeCanonical(out *bytes.Buffer, value any) {
 	}
 }
 
-// compareKeys orders keys as the digest wants them: whole numbers first, by value, then the rest by their UTF-16 code units.
+// compareKeys orders keys for the digest. Integers come first, ordered by value. All others follow, ordered by their
+// UTF-16 code units.
 func compareKeys(a, b string) int {
 	left, isLeft := indexOf(a)
 	right, isRight := indexOf(b)
@@ -123,7 +124,7 @@ func indexOf(key string) (uint64, bool) {
 
 var shortEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 
-// writeText escapes what JSON must escape, and nothing else: encoding/json escapes more.
+// writeText writes a JSON string and escapes only what JSON requires, while encoding/json escapes more.
 func writeText(out *bytes.Buffer, text string) {
 	out.WriteByte('"')
 	for _, each := range text {
@@ -138,8 +139,8 @@ func writeText(out *bytes.Buffer, text string) {
 	out.WriteByte('"')
 }
 
-// executionsDigest is what reports and Beats carry of all that a node has: the first 8 bytes of the SHA-256 of each id and change, by id. 0
-// for a node that has none.
+// executionsDigest summarizes all executions of a node for reports and Beats. It returns the first 8 bytes of the
+// SHA-256 over each id and change number, ordered by id, or 0 for a node without executions.
 func executionsDigest(observations []*workv1.ExecutionObservation) uint64 {
 	if len(observations) == 0 {
 		return 0
@@ -155,8 +156,8 @@ func executionsDigest(observations []*workv1.ExecutionObservation) uint64 {
 
 var ownHost = regexp.MustCompile(`^:\d{1,5}$`)
 
-// resolveEndpoints completes the health endpoints that a server names: an empty host means the host by which the registry was reached. What
-// is no address is left out, and no address is there twice.
+// resolveEndpoints completes the health endpoints that a server returned. It replaces an empty host with the registry's
+// host, and drops invalid addresses and duplicates.
 func resolveEndpoints(endpoints []string, registryHost string) []string {
 	resolved := []string{}
 	for _, endpoint := range endpoints {

@@ -18,16 +18,21 @@ import (
 
 const callTimeout = 10 * time.Second
 
-// registrar calls the registry. It holds no connection between calls.
+// registrar calls the registry. It keeps no connection between calls.
 type registrar struct {
 	address, host string
-	tls           *tls.Config
+	trust         *trust
 	nodeID        string
 }
 
-// parseServer reads HOST:PORT, http://HOST:PORT or https://HOST:PORT.
-func parseServer(server string, config *tls.Config) (registrar, error) {
+// openRegistrar parses HOST:PORT, http://HOST:PORT or https://HOST:PORT, and prepares the trust settings.
+func openRegistrar(options Options) (registrar, error) {
+	server, config := options.Server, options.TLS
 	address := server
+	isAboutTLS := options.CAFile != "" || options.CAFingerprint != ""
+	if isAboutTLS && config == nil && !strings.Contains(server, "://") {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	if at, err := url.Parse(server); err == nil && at.Host != "" && strings.Contains(server, "://") {
 		address = at.Host
 		if at.Scheme == "https" && config == nil {
@@ -37,17 +42,25 @@ func parseServer(server string, config *tls.Config) (registrar, error) {
 		}
 	}
 	host, _, err := net.SplitHostPort(address)
-	return registrar{address: address, host: host, tls: config}, err
+	if err != nil {
+		return registrar{}, err
+	}
+	found, err := openTrust(options, config, address, host)
+	return registrar{address: address, host: host, trust: found, nodeID: options.NodeID}, err
 }
 
-func dial(address string, config *tls.Config) (*grpc.ClientConn, error) {
+func dial(address string, servers *trust) (*grpc.ClientConn, error) {
+	config, err := servers.forConnection()
+	if err != nil {
+		return nil, err
+	}
 	transport := insecure.NewCredentials()
 	if config != nil {
-		transport = credentials.NewTLS(config.Clone())
+		transport = credentials.NewTLS(config)
 	}
 	return grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(transport),
-		// What follows a failure is this package's own decision.
+		// Disable gRPC's retries, because the agent itself decides what to do after a failure.
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<20)),
@@ -57,7 +70,10 @@ func dial(address string, config *tls.Config) (*grpc.ClientConn, error) {
 func (r registrar) call(ctx context.Context, run func(context.Context, registryv1.RegistryServiceClient, *registryv1.CreateChallengeResponse) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	connection, err := dial(r.address, r.tls)
+	if err := r.trust.prepare(ctx); err != nil {
+		return err
+	}
+	connection, err := dial(r.address, r.trust)
 	if err != nil {
 		return err
 	}

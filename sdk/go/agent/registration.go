@@ -33,7 +33,7 @@ func (a *Agent) registerWith(ctx context.Context, key ed25519.PrivateKey, info *
 				return
 			}
 			how := endOfCall(err)
-			// In a rotation the server may have taken the other key although its answer was lost.
+			// During a rotation, the server may have accepted the other key although its response was lost.
 			if how.Reason == "NODE_KEY_MISMATCH" && a.identity.refusedKey(key) && mayTryOther {
 				a.registerWith(ctx, a.identity.toUse(), info, false)
 				return
@@ -44,7 +44,7 @@ func (a *Agent) registerWith(ctx context.Context, key ed25519.PrivateKey, info *
 	}()
 }
 
-// joinToken is read each time: a secret that is mounted may be replaced. A machine that is known needs none.
+// joinToken reads the token each time, because a mounted secret can be replaced. A known machine needs no token.
 func (a *Agent) joinToken(isKnown bool) (string, error) {
 	if a.options.JoinTokenFile == "" {
 		return strings.TrimSpace(a.options.JoinToken), nil
@@ -60,7 +60,7 @@ func (a *Agent) registered(key ed25519.PrivateKey, answer *registryv1.RegisterNo
 	a.accepted(key)
 	endpoints := resolveEndpoints(answer.GetHealthEndpoints(), a.registrar.host)
 	known := endpoints
-	// A control plane without a health replica answers none: what was known before is the best guess then.
+	// A control plane without health replicas returns no endpoints. In that case, keep the previous ones.
 	if len(known) == 0 && a.sentinel != nil {
 		known = a.sentinel.HealthEndpoints
 	}
@@ -70,10 +70,10 @@ func (a *Agent) registered(key ed25519.PrivateKey, answer *registryv1.RegisterNo
 	a.dispatch(agentEvent{Kind: "registered", Membership: membership, Endpoints: endpoints})
 }
 
-// accepted: the server has taken a proof by this key.
+// accepted records that the server has accepted a proof by this key.
 func (a *Agent) accepted(key ed25519.PrivateKey) {
 	before := a.identity.state.phase
-	a.warn("next key cannot take the place of the key", a.identity.become(a.identity.state.afterAccepted(keyFingerprint(publicKey(key)))))
+	a.warn("next key cannot replace the node's key", a.identity.become(a.identity.state.afterAccepted(keyFingerprint(publicKey(key)))))
 	if before != "settled" && a.identity.state.phase == "settled" {
 		a.rotation.used(a.options.WallClock())
 	}

@@ -5,21 +5,23 @@ import (
 	"slices"
 )
 
-// reportState is what a session has told its server about executions.
+// reportState records what a session has reported about executions to its server.
 type reportState struct {
-	// isKnown: the machine's executions are known; before that an empty report would call all of them lost.
+	// isKnown reports whether the machine's executions have been read. An earlier, empty report would
+	// declare all of them lost.
 	isKnown bool
-	// number of the last report; 0 before the first.
+	// number is the number of the last report; 0 before the first.
 	number uint64
-	// inFlight has no ReportAck yet: one at a time, so that changes gather while the record is busy. 0 for none.
+	// inFlight is the number of the report that waits for its ReportAck; 0 if none does. Only one report is
+	// sent at a time, so that changes are batched while the store is busy.
 	inFlight   uint64
 	sentAtMs   float64
 	isWholeDue bool
-	// changed since they were reported.
+	// changed holds the executions that changed since the last report.
 	changed []string
-	// dueAtMs is when the next report is due; nil while there is nothing to tell.
+	// dueAtMs is when the next report is due; nil if there is nothing to report.
 	dueAtMs *float64
-	// asked is when specs were asked for, by their digests in hexadecimal digits.
+	// asked holds the time at which each spec was requested, keyed by its digest in hexadecimal.
 	asked map[string]float64
 }
 
@@ -33,15 +35,15 @@ type reportEvent struct {
 }
 
 const (
-	// Changes that come at once are one report.
+	// The time during which changes are gathered into one report.
 	gatherMs = 50
-	// A report without a ReportAck is followed by a whole one.
+	// How long to wait for a ReportAck before sending a complete report.
 	ackPatienceMs  = 20_000
 	specPatienceMs = 20_000
 	mostSpecs      = 100
 )
 
-// beginReports: after the Welcome a whole report is due.
+// beginReports returns the state of a new session, which sends a complete report after the Welcome.
 func beginReports(isKnown bool, nowMs float64) *reportState {
 	state := &reportState{isKnown: isKnown, isWholeDue: true, asked: map[string]float64{}}
 	if isKnown {
@@ -50,7 +52,7 @@ func beginReports(isKnown bool, nowMs float64) *reportState {
 	return state
 }
 
-// nextDueMs is when the next "due" is to come; false for never.
+// nextDueMs returns when the next "due" event is needed, or false if no event is needed.
 func (r reportState) nextDueMs() (float64, bool) {
 	if r.inFlight != 0 {
 		return r.sentAtMs + ackPatienceMs, true
@@ -61,7 +63,7 @@ func (r reportState) nextDueMs() (float64, bool) {
 	return 0, false
 }
 
-// step decides what to tell the server.
+// step decides what to send to the server.
 func (r reportState) step(event reportEvent, nowMs float64) (reportState, []sessionEffect) {
 	switch event.kind {
 	case "changed":
@@ -118,7 +120,7 @@ func (r reportState) schedule(atMs float64) reportState {
 	return r
 }
 
-// want asks for specs that are missing. One that does not come is asked for again.
+// want requests missing specs. It repeats the request for a spec that does not arrive.
 func (r reportState) want(wanted []string, nowMs float64) (reportState, []sessionEffect) {
 	asked := map[string]float64{}
 	fresh := 0
@@ -147,7 +149,7 @@ func (r reportState) want(wanted []string, nowMs float64) (reportState, []sessio
 	return r, []sessionEffect{{kind: "send-want-specs", ids: digests}}
 }
 
-// union keeps the order in which ids came.
+// union returns known with the new ids of more appended in order.
 func union(known, more []string) []string {
 	all := slices.Clone(known)
 	for _, id := range more {

@@ -9,24 +9,26 @@ import (
 
 const (
 	rotationBackoffMaxMs = 300_000
-	// A stream with the next key should be open by then. If it is not, the offer is made again, signed with the next key: that is a use too.
+	// The time within which a stream with the next key should be open. After that time, the agent repeats the offer
+	// and signs it with the next key, which also counts as using that key.
 	useWithinMs = 15_000
-	// A timer cannot be set for months.
+	// The maximum time between two checks of whether a rotation is due.
 	longestWaitMs = 86_400_000
 )
 
-// rotation replaces the node's key when an operator wants it or its age calls for it, and goes on with one that a crash cut short.
+// rotation replaces the node's key when an operator requests it or when the key is too old. It also resumes a
+// rotation that a crash interrupted.
 type rotation struct {
 	dueAtMs  *float64
 	failures float64
-	// notBeforeMs is when the next offer may be made.
+	// notBeforeMs is when the next offer can be made.
 	notBeforeMs float64
 	isUnderWay  bool
 	usedAt      time.Time
 	alarm       *time.Timer
 }
 
-// heed notes what the server's settings say; they say it for as long as the rotation is wanted.
+// heed applies the server's settings. It schedules a rotation if they request one, and otherwise cancels it.
 func (r *rotation) heed(settings *healthv1.Settings, nowMs float64) {
 	if settings.GetRotateKeyWithin() == nil {
 		r.dueAtMs = nil
@@ -36,12 +38,12 @@ func (r *rotation) heed(settings *healthv1.Settings, nowMs float64) {
 	}
 }
 
-// used: the next key is the node's key now, however that came about.
+// used records that the next key has become the node's key.
 func (r *rotation) used(now time.Time) {
 	r.dueAtMs, r.failures, r.notBeforeMs, r.usedAt = nil, 0, 0, now
 }
 
-// rotate makes an offer when one is due, and looks again when the next one may be.
+// rotate makes an offer when one is due, and schedules the next check.
 func (a *Agent) rotate() {
 	r := &a.rotation
 	if r.isUnderWay {
@@ -93,7 +95,7 @@ func (a *Agent) offerKey() {
 			}
 			r.failures = 0
 			state := a.identity.state.afterAnswer(answer.GetKeyFingerprint(), answer.GetNextKeyFingerprint())
-			a.warn("next key cannot take the place of the key", a.identity.become(state))
+			a.warn("next key cannot replace the node's key", a.identity.become(state))
 			if a.identity.state.phase == "settled" {
 				r.used(a.options.WallClock())
 			} else {
@@ -108,7 +110,7 @@ func (a *Agent) offerKey() {
 func (a *Agent) offerFailed(how end, hasOtherKey bool) {
 	r := &a.rotation
 	wait := backoffBaseMs + fullJitter(r.failures, backoffBaseMs, rotationBackoffMaxMs, rand.Float64())
-	// With the other key it is tried at once: the server may have taken that one before its answer was lost.
+	// Try the other key immediately, because the server may have accepted it although its response was lost.
 	if hasOtherKey && r.failures == 0 {
 		wait = 0
 	}

@@ -10,59 +10,60 @@ import (
 )
 
 const (
-	// A new connection that has not brought a Challenge after this is given up: TCP would wait for minutes.
+	// How long to wait for a Challenge on a new connection before abandoning it. TCP would wait for minutes.
 	connectTimeoutMs = 5_000
 	welcomeTimeoutMs = 20_000
-	// Measuring shortly before a Beat makes what it sends fresh.
+	// How long before a Beat to measure usage, so that the Beat carries fresh data.
 	measureLeadMs   = 1_000
 	tellTimeEveryMs = 60_000
-	// Of a goodbye's reason, in characters.
+	// The maximum length of a goodbye's reason, in characters.
 	mostReason = 1_024
 )
 
-// never is a time that does not come.
+// never is a time later than all others.
 var never = math.Inf(1)
 
-// sessionState is one heartbeat stream on the agent's side. Points in time are monotonic milliseconds.
+// sessionState is the agent's state of one heartbeat stream. Times are monotonic milliseconds.
 type sessionState struct {
 	// phase is "connecting", "greeting", "open", "leaving" or "ended".
 	phase    string
 	pace     pace
 	sequence uint32
-	// unansweredSinceMs is when the oldest Beat without an answer was sent; never when all are answered.
+	// unansweredSinceMs is when the oldest unanswered Beat was sent, or never if all are answered.
 	lastBeatAtMs, lastAckAtMs, unansweredSinceMs float64
 	settingsGeneration, toldGeneration           uint32
 	timeToldAtMs                                 float64
-	// knownDigest is of the NodeInfo that the server has, or was told that it could ask for.
+	// knownDigest is the digest of the NodeInfo that the server has, or that it can request because the Hello named it.
 	knownDigest            []byte
 	infoSentAtMs           float64
 	infoCheckMs            float64
 	beatAtMs, measureAtMs  float64
-	lookAtMs, patienceAtMs float64
+	scanAtMs, patienceAtMs float64
 	reports                *reportState
 }
 
-// A sessionEvent is what happens to a stream: "frame", "described" (the digest that a Hello carries was read), "info-read", "due",
-// "stream-ended", "work-changed", "look", "goodbye" or "drop".
+// A sessionEvent is an input of a stream's state machine: "frame", "described" (the digest for the Hello was computed),
+// "info-read", "due", "stream-ended", "work-changed", "look", "goodbye" or "drop".
 type sessionEvent struct {
 	kind      string
 	frame     *healthv1.HeartbeatResponse
 	challenge *healthv1.Challenge
 	digest    []byte
 	info      *nodev1.NodeInfo
-	// isWanted: the server asked for the whole.
+	// isWanted reports whether the server asked for the complete description.
 	isWanted    bool
 	end         end
 	ids         []string
 	wantedSpecs []string
 	reason      string
-	// leavesWork: executions go on, and the agent returns.
+	// leavesWork reports whether executions continue and the agent will return.
 	leavesWork bool
 }
 
-// A sessionEffect is what the shell carries out, in order: "measure", "describe", "read-info", "send-hello", "send-beat", "send-info",
-// "send-report", "send-want-specs", "send-goodbye", "cancel", or news for the agent: "opened", "settings", "membership", "acked",
-// "executions", "spec", "report-acked", "log-request", "move-asked" and "ended".
+// A sessionEffect is what the shell must do, in order. For "measure", "describe", "read-info", "send-hello",
+// "send-beat", "send-info", "send-report", "send-want-specs", "send-goodbye" and "cancel", the shell does the work
+// itself. It notifies the agent of "opened", "settings", "membership", "acked", "executions", "spec", "report-acked",
+// "log-request", "authorities", "move-asked" and "ended".
 type sessionEffect struct {
 	kind                         string
 	challenge                    *healthv1.Challenge
@@ -80,7 +81,7 @@ type sessionEffect struct {
 	end                          end
 }
 
-// beginSession is a stream that begins to connect. reports is nil on a node that runs no work.
+// beginSession returns the state of a stream that starts to connect. reports is nil on a node without executions.
 func beginSession(at pace, infoCheckMs, nowMs float64, reports *reportState) sessionState {
 	state := sessionState{phase: "connecting", pace: at, unansweredSinceMs: never, timeToldAtMs: -never, infoCheckMs: infoCheckMs, reports: reports}
 	state = state.nothingDue()
@@ -89,13 +90,13 @@ func beginSession(at pace, infoCheckMs, nowMs float64, reports *reportState) ses
 }
 
 func (s sessionState) nothingDue() sessionState {
-	s.beatAtMs, s.measureAtMs, s.lookAtMs, s.patienceAtMs = never, never, never, never
+	s.beatAtMs, s.measureAtMs, s.scanAtMs, s.patienceAtMs = never, never, never, never
 	return s
 }
 
-// nextDueMs is when the next "due" is to come.
+// nextDueMs returns when the next "due" event is needed.
 func (s sessionState) nextDueMs() float64 {
-	return min(s.beatAtMs, s.measureAtMs, s.lookAtMs, s.patienceAtMs, s.reportAtMs())
+	return min(s.beatAtMs, s.measureAtMs, s.scanAtMs, s.patienceAtMs, s.reportAtMs())
 }
 
 func (s sessionState) reportAtMs() float64 {
@@ -107,7 +108,7 @@ func (s sessionState) reportAtMs() float64 {
 	return never
 }
 
-// step decides what an event does to a stream. An ended stream ignores all.
+// step decides what an event does to a stream. An ended stream ignores all events.
 func (s sessionState) step(event sessionEvent, nowMs float64) (sessionState, []sessionEffect) {
 	if s.phase == "ended" {
 		return s, nil
@@ -131,7 +132,7 @@ func (s sessionState) step(event sessionEvent, nowMs float64) (sessionState, []s
 	case "work-changed":
 		return s.onWork(reportEvent{kind: "changed", ids: event.ids, wantedSpecs: event.wantedSpecs}, nowMs)
 	case "look":
-		// What is known is enough: to read the machine takes seconds, and a fault of it must not hold up its report.
+		// Use the cached description, because reading the machine takes seconds and an error in it must not delay the report.
 		if s.phase != "open" {
 			return s, nil
 		}
@@ -187,12 +188,14 @@ func (s sessionState) onFrame(frame *healthv1.HeartbeatResponse, nowMs float64) 
 		number := it.ReportAck.GetNumber()
 		after, effects := s.onWork(reportEvent{kind: "acked", number: number}, nowMs)
 		return after.withNews(sessionEffect{kind: "report-acked", number: number}, effects)
+	case *healthv1.HeartbeatResponse_Authorities:
+		return s, []sessionEffect{{kind: "authorities", frame: frame}}
 	case *healthv1.HeartbeatResponse_LogRequest:
 		if s.phase == "open" && s.reports != nil {
 			return s, []sessionEffect{{kind: "log-request", frame: frame}}
 		}
 	}
-	// A frame that has no place here, or is of a newer server.
+	// Ignore frames that are unexpected or that a newer server added.
 	return s, nil
 }
 
@@ -203,7 +206,7 @@ func (s sessionState) withNews(news sessionEffect, effects []sessionEffect) (ses
 	return s, append([]sessionEffect{news}, effects...)
 }
 
-// onWork: before the Welcome executions may change as well, and the first report has them all.
+// onWork applies an event to the reports. Before the Welcome, nothing is sent: the first report includes all changes.
 func (s sessionState) onWork(event reportEvent, nowMs float64) (sessionState, []sessionEffect) {
 	if s.reports == nil {
 		return s, nil
@@ -227,7 +230,7 @@ func (s sessionState) onWelcome(frame *healthv1.HeartbeatResponse, nowMs float64
 	}
 	effects = append(effects, sessionEffect{kind: "opened", frame: frame})
 	s, beat := s.beat(nowMs)
-	s.lookAtMs = s.nextLookMs(nowMs)
+	s.scanAtMs = s.nextScanMs(nowMs)
 	effects = append(effects, beat)
 	if welcome.GetNodeInfoWanted() {
 		effects = append(effects, sessionEffect{kind: "read-info", isWanted: true})
@@ -236,7 +239,7 @@ func (s sessionState) onWelcome(frame *healthv1.HeartbeatResponse, nowMs float64
 }
 
 func (s sessionState) onAck(ack *healthv1.Ack, nowMs float64) (sessionState, []sessionEffect) {
-	// A late Ack shows that the path lives, and leaves the last Beat unanswered.
+	// A late Ack shows that the connection works, but does not answer the last Beat.
 	s.lastAckAtMs, s.unansweredSinceMs = nowMs, s.lastBeatAtMs
 	if ack.GetSequence() >= s.sequence {
 		s.unansweredSinceMs = never
@@ -247,7 +250,7 @@ func (s sessionState) onAck(ack *healthv1.Ack, nowMs float64) (sessionState, []s
 }
 
 func (s sessionState) onInfoRead(event sessionEvent, nowMs float64) (sessionState, []sessionEffect) {
-	// The session may have begun to end while the machine was read.
+	// The session may have begun to end while the machine's description was read.
 	if s.phase != "open" {
 		return s, nil
 	}
@@ -256,14 +259,14 @@ func (s sessionState) onInfoRead(event sessionEvent, nowMs float64) (sessionStat
 	if isSent {
 		s.knownDigest, s.infoSentAtMs = event.digest, nowMs
 	}
-	s.lookAtMs = s.nextLookMs(nowMs)
+	s.scanAtMs = s.nextScanMs(nowMs)
 	if !isSent {
 		return s, nil
 	}
 	return s, []sessionEffect{{kind: "send-info", info: event.info}}
 }
 
-// onDue does the one thing that is due first; the shell asks again while something is.
+// onDue handles only the first item that is due. The shell calls it again while anything is due.
 func (s sessionState) onDue(nowMs float64) (sessionState, []sessionEffect) {
 	switch at := s.nextDueMs(); {
 	case at > nowMs:
@@ -279,7 +282,7 @@ func (s sessionState) onDue(nowMs float64) (sessionState, []sessionEffect) {
 	case at == s.reportAtMs():
 		return s.onWork(reportEvent{kind: "due"}, nowMs)
 	}
-	s.lookAtMs = never
+	s.scanAtMs = never
 	return s, []sessionEffect{{kind: "read-info", refresh: true}}
 }
 
@@ -308,7 +311,7 @@ func (s sessionState) beat(nowMs float64) (sessionState, sessionEffect) {
 	return s, effect
 }
 
-// tellTime says whether the frame that is being made tells the wall time, and notes it.
+// tellTime reports whether the current frame must include the wall time, and records that it does.
 func (s *sessionState) tellTime(nowMs float64) bool {
 	if nowMs-s.timeToldAtMs < tellTimeEveryMs {
 		return false
@@ -333,16 +336,16 @@ func (s sessionState) keepPace(next pace, nowMs float64) sessionState {
 		s = s.schedule(nowMs)
 	}
 	if next.InfoMs != before.InfoMs {
-		s.lookAtMs = s.nextLookMs(nowMs)
+		s.scanAtMs = s.nextScanMs(nowMs)
 	}
 	return s
 }
 
-func (s sessionState) nextLookMs(nowMs float64) float64 {
+func (s sessionState) nextScanMs(nowMs float64) float64 {
 	return min(nowMs+s.infoCheckMs, max(nowMs, s.infoSentAtMs+s.pace.InfoMs))
 }
 
-// patience is when the path counts as dead; never while every Beat is answered.
+// patience returns when the connection counts as dead, or never if every Beat is answered.
 func (s sessionState) patience() float64 {
 	if s.unansweredSinceMs == never {
 		return never

@@ -21,8 +21,8 @@ const (
 	lockFile     = "lock"
 )
 
-// sentinel is what an agent remembers of its registration, so that it opens its stream at once the next time. Whatever is wrong with it, the
-// agent registers again.
+// sentinel is the file that stores an agent's registration, so that the agent can open its stream immediately after a
+// restart. If any part of the file is invalid, the agent registers again.
 type sentinel struct {
 	NodeID          string   `json:"nodeId"`
 	KeyFingerprint  string   `json:"keyFingerprint"`
@@ -30,17 +30,18 @@ type sentinel struct {
 	HealthEndpoints []string `json:"healthEndpoints"`
 }
 
-// identity is the node's keys, in memory and on the disk.
+// identity holds the node's keys, in memory and on disk.
 type identity struct {
 	directory string
 	state     keyState
 	pairs     map[string]ed25519.PrivateKey
 	madeAt    time.Time
-	// lock keeps other agents out while it is open: two would share one identity and start work twice.
+	// lock excludes other agents while it is open. Two agents would share one identity and start work twice.
 	lock *os.File
 }
 
-// openIdentity reads the keys of a state directory, which is this agent's alone until release; a key is made at the first start ever.
+// openIdentity reads the keys of a state directory, and locks the directory for this agent until release. At the first
+// start it creates a key.
 func openIdentity(directory string) (*identity, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, err
@@ -60,19 +61,19 @@ func openIdentity(directory string) (*identity, error) {
 	return it, nil
 }
 
-// lockDirectory fails when another agent uses the directory. A file system that knows no locks is no reason not to run.
+// lockDirectory locks the directory. It fails if another agent uses it, but not if the file system has no locks.
 func lockDirectory(directory string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(directory, lockFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if isTaken(file) {
-		return nil, errors.Join(fmt.Errorf("%s: another agent runs with this state directory", directory), file.Close())
+		return nil, errors.Join(fmt.Errorf("%s: another agent uses this state directory", directory), file.Close())
 	}
 	return file, nil
 }
 
-// release lets another agent use the directory.
+// release unlocks the directory for other agents.
 func (it *identity) release() error { return it.lock.Close() }
 
 func readIdentity(directory string) (*identity, error) {
@@ -92,7 +93,8 @@ func readIdentity(directory string) (*identity, error) {
 	}
 	it := &identity{directory: directory, pairs: map[string]ed25519.PrivateKey{}, madeAt: made.ModTime()}
 	nextFingerprint := ""
-	// One that cannot be read is of no use: the server takes the present key until the next one was used, and is offered another one.
+	// Ignore an unreadable next key. The server accepts the current key until the next one is used, and the agent can
+	// offer a new one.
 	if next, err := readKey(filepath.Join(directory, nextKeyFile)); err == nil {
 		nextFingerprint = it.add(next)
 	}
@@ -108,7 +110,8 @@ func (it *identity) add(key ed25519.PrivateKey) string {
 
 func (it *identity) toUse() ed25519.PrivateKey { return it.pairs[it.state.toUse()] }
 
-// prepareNext makes the key to rotate to, unless there is one. It is on the disk before the server hears of it.
+// prepareNext returns the key to rotate to. If there is none, it creates one. The key is on disk before the server
+// receives it.
 func (it *identity) prepareNext() (ed25519.PrivateKey, error) {
 	if it.state.phase == "settled" {
 		next, err := makeKey()
@@ -123,12 +126,13 @@ func (it *identity) prepareNext() (ed25519.PrivateKey, error) {
 	return it.pairs[it.state.next], nil
 }
 
-// become takes over a state; a next key that is the node's key now takes its place on the disk.
+// become applies a state. If the next key has become the node's key, it replaces the old key on disk.
 func (it *identity) become(state keyState) error {
 	before := it.state
 	if state.phase == "settled" && before.phase != "settled" && state.current == before.next {
 		if err := it.adoptNextKey(); err != nil {
-			// Both keys are there still, and the next one is tried first: it is adopted when it is taken again.
+			// Both keys are still on disk. The agent tries the next key first, and adopts that key when the server accepts it
+			// again.
 			before.phase = "offered"
 			it.state = before
 			return err
@@ -139,8 +143,8 @@ func (it *identity) become(state keyState) error {
 	return nil
 }
 
-// adoptNextKey puts the next key in the place of the node's key, and into the sentinel first: a crash between the two leaves a sentinel
-// that names a key of this agent in either case.
+// adoptNextKey replaces the node's key with the next key. It first writes the next key's fingerprint to the sentinel,
+// so that the sentinel still names one of the agent's keys if the agent crashes in between.
 func (it *identity) adoptNextKey() error {
 	if known := it.readSentinel(); known != nil && known.KeyFingerprint == it.state.current {
 		known.KeyFingerprint = it.state.next
@@ -151,7 +155,7 @@ func (it *identity) adoptNextKey() error {
 	return os.Rename(filepath.Join(it.directory, nextKeyFile), filepath.Join(it.directory, keyFile))
 }
 
-// refusedKey notes that the server refused a key, and says whether there is another one to try.
+// refusedKey records that the server refused a key, and reports whether to try the other one.
 func (it *identity) refusedKey(used ed25519.PrivateKey) bool {
 	before := it.state.toUse()
 	it.state = it.state.afterRefused(keyFingerprint(publicKey(used)))
@@ -213,7 +217,8 @@ func (it *identity) removeSentinel() error {
 	return err
 }
 
-// writeAtomically leaves the former file or the whole new one, on the disk for certain, readable by its owner alone.
+// writeAtomically replaces a file. A crash leaves either the old file or the complete new one, synced to disk and
+// readable only by its owner.
 func writeAtomically(path string, content []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

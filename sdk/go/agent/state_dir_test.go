@@ -13,8 +13,8 @@ func TestStateDirectoryIsOneAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(options); err == nil || !strings.Contains(err.Error(), "another agent runs with this state directory") {
-		t.Fatalf("a second agent was made: %v", err)
+	if _, err := New(options); err == nil || !strings.Contains(err.Error(), "another agent uses this state directory") {
+		t.Fatalf("a second agent was created: %v", err)
 	}
 	if err := first.identity.release(); err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestStateDirectoryIsOneAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next.identity.state.current != first.identity.state.current {
-		t.Fatal("it has another key")
+		t.Fatal("the key has changed")
 	}
 }
 
@@ -36,7 +36,7 @@ func TestStateDirectoryWithABrokenKeyIsReleased(t *testing.T) {
 	}
 	for range 2 {
 		if _, err := openIdentity(directory); err == nil || !strings.Contains(err.Error(), "is not an Ed25519 private key") {
-			t.Fatalf("it was read: %v", err)
+			t.Fatalf("the broken key was read: %v", err)
 		}
 	}
 }

@@ -3,27 +3,30 @@ package agent
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"io"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 	healthv1 "rollcall.dev/go/gen/rollcall/health/v1"
 	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
 )
 
 const (
-	// Frames that wait for a path that does not take them. A stream with more is left.
+	// The maximum number of queued frames. The agent abandons a stream that exceeds it.
 	mostUnsent = 512
-	// A machine that is slow to read delays its report, not the Hello.
+	// The maximum time that a Hello waits for the digest of the machine's description.
 	digestLimit = 2 * time.Second
-	// Outputs that are read at a time.
+	// The maximum number of outputs that are read at a time.
 	mostReadings = 16
 )
 
-// stream carries out what sessionState.step decides for one heartbeat stream. It lives on the agent's loop.
+// stream carries out the decisions of sessionState.step for one heartbeat stream. Only the agent's loop uses it.
 type stream struct {
 	agent    *Agent
 	endpoint string
@@ -34,14 +37,17 @@ type stream struct {
 	cancel   context.CancelFunc
 	ctx      context.Context
 	client   healthv1.HealthServiceClient
-	unsent   chan *healthv1.HeartbeatRequest
-	// isFinished: no frame follows.
+	// chain is the certificate chain that the server presented in the handshake, starting with its own certificate; nil if
+	// it was not verified.
+	chain  []*x509.Certificate
+	unsent chan *healthv1.HeartbeatRequest
+	// isFinished reports whether the stream sends no more frames.
 	isFinished bool
 	sentTotals nodev1.ResourceUsage
 	toldDigest uint64
-	// toldBy is the history by which it was told what should run; empty before that.
+	// toldBy is the store history of the received Executions; empty before the first.
 	toldBy string
-	// unacknowledged are the executions of reports, by their numbers.
+	// unacknowledged holds the ids of reported executions, keyed by report number.
 	unacknowledged map[uint64][]string
 	readings       int
 }
@@ -56,11 +62,11 @@ func openStream(a *Agent, endpoint string, at pace) *stream {
 	return s
 }
 
-// carry moves frames between the wire and the loop until the stream ends. It runs beside the loop.
+// carry moves frames between the connection and the loop until the stream ends. It runs outside the loop.
 func (s *stream) carry() {
 	isReached := false
 	err := func() error {
-		connection, err := dial(s.endpoint, s.agent.registrar.tls)
+		connection, err := dial(s.endpoint, s.agent.registrar.trust)
 		if err != nil {
 			return err
 		}
@@ -79,13 +85,26 @@ func (s *stream) carry() {
 				return err
 			}
 			isReached = true
+			chain := verifiedChain(call.Context())
 			s.agent.post(func() {
-				s.client = client
+				s.client, s.chain = client, chain
 				s.dispatch(sessionEvent{kind: "frame", frame: frame})
 			})
 		}
 	}()
 	s.agent.post(func() { s.dispatch(sessionEvent{kind: "stream-ended", end: endOfStatus(err, isReached)}) })
+}
+
+func verifiedChain(ctx context.Context) []*x509.Certificate {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	secured, ok := from.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(secured.State.VerifiedChains) == 0 {
+		return nil
+	}
+	return secured.State.PeerCertificates
 }
 
 func (s *stream) write(call grpc.BidiStreamingClient[healthv1.HeartbeatRequest, healthv1.HeartbeatResponse]) {
@@ -95,7 +114,7 @@ func (s *stream) write(call grpc.BidiStreamingClient[healthv1.HeartbeatRequest, 
 			return
 		case frame := <-s.unsent:
 			if frame == nil {
-				_ = call.CloseSend() // The status tells how it ended.
+				_ = call.CloseSend() // If this fails, the stream has ended with a status.
 				return
 			}
 			if call.Send(frame) != nil {
@@ -166,7 +185,7 @@ func (s *stream) carryOut(effect sessionEffect) {
 	}
 }
 
-// hear hands on what the server says of work.
+// hear handles what the server sends about executions and authorities.
 func (s *stream) hear(news sessionEffect) {
 	work := s.agent.ledger
 	switch news.kind {
@@ -189,6 +208,11 @@ func (s *stream) hear(news sessionEffect) {
 		work.seen()
 	case "ended":
 		work.ended(news.end, s.toldBy)
+	case "authorities":
+		// Accept announced authorities only over a verified connection.
+		if s.chain != nil {
+			s.agent.hearAuthorities(news.frame.GetAuthorities().GetCertificates(), s.chain)
+		}
 	case "log-request":
 		if s.readings < mostReadings && s.client != nil {
 			s.readings++
@@ -236,6 +260,7 @@ func (s *stream) sendHello(effect sessionEffect) {
 		NodeInfoDigest:     effect.digest,
 		AgentTimeMs:        s.wallMs(effect.tellsTime),
 		RunsWork:           true,
+		AuthoritiesDigest:  s.agent.registrar.trust.digest(),
 	}}})
 }
 
@@ -249,7 +274,7 @@ func (s *stream) sendBeat(effect sessionEffect) {
 	}}})
 }
 
-// withoutKnownTotals leaves out the totals that the stream's server knows already.
+// withoutKnownTotals returns the usage without totals that the stream's server already knows.
 func (s *stream) withoutKnownTotals() *nodev1.ResourceUsage {
 	if s.agent.usage == nil {
 		return nil
@@ -285,7 +310,8 @@ func (s *stream) wallMs(tellsTime bool) int64 {
 	return s.agent.options.WallClock().UnixMilli()
 }
 
-// send queues a frame; nil ends the sending side. A path that takes nothing is a dead one.
+// send queues a frame; nil closes the sending side. If the queue is full, it cancels the stream, because the connection
+// is dead.
 func (s *stream) send(frame *healthv1.HeartbeatRequest) {
 	if s.isFinished {
 		return

@@ -344,3 +344,28 @@ func TestDesiredWork(t *testing.T) {
 		same(t, "specs", append([]string{}, wanted...), slices.Clone(it.WantedSpecs))
 	}
 }
+
+func TestAuthorities(t *testing.T) {
+	found := vectors[struct {
+		Decisions []struct {
+			WallMs             float64
+			Announced          []announcedAuthority
+			Kept, Fingerprints []string
+			Kind               string
+		}
+		Digests []struct {
+			Fingerprints []string
+			Digest       string
+		}
+	}](t, "authorities")
+	for _, it := range found.Decisions {
+		kind, fingerprints, _ := decideAuthorities(it.Announced, it.Kept, it.WallMs)
+		if kind != "replace" {
+			fingerprints = []string{}
+		}
+		same(t, fmt.Sprintf("%+v", it), []any{kind, fingerprints}, []any{it.Kind, it.Fingerprints})
+	}
+	for _, it := range found.Digests {
+		same(t, "digest", hex.EncodeToString(authoritiesDigest(it.Fingerprints)), it.Digest)
+	}
+}

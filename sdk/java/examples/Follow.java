@@ -8,7 +8,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * Follow the log: print each event once, over restarts of the control plane and of this program.
+ * Follow the log. Prints each event exactly once, across restarts of the control plane and of this
+ * program.
  *
  * <p>java -cp LIBRARIES Follow.java SERVER TOKEN_FILE [BOOKMARK_FILE]
  */
@@ -22,7 +23,8 @@ public final class Follow {
         EventWatch watch = client.watchEvents(request, saved)) {
       for (Event event : watch) {
         System.out.println(event.getRevision() + " " + event.getType() + " " + event.getSubject());
-        // What was done for an event and its bookmark belong together: a program that stops in between repeats it.
+        // Save the bookmark together with the result of handling its event. A program that stops between
+        // the two handles the event again.
         if (file != null) Files.writeString(file, watch.bookmark());
       }
     }

@@ -3,8 +3,8 @@ import dev.rollcall.client.Client;
 import dev.rollcall.client.ClientOptions;
 
 /**
- * Ask the control plane who calls. Without arguments it finds the control plane, and the token, as the command line
- * does; with them it trusts the authority of a fingerprint.
+ * Ask the control plane who the caller is. Without arguments, the client finds the control plane and the
+ * token as the command line does. With arguments, it trusts the authority with the given fingerprint.
  *
  * <p>java -cp LIBRARIES WhoAmI.java [SERVER FINGERPRINT]
  */

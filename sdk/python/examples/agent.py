@@ -1,4 +1,4 @@
-"""A whole agent of Rollcall: it speaks for this machine, and runs processes for it when a user is named for them."""
+"""A complete Rollcall agent. It represents this machine, and runs processes if you give it a user to run them as."""
 
 import argparse
 import asyncio
@@ -11,11 +11,10 @@ from pathlib import Path
 
 from rollcall.node.v1 import node_pb2, usage_pb2
 
-from rollcall.agent import Agent, Options, ProcessExecutor
+from rollcall.agent import Agent, Options, ProcessExecutor, Tls
 
 
 def info() -> node_pb2.NodeInfo:
-    """What this machine is."""
     threads = os.cpu_count() or 1
     architecture = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return node_pb2.NodeInfo(
@@ -29,7 +28,7 @@ def info() -> node_pb2.NodeInfo:
 
 
 def usage() -> usage_pb2.ResourceUsage:
-    """What it is doing: the load as a share of its processors."""
+    """Return the machine's load as a percentage of its processors."""
     return usage_pb2.ResourceUsage(cpu_percent=min(100.0, 100 * os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
@@ -38,15 +37,20 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="127.0.0.1:7700", help="address of the registry, HOST:PORT or a URL")
     parser.add_argument("--name", default=socket.gethostname(), help="id of the node")
-    parser.add_argument("--state-dir", type=Path, required=True, help="directory of the node's key and executions")
+    parser.add_argument("--state-dir", type=Path, required=True, help="directory for the node's key and executions")
     parser.add_argument("--join-token-file", type=Path, help="file with a join token or a service account's token")
-    parser.add_argument("--work-user", help="run executions as this user; without one the node runs none")
-    parser.add_argument("--work-same-user", action="store_true", help="let that be the agent's own user")
+    parser.add_argument("--ca-file", type=Path, help="PEM file of the authorities to trust")
+    parser.add_argument("--ca-fingerprint", help="fingerprint that rollcall token create prints")
+    parser.add_argument("--work-user", help="run executions as this user (default: run none)")
+    parser.add_argument("--work-same-user", action="store_true", help="allow --work-user to be the agent's own user")
     words = parser.parse_args()
     executor = None
     if words.work_user:
         directory = words.state_dir.with_name(f"{words.state_dir.name}-work")
         executor = ProcessExecutor(directory, user=words.work_user, may_be_own_user=words.work_same_user)
+    tls = None
+    if words.ca_file or words.ca_fingerprint:
+        tls = Tls(ca_file=words.ca_file, ca_fingerprint=words.ca_fingerprint)
     agent = Agent(
         Options(
             server=words.server,
@@ -54,6 +58,7 @@ async def main() -> None:
             state_dir=words.state_dir,
             join_token_file=words.join_token_file,
             version="example-1.0",
+            tls=tls,
             info=info,
             usage=usage,
             executor=executor,

@@ -1,7 +1,7 @@
-"""Ask the control plane who calls.
+"""Ask the control plane who the caller is.
 
-Without arguments it finds the control plane, and the token, as the command line does; with them it trusts the authority
-of a fingerprint.
+Without arguments, the client finds the control plane and the token as the command line does. With arguments, it
+trusts the authority with the given fingerprint.
 
 Usage: python whoami.py [SERVER FINGERPRINT]
 """

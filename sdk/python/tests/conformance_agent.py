@@ -1,4 +1,4 @@
-"""The agent that `make conformance NAME=python` puts before the scenarios: the kit, with a wall clock that jumps."""
+"""The agent that `make conformance NAME=python` tests. It is the kit with a wall clock that jumps on request."""
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ from rollcall.agent import Agent, Options, ProcessExecutor
 
 
 def wall_clock(file: Path) -> float:
-    """The time, wrong by the milliseconds that the file says."""
+    """Return the time, shifted by the milliseconds in the file."""
     try:
         return time.time() + int(file.read_text(encoding="utf-8")) / 1000
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A control plane of its own for the tests: a real process, in a data directory that is removed."""
+"""A separate control plane for the tests. It is a real process with a temporary data directory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _START_LIMIT = 180.0
 
 
 def eventually(is_so: Callable[[], bool], limit: float = 120.0) -> None:
-    """Wait for a condition."""
+    """Wait until a condition is true."""
     end = time.monotonic() + limit
     while not is_so():
-        assert time.monotonic() < end, "it did not come true"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.05)
 
 
 class ControlPlane:
-    """One `rollcall up`, at ports that stay the same over its restarts."""
+    """A running `rollcall up`. It keeps its ports when it restarts."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -41,7 +41,7 @@ class ControlPlane:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the process, and wait until it responds."""
         log = open(self.directory.parent / "up.log", "ab")
         command = [_BIN, "up", f"--data-dir={self.directory}", *self._flags]
         self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -49,15 +49,15 @@ class ControlPlane:
         eventually(self._answers, _START_LIMIT)
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill the process, as in a crash."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it in order."""
+        """Stop the process normally."""
         self._end(signal.SIGTERM)
 
     def client(self, **options: object) -> Client:
-        """A client with the admin's token."""
+        """Return a client with the admin's token."""
         return Client(self.server, token_file=self.token_file, **options)  # type: ignore[arg-type]
 
     def _answers(self) -> bool:
@@ -80,7 +80,7 @@ class ControlPlane:
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """One for all tests, with this machine as its one node."""
+    """One control plane for all tests, with this machine as its only node."""
     plane = ControlPlane(tmp_path_factory.mktemp("rollcall") / "data")
     plane.directory.mkdir(mode=0o700)
     plane.start()

@@ -1,4 +1,4 @@
-"""An agent that cannot start lets another one use its state directory."""
+"""Tests that an agent that fails to start releases its state directory."""
 
 from __future__ import annotations
 

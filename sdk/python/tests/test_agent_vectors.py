@@ -1,4 +1,4 @@
-"""The kit for agents against the vectors of sdk/conformance, which every agent has to agree with."""
+"""Tests the agent kit with the vectors of sdk/conformance, which every agent must satisfy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rollcall.health.v1 import health_pb2
 from rollcall.node.v1 import node_pb2
 from rollcall.work.v1 import work_pb2
 
-from rollcall.agent import agent_machine, desired_work, next_step, pace, proof, session_machine
+from rollcall.agent import agent_machine, authorities, desired_work, next_step, pace, proof, session_machine
 from rollcall.agent.ends import end_of_status
 from rollcall.agent.keys import KeyState
 from rollcall.agent.output import report_parts
@@ -26,7 +26,6 @@ _FOLDER = Path(__file__).resolve().parents[2] / "conformance" / "vectors"
 
 
 def vectors(name: str) -> Any:
-    """What a file holds."""
     return json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -148,6 +147,21 @@ def test_desired_work(it: dict[str, Any]) -> None:
     assert (desired.log_id, str(desired.generation)) == (it["logId"], it["generation"])
     assert texts == it["actions"]
     assert wanted == it["wantedSpecs"]
+
+
+def test_authorities() -> None:
+    found = vectors("authorities")
+    for it in found["decisions"]:
+        announced = [
+            authorities.Announced(
+                one["fingerprint"], one["isRoot"], one["notBeforeMs"], one["notAfterMs"], one["isVerifying"]
+            )
+            for one in it["announced"]
+        ]
+        decision = authorities.decide_authorities(announced, it["kept"], it["wallMs"])
+        assert (decision.kind, list(decision.fingerprints)) == (it["kind"], it["fingerprints"]), it
+    for it in found["digests"]:
+        assert authorities.authorities_digest(it["fingerprints"]).hex() == it["digest"]
 
 
 def end_of(found: dict[str, Any]) -> next_step.End:

@@ -1,4 +1,4 @@
-"""Against a real control plane."""
+"""Tests against a real control plane."""
 
 import asyncio
 import threading

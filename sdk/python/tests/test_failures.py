@@ -1,4 +1,4 @@
-"""What the kit does when a program's own parts fail: the agent goes on."""
+"""Tests that the agent continues if a part supplied by the program fails."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def _until(is_so: Callable[[], bool]) -> None:
         if is_so():
             return
         await asyncio.sleep(0.01)
-    raise AssertionError("it did not come true")
+    raise AssertionError("timed out")
 
 
 def _fail(*_: object) -> Any:
@@ -95,7 +95,7 @@ def test_a_stop_that_fails_leaves_the_execution_as_it_is(tmp_path: Path, caplog:
 def test_two_agents_cannot_share_a_state_directory(tmp_path: Path) -> None:
     options = Options(_NOWHERE, "n", tmp_path / "state")
     first = Agent(options)
-    with pytest.raises(OSError, match="another agent runs with this state directory"):
+    with pytest.raises(OSError, match="another agent uses this state directory"):
         Agent(options)
     asyncio.run(_wait_of(first))
     Agent(options).identity.release()

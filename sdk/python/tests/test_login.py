@@ -1,4 +1,4 @@
-"""A login that the issuer no longer renews."""
+"""Tests a login that the issuer no longer renews."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rollcall.credentials import Login
 
 
 class Issuer:
-    """Takes the refresh token "good" alone."""
+    """Accepts only the refresh token "good"."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -53,7 +53,7 @@ class Issuer:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def write_context(self, path: Path, refresh_token: str) -> None:
-        """As `rollcall login --oidc` writes it, with a token that has expired."""
+        """Write a context as `rollcall login --oidc` does, with an expired token."""
         path.write_text(
             f"contexts: {{lab: {{server: 'localhost:1', token: old, oidc: {{issuer: '{self.url}', client_id: cli, "
             f"audience: rollcall, refresh_token: {refresh_token}, expires_at: '1970-01-01T00:00:00Z'}}}}}}\n"
@@ -74,11 +74,11 @@ def test_remembers_a_refusal(issuer: Issuer, tmp_path: Path) -> None:
     now = 1_000_000_000.0
     login = Login(path, "lab", lambda: now)
     for _ in range(50):
-        with pytest.raises(ConfigurationError, match="is over"):
+        with pytest.raises(ConfigurationError, match="has expired"):
             login.token()
     assert issuer.asked == 1
     now += 30
-    with pytest.raises(ConfigurationError, match="is over"):
+    with pytest.raises(ConfigurationError, match="has expired"):
         login.token()
     assert issuer.asked == 2
     issuer.write_context(path, "good")

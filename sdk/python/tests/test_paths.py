@@ -1,4 +1,4 @@
-"""What calls do when a path dies without a word, against a server in this process."""
+"""Tests what calls do when a path dies silently, against a server in this process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -16,7 +17,9 @@ import pytest
 from rollcall.node.v1 import node_pb2
 from rollcall.registry.v1 import registry_pb2
 
+from certificates import Made, make
 from rollcall import AsyncClient, Client, NodeCache, RollcallError, TimedOutError
+from rollcall.connect import _read_pair
 from rollcall.errors import error_of
 from rollcall.retry import RetryPolicy
 
@@ -24,7 +27,7 @@ _REQUEST = registry_pb2.GetNodeRequest(node="n")
 
 
 class SilentProxy:
-    """Forwards until it falls silent: then what it has accepted stays open, and carries nothing."""
+    """Forwards connections until it falls silent. After that, open connections stay open but carry no data."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -36,7 +39,7 @@ class SilentProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def fall_silent(self) -> None:
-        """End what the connections carry that it has accepted so far."""
+        """Stop forwarding on the connections accepted so far."""
         self._silenced = self.accepted
 
     def close(self) -> None:
@@ -73,7 +76,7 @@ def _watch(_: Any, context: grpc.ServicerContext) -> Iterator[registry_pb2.Watch
 
 
 def _get(request: registry_pb2.GetNodeRequest, context: grpc.ServicerContext) -> registry_pb2.GetNodeResponse:
-    # More than a third of a call's 9 s, and less than what is left after that.
+    # The first attempt gets a third of the 9 s, which is too little; the second attempt gets the rest.
     if request.node == "slow" and context.time_remaining() < 4.0:
         ended = threading.Event()
         context.add_callback(ended.set)
@@ -81,9 +84,8 @@ def _get(request: registry_pb2.GetNodeRequest, context: grpc.ServicerContext) ->
     return registry_pb2.GetNodeResponse(node=node_pb2.Node(id=request.node))
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
-    """The port of a registry that answers at once, except for a slow node."""
+def _registry() -> grpc.Server:
+    """Create a registry that responds immediately, except for the node "slow"."""
     get = grpc.unary_unary_rpc_method_handler(
         _get,
         request_deserializer=registry_pb2.GetNodeRequest.FromString,
@@ -99,6 +101,13 @@ def port() -> Iterator[int]:
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler("rollcall.registry.v1.RegistryService", methods),)
     )
+    return server
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Start a registry, and yield its port."""
+    server = _registry()
     yield_port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield yield_port
@@ -107,7 +116,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def proxy(port: int) -> Iterator[SilentProxy]:
-    """A path to the registry."""
+    """Start a path to the registry."""
     path = SilentProxy(port)
     yield path
     path.close()
@@ -176,3 +185,91 @@ def test_errors_are_keys_as_other_exceptions_are(copy: Callable[[RollcallError],
     second = error_of(grpc.StatusCode.NOT_FOUND, "no node", None)
     assert len({first, second, first}) == 2
     assert str(first) == "NOT_FOUND: no node"
+
+
+@pytest.fixture
+def shown() -> list[Made]:
+    """The authorities of a TLS server. The last authority signs the server's certificate."""
+    return [make("former")]
+
+
+@pytest.fixture
+def secure_port(shown: list[Made]) -> Iterator[int]:
+    """Start a registry with TLS, and yield its port."""
+
+    def pair() -> grpc.ServerCertificateConfiguration:
+        own = make("server", shown[-1], False)
+        return grpc.ssl_server_certificate_configuration([(own.key_pem, own.pem)])
+
+    server = _registry()
+    secure_port = server.add_secure_port("127.0.0.1:0", grpc.dynamic_ssl_server_credentials(pair(), pair))
+    server.start()
+    yield secure_port
+    server.stop(None).wait(60)
+
+
+def test_replaced_authority_file_counts(shown: list[Made], secure_port: int, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_bytes(shown[-1].pem)
+    with Client(f"https://127.0.0.1:{secure_port}", token="none", ca_file=file) as client:
+        assert client.registry.get_node(_REQUEST).node.id == "n"
+        # The file is half written, so the existing connection still serves the call.
+        file.write_bytes(b"-----BEGIN CERT")
+        assert client.registry.get_node(_REQUEST).node.id == "n"
+        shown.append(make("next"))
+        file.write_bytes(shown[-1].pem)
+        assert client.registry.get_node(_REQUEST).node.id == "n"
+        assert len(client._connections["registry"]._open) == 1
+
+
+def test_half_replaced_pair_is_not_used(shown: list[Made], secure_port: int, tmp_path: Path) -> None:
+    ca, certificate, key = (tmp_path / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    former, following = make("former-client"), make("next-client")
+    ca.write_bytes(shown[-1].pem)
+    certificate.write_bytes(former.pem)
+    key.write_bytes(former.key_pem)
+    pair = (certificate, key)
+    with Client(f"https://127.0.0.1:{secure_port}", token="none", ca_file=ca, client_certificate=pair) as client:
+        client.registry.get_node(_REQUEST)
+        first = client._connections["registry"]._current
+        certificate.write_bytes(following.pem)
+        client.registry.get_node(_REQUEST)
+        assert client._connections["registry"]._current is first
+        key.write_bytes(following.key_pem)
+        client.registry.get_node(_REQUEST)
+        assert client._connections["registry"]._current is not first
+
+
+class _ReplacedWhenRead(type(Path())):  # type: ignore[misc]
+    """A path whose file is replaced right after it is first read."""
+
+    following = b""
+
+    def read_bytes(self) -> bytes:
+        content = super().read_bytes()
+        if self.following:
+            self.write_bytes(self.following)
+        return content
+
+
+def test_pair_replaced_while_it_is_read_matches(tmp_path: Path) -> None:
+    former, following = make("former-client"), make("next-client")
+    certificate, key = tmp_path / "cert.pem", _ReplacedWhenRead(tmp_path / "key.pem")
+    certificate.write_bytes(following.pem)
+    key.write_bytes(former.key_pem)
+    key.following = following.key_pem
+    assert _read_pair(certificate, key) == (following.pem, following.key_pem)
+
+
+def test_asyncio_replaced_authority_file_counts(shown: list[Made], secure_port: int, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_bytes(shown[-1].pem)
+
+    async def run() -> None:
+        async with AsyncClient(f"https://127.0.0.1:{secure_port}", token="none", ca_file=file) as client:
+            await client.registry.get_node(_REQUEST)
+            shown.append(make("next"))
+            file.write_bytes(shown[-1].pem)
+            assert (await client.registry.get_node(_REQUEST)).node.id == "n"
+
+    asyncio.run(run())

@@ -1,4 +1,4 @@
-"""What runs executions as processes."""
+"""Tests the executor that runs executions as processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_counts_run_time_without_the_wall_clock(tmp_path: Path) -> None:
     path = first._home("e") / "pid"
     while not path.exists() or not path.read_text():
         pass
-    # As after a step of the clock by an hour.
+    # Make the file an hour old, as it would appear after a clock change.
     os.utime(path, (path.stat().st_mtime - 3600,) * 2)
     assert age_of(int(path.read_text())) < 60
     first.stop(execution)
@@ -85,5 +85,5 @@ def test_tells_what_it_lacks_and_refuses_it(tmp_path: Path) -> None:
         work_pb2.ExecutionSpec(process=work_pb2.ProcessTask(command=command, secret_env={"A": "a"})),
         work_pb2.ExecutionSpec(process=work_pb2.ProcessTask(command=command), stop_on_agent_after={"seconds": 60}),
     ):
-        with pytest.raises(ValueError, match="has no checks, no secrets and no stop_on_agent_after"):
+        with pytest.raises(ValueError, match="does not support checks, secrets or stop_on_agent_after"):
             executor.start(Execution("e", "n", 0, {}, (), spec), lambda _: None)

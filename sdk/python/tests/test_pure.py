@@ -1,4 +1,4 @@
-"""What decides, without a connection."""
+"""Tests decisions that need no connection."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from rollcall.retry import attempt_limit, wait_before_resume, wait_before_retry
 from rollcall.seen_revision import SeenRevision
 from rollcall.target import Options, Target, parse_address, resolve_target
 
-# What decides alike in every language.
+# The test vectors that all languages share.
 VECTORS = Path(__file__).resolve().parents[2] / "vectors"
 
 

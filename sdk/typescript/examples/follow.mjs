@@ -1,4 +1,5 @@
-// Follow the log: print each event once, over restarts of the control plane and of this program.
+// Follow the log. Prints each event exactly once, across restarts of the control plane and of this
+// program.
 //   node follow.mjs SERVER TOKEN_FILE [BOOKMARK_FILE]
 import { readFile, writeFile } from "node:fs/promises";
 import { argv, stdout } from "node:process";
@@ -11,6 +12,7 @@ const beginning = /** @type {const} */ ({ start: { case: "fromBeginning", value:
 const watch = client.watchEvents(beginning, saved === "" ? {} : { bookmark: saved });
 for await (const event of watch) {
   stdout.write(`${event.revision} ${event.type} ${event.subject}\n`);
-  // What was done for an event and its bookmark belong together: a program that stops in between repeats the event.
+  // Save the bookmark together with the result of handling its event. A program that stops between the two
+  // handles the event again.
   if (bookmarkFile !== undefined) await writeFile(bookmarkFile, watch.bookmark ?? "");
 }

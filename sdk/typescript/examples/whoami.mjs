@@ -1,5 +1,5 @@
-// Ask the control plane who calls. Without arguments it finds the control plane, and the token, as the command line
-// does; with them it trusts the authority of a fingerprint.
+// Ask the control plane who the caller is. Without arguments, the client finds the control plane and the token as
+// the command line does. With arguments, it trusts the authority with the given fingerprint.
 //   node whoami.mjs [SERVER FINGERPRINT]
 import { argv, stdout } from "node:process";
 import { Client } from "@rollcall/client";

@@ -1,4 +1,4 @@
-// The authority of a server's certificate that is known by its fingerprint alone.
+// Fetches the authority of a server's certificate, given only its fingerprint.
 import { X509Certificate } from "node:crypto";
 import { get } from "node:https";
 import { isIP } from "node:net";
@@ -11,9 +11,9 @@ const TIMEOUT_MS = 10_000;
 const MOST_BYTES = 64 * 1024;
 
 /**
- * Fetch the authority of this fingerprint from a server that is not trusted yet, and return it as PEM. No credentials
- * are sent, and nothing that the server shows in the handshake counts: it proves itself by the next connection, which
- * has to be verified with this authority alone. Rejects with UnreachableError, and ConfigurationError for another one.
+ * Fetch the authority with this fingerprint, as PEM, from a server that is not trusted yet. Sends no credentials and
+ * does not trust the handshake. The server must prove its identity on the next connection, which trusts only this
+ * authority. Rejects with UnreachableError, and with ConfigurationError for a different authority.
  */
 export async function fetchAuthority(
   address: Address,
@@ -25,8 +25,8 @@ export async function fetchAuthority(
   if (found !== undefined) return String(found);
   const others = served.map(fingerprintOf).join(", ") || "none";
   throw new ConfigurationError(
-    `the authority of ${address.baseUrl} has the fingerprint ${others}, not ${fingerprint}: take the one that ` +
-      "`rollcall token create` shows, or find out what answers there",
+    `the authority of ${address.baseUrl} has the fingerprint ${others}, not ${fingerprint}: use the one that ` +
+      "`rollcall token create` shows, or find out which server answers there",
   );
 }
 
@@ -40,7 +40,7 @@ function certificatesIn(pem: string): readonly X509Certificate[] {
     try {
       return [new X509Certificate(block)];
     } catch {
-      // What is no certificate has no fingerprint.
+      // An invalid certificate has no fingerprint, so ignore it.
       return [];
     }
   });
@@ -63,7 +63,8 @@ function download({ host, port, baseUrl }: Address, serverName: string | null): 
         servername: isIP(name) === 0 ? name : "",
         minVersion: "TLSv1.2",
         signal: AbortSignal.timeout(TIMEOUT_MS),
-        // Without an authority there is nothing to check with. What comes is public, and is checked by its fingerprint.
+        // Accept any certificate. The server cannot be verified before its authority is known. The response is
+        // public, and its fingerprint is checked.
         rejectUnauthorized: false,
       },
       (response) => {
@@ -72,11 +73,11 @@ function download({ host, port, baseUrl }: Address, serverName: string | null): 
         response.on("error", (error) => fail(error.message, error));
         response.on("data", (part: string) => {
           text += part;
-          if (text.length > MOST_BYTES) fail("its answer is too long");
+          if (text.length > MOST_BYTES) fail("the response is too long");
         });
         response.on("end", () => {
           if (response.statusCode === 200) resolve(text);
-          else fail(`it answers ${response.statusCode}; name the authority's file instead`);
+          else fail(`status ${response.statusCode}; use the authority's file instead`);
         });
       },
     );

@@ -1,4 +1,5 @@
-// Where a watch of events goes on. Pure: one object a watch, told each message and each event that was handed out.
+// Decides where a watch of events resumes. Does no I/O. Each watch has one object, which receives each message and
+// each returned event.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type Event,
@@ -8,16 +9,16 @@ import {
 } from "./gen/rollcall/events/v1/events_pb.ts";
 
 /**
- * A place in the log: after what a resume token stands for, and after the event of a revision. A message of the log has
- * several events and one token for all of them; within it the place is the token of the message before, and the
- * revision of the last event that was handed out.
+ * A position in the event log: after the position of a resume token, and after the event with a revision. A message of
+ * the log contains several events but only one token. So the position after an event within a message consists of the
+ * previous message's token and the event's revision.
  */
 export interface Bookmark {
   readonly token: string;
   readonly revision: bigint;
 }
 
-/** Read what formatBookmark() wrote, or a bare resume token. Throws RangeError for what is neither. */
+/** Parse the result of formatBookmark(), or a bare resume token. Throws RangeError for anything else. */
 export function parseBookmark(text: string): Bookmark {
   const at = text.lastIndexOf("@");
   if (at < 0) return { token: text, revision: 0n };
@@ -26,12 +27,12 @@ export function parseBookmark(text: string): Bookmark {
   return { token: text.slice(0, at), revision: BigInt(revision) };
 }
 
-/** A bookmark as text, to keep. */
+/** Format a bookmark as text, to save it. */
 export function formatBookmark({ token, revision }: Bookmark): string {
   return `${token}@${revision}`;
 }
 
-/** What a watch of events has handed out. */
+/** Tracks which events a watch has returned. */
 export class EventPosition {
   readonly #request: WatchEventsRequest;
   #bookmark: Bookmark | null;
@@ -41,12 +42,12 @@ export class EventPosition {
     this.#bookmark = bookmark;
   }
 
-  /** After the last event that was handed out; null before the first message. */
+  /** The position after the last returned event; null before the first message. */
   get bookmark(): Bookmark | null {
     return this.#bookmark;
   }
 
-  /** The request that goes on from here. */
+  /** The request that resumes the watch at this position. */
   nextRequest(): WatchEventsRequest {
     if (this.#bookmark === null) return this.#request;
     const { token, revision } = this.#bookmark;
@@ -57,21 +58,21 @@ export class EventPosition {
     return { ...this.#request, start };
   }
 
-  /** The events of a message that have not been handed out. */
+  /** The events of a message that were not returned yet. */
   unseen({ events }: WatchEventsResponse): readonly Event[] {
     const seen = this.#bookmark?.revision ?? 0n;
     return events.filter(({ revision }) => revision > seen);
   }
 
-  /** The event is about to be handed out. */
+  /** Record that the event is about to be returned. */
   passed({ revision }: Event): void {
     this.#bookmark = { token: this.#bookmark?.token ?? "", revision };
   }
 
-  /** Every event of the message was handed out, and the next is asked for. */
+  /** Record that every event of the message was returned. Called when the next message is requested. */
   completed({ resumeToken, revision }: WatchEventsResponse): void {
     const seen = this.#bookmark?.revision ?? 0n;
-    // The first message of a watch stands for where it begins, which may be before what was handed out.
+    // The first message of a watch gives its starting point, which may be earlier than the last returned event.
     this.#bookmark = { token: resumeToken, revision: revision > seen ? revision : seen };
   }
 }

@@ -1,4 +1,4 @@
-/** The client for browsers: calls go to the server that a page came from, or to one that is named. */
+/** The client for browsers. Calls go to the server that served the page, or to a configured one. */
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { callingTransport } from "./calls.ts";
 import { ApiClient, type CallingOptions, DEFAULT_TIMEOUT_MS } from "./client.ts";
@@ -7,13 +7,16 @@ import { SeenRevision } from "./seen-revision.ts";
 
 export * from "./exports.ts";
 
-/** Where the control plane is, and who calls. */
+/** The address of the control plane, and the credentials. */
 export interface ClientOptions extends CallingOptions {
-  /** URL of all services. Default: where the page came from. A server answers pages of its own host alone. */
+  /**
+   * The URL that serves all services. Default: the origin of the page. A server responds only to pages
+   * that it served.
+   */
   readonly server?: string;
-  /** The access token, or how to get it: called for each attempt. Default: none is sent. */
+  /** The access token, or a function that returns it for each attempt. Default: no token. */
   readonly token?: string | (() => string | null | Promise<string | null>);
-  /** How requests are made. Default: `fetch` of the page. */
+  /** The function that makes requests. Default: the page's `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
@@ -31,7 +34,7 @@ function transportOf({ server, token, fetch, timeoutMs = DEFAULT_TIMEOUT_MS, ret
     useBinaryFormat: true,
     ...(fetch === undefined ? {} : { fetch }),
   });
-  // The connections are the browser's: a page cannot replace one.
+  // The browser manages the connections, so a page cannot replace one.
   const path = { transport, replace: () => {}, release: () => {} };
   return callingTransport({
     connect: () => Promise.resolve(path),

@@ -1,4 +1,5 @@
-// How one call is made: deadline, credentials, request ids, retries and errors, alike in Node and in browsers.
+// Makes one call, in the same way for Node and browsers. Adds deadlines, credentials and request ids, retries,
+// and converts errors.
 import { create, type DescMessage, type DescMethod, type MessageInitShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, type Transport } from "@connectrpc/connect";
@@ -7,31 +8,31 @@ import { attemptLimitMs, type RetryPolicy, SHORTEST_ATTEMPT_MS, waitBeforeRetry 
 import { MIN_REVISION_HEADER, REVISION_HEADER, type SeenRevision } from "./seen-revision.ts";
 import { pause } from "./time.ts";
 
-/** What one attempt of a call uses. */
+/** The path that one attempt of a call uses. */
 export interface Path {
   readonly transport: Transport;
-  /** Nothing came over this path, so later calls use a new one. Called before `release`. */
+  /** Make later calls use a new path, because this one received nothing. Call this before `release`. */
   readonly replace: () => void;
-  /** The attempt has ended. Called once. */
+  /** End the attempt. Call this only once. */
   readonly release: () => void;
 }
 
-/** What holds for every call to one address. */
+/** The settings for every call to one address. */
 export interface Calling {
-  /** Connects; called for each attempt, and cheap once it has succeeded. */
+  /** Connect. Called for each attempt, and cheap once connected. */
   readonly connect: () => Promise<Path>;
-  /** The token to send; null for none. Called for each attempt. */
+  /** The token to send; null if there is none. Called for each attempt. */
   readonly token: () => Promise<string | null>;
-  /** What a call may take, its retries included, unless it says otherwise. */
+  /** The time limit of a call, including retries, unless the call sets its own. */
   readonly timeoutMs: number;
   readonly retry: RetryPolicy;
-  /** One for all addresses of a control plane. */
+  /** The highest revision seen, shared by all addresses of a control plane. */
   readonly seen: SeenRevision;
 }
 
 const NO_ANSWER = new UnreachableError({ code: Code.Unavailable, message: "no answer" });
 
-/** A transport that makes calls as every client of Rollcall does. */
+/** Create a transport that makes calls in the same way as every Rollcall client. */
 export function callingTransport(calling: Calling): Transport {
   return {
     unary: async (method, signal, timeoutMs, header, input, contextValues) => {
@@ -49,12 +50,12 @@ export function callingTransport(calling: Calling): Transport {
           calling.seen.answered(answer.header.get(REVISION_HEADER));
           return answer;
         } catch (cause) {
-          // A call that its caller has ended was not refused: it fails with the signal's reason, as fetch does.
+          // If the caller has aborted the call, fail with the signal's reason, like fetch.
           signal?.throwIfAborted();
           const failure = errorOf(cause);
           if (failure instanceof ConfigurationError) throw failure;
           calling.seen.failed(failure.reason);
-          // Where an attempt has a limit, only the attempt is over.
+          // If the attempt had a limit, only the attempt has timed out and not the call.
           const seen = limitMs !== null && failure instanceof TimedOutError ? NO_ANSWER : failure;
           const wait = waitBeforeRetry(calling.retry, seen, { attempt, isRepeatable, random: Math.random() });
           if (wait === null || performance.now() + wait >= endsAtMs) throw failure;
@@ -91,7 +92,8 @@ async function attemptCall<T>(
     return await call(path.transport);
   } catch (cause) {
     const failure = errorOf(cause);
-    // A server that says so is reached. What a caller gives less time than that says nothing about the path.
+    // The path may be dead only if the server itself did not report the timeout and the attempt had at least
+    // SHORTEST_ATTEMPT_MS.
     const isSilent = failure instanceof TimedOutError && failure.reason === "" && limitMs >= SHORTEST_ATTEMPT_MS;
     if (isSilent) path.replace();
     throw cause;
@@ -100,7 +102,10 @@ async function attemptCall<T>(
   }
 }
 
-/** What is called when a stream has ended, by its signal or otherwise. Only the first call has an effect. */
+/**
+ * Create a function that releases a stream's path. It is called when the signal is aborted or when the stream
+ * has ended for another reason. Only the first call has an effect.
+ */
 function endOnce(path: Path, signal: AbortSignal | undefined): () => void {
   let isOpen = true;
   const end = () => {
@@ -141,7 +146,10 @@ async function authorized({ token, seen }: Calling, header: HeadersInit | undefi
   return headers;
 }
 
-/** The message to send, and whether sending it twice has one effect. A missing request id is made here. */
+/**
+ * The message to send, and whether sending it twice has the same effect as sending it once. Adds a missing
+ * request id.
+ */
 export function prepared<I extends DescMessage>(
   method: DescMethod & { readonly input: I },
   input: MessageInitShape<I>,
@@ -154,7 +162,7 @@ export function prepared<I extends DescMessage>(
   return { message: copy as MessageInitShape<I>, isRepeatable: true };
 }
 
-/** Not crypto.randomUUID(): a page that came over clear text has none. */
+/** Do not use crypto.randomUUID(), because pages loaded over clear text do not have it. */
 function newRequestId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -5,34 +5,36 @@ import type { WatchEventsRequestSchema } from "./gen/rollcall/events/v1/events_p
 import type { RetryPolicy } from "./retry.ts";
 import { Services } from "./services.ts";
 
-/** The services that may each have an address of its own. */
+/** The services that can each have a separate address. */
 export type ServiceName = "registry" | "health" | "admin" | "scheduler";
 
-/** All of them. */
+/** All service names. */
 export const SERVICE_NAMES: readonly ServiceName[] = ["registry", "health", "admin", "scheduler"];
 
-/** How calls are made, in Node and in browsers. */
+/** The settings for calls, in Node and in browsers. */
 export interface CallingOptions {
-  /** Milliseconds that a call may take, its retries included, unless it says otherwise. Default: 10,000. */
+  /** Time limit of a call in milliseconds, including retries, unless the call sets its own. Default: 10,000. */
   readonly timeoutMs?: number;
   readonly retry?: Partial<RetryPolicy>;
 }
 
-/** What a call may take unless the client or the call says otherwise. */
+/** The time limit of a call unless the client or the call sets its own. */
 export const DEFAULT_TIMEOUT_MS = 10_000;
-/** Pages are bounded at about 1 MiB; a page of one large item may exceed that. */
+/**
+ * The maximum size of a message. Pages are limited to about 1 MiB, but a page of one large item can exceed that.
+ */
 export const MOST_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** The API of one control plane, over given transports: what clients in Node and in browsers share. */
+/** The API of one control plane over given transports, shared by the clients for Node and for browsers. */
 export class ApiClient extends Services {
   constructor(transports: Readonly<Record<ServiceName, Transport>>) {
     super(transports);
   }
 
   /**
-   * Events as they happen, over restarts of the control plane: none missing, none twice. Iterating throws RollcallError
-   * when the log cannot be read from there (`Reason.REVISION_COMPACTED`), and when nothing was heard for
-   * `giveUpAfterMs`. Throws RangeError for what is no bookmark.
+   * Watch events across restarts of the control plane. Iterating returns every event exactly once. It throws
+   * RollcallError if the log no longer contains the start (`Reason.REVISION_COMPACTED`), or if nothing was received
+   * for `giveUpAfterMs`. Throws RangeError for an invalid bookmark.
    */
   watchEvents(
     request: MessageInitShape<typeof WatchEventsRequestSchema> = {},

@@ -1,5 +1,6 @@
-// Where the calls to one service go, in Node.js.
-import { readFile } from "node:fs/promises";
+// The connection to one service, in Node.js.
+import { readFile, stat } from "node:fs/promises";
+import { createSecureContext } from "node:tls";
 import type { Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { fetchAuthority } from "./authority.ts";
@@ -9,33 +10,35 @@ import { codeOf } from "./contexts.ts";
 import { ConfigurationError } from "./errors.ts";
 import type { ServiceTarget } from "./target.ts";
 
-// A path that drops packets is noticed while a stream waits.
+// Detect a connection that drops packets while a stream waits.
 const PINGS = { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 };
 
 /**
- * The connection to one service. A path can die silently: calls after one without an answer use a new path. The old
- * path is closed when its last call has ended, because a call that merely takes long does not end the others.
+ * The connection to one service. A path can die silently, so after a call without a response, new calls use a new
+ * path. The old path is closed when its last call has ended, so that one slow call does not break the others. New
+ * calls also use a new path after the TLS files were replaced.
  */
 export class Connection {
   readonly #target: ServiceTarget;
-  /** The current path, and those before it that still have calls. */
+  /** The current path, and earlier paths that still have calls. */
   readonly #open = new Set<OpenPath>();
   #current: OpenPath | null = null;
   #tls: Promise<TlsOptions> | null = null;
+  /** What stampOf() returned before the TLS files were read. */
+  #stamp: string | null = null;
   #isClosed = false;
 
   constructor(target: ServiceTarget) {
     this.#target = target;
   }
 
-  /** The path for one call. Rejects with ConfigurationError; then the next call reads the files again. */
+  /**
+   * Acquire the path for one call. Rejects with ConfigurationError if the TLS files are unusable. In that case, the
+   * next call reads them again.
+   */
   async acquire(): Promise<Path> {
     this.#throwClosed();
-    this.#tls ??= tlsOptions(this.#target).catch((error: unknown) => {
-      this.#tls = null;
-      throw error;
-    });
-    const tls = await this.#tls;
+    const tls = await this.#readFiles();
     this.#throwClosed();
     const path = this.#current ?? this.#dial(tls);
     path.calls += 1;
@@ -55,6 +58,34 @@ export class Connection {
     this.#isClosed = true;
     for (const { session } of this.#open) session.end();
     this.#open.clear();
+  }
+
+  async #readFiles(): Promise<TlsOptions> {
+    const stamp = await stampOf(filesOf(this.#target));
+    const former = this.#tls;
+    if (former !== null && stamp === this.#stamp) return former;
+    this.#stamp = stamp;
+    this.#tls = tlsOptions(this.#target).then(
+      (read) => {
+        this.#leave();
+        return read;
+      },
+      (error: unknown) => {
+        // The new files may be half written, so keep the previous content until they can be read.
+        this.#stamp = null;
+        this.#tls = former;
+        if (former === null) throw error;
+        return former;
+      },
+    );
+    return this.#tls;
+  }
+
+  /** Use a new path from the next call on. */
+  #leave(): void {
+    const path = this.#current;
+    this.#current = null;
+    if (path !== null && path.calls === 0 && this.#open.delete(path)) path.session.end();
   }
 
   #dial(tls: TlsOptions): OpenPath {
@@ -77,13 +108,13 @@ interface OpenPath {
   calls: number;
 }
 
-/** A session manager that stays closed once it has been ended. */
+/** A session manager that never reconnects after its end. */
 class Session extends Http2SessionManager {
   #isEnded = false;
 
   override async request(...words: Parameters<Http2SessionManager["request"]>) {
     const stream = await super.request(...words);
-    // A request that waited for a ping connects again when its connection is aborted meanwhile.
+    // A request that waited for a ping reconnects if its connection was aborted in the meantime. Abort it again.
     if (this.#isEnded) this.abort();
     return stream;
   }
@@ -96,6 +127,19 @@ class Session extends Http2SessionManager {
 
 type TlsOptions = Awaited<ReturnType<typeof tlsOptions>>;
 
+/** The TLS files to check for changes. An authority that was fetched by its fingerprint does not change. */
+function filesOf({ address, trust }: ServiceTarget): readonly string[] {
+  const { caFile, caFingerprint, clientCertificate } = trust;
+  if (!address.isTls || caFingerprint !== null) return [];
+  return [caFile, clientCertificate?.certificateFile, clientCertificate?.keyFile].filter((it) => it != null);
+}
+
+/** Return a string that changes when any of the files changes. */
+async function stampOf(files: readonly string[]): Promise<string> {
+  const found = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => null)));
+  return found.map((it) => `${it?.mtimeNs} ${it?.size} ${it?.ino}`).join();
+}
+
 async function tlsOptions({ address, trust }: ServiceTarget) {
   if (!address.isTls) return {};
   const { caFile, caFingerprint, serverName, clientCertificate } = trust;
@@ -105,11 +149,19 @@ async function tlsOptions({ address, trust }: ServiceTarget) {
     });
   const ca =
     caFingerprint === null ? caFile && (await read(caFile)) : await fetchAuthority(address, serverName, caFingerprint);
-  return {
-    ...(ca ? { ca } : {}),
-    ...(serverName === null ? {} : { servername: serverName }),
-    ...(clientCertificate === null
+  if (caFingerprint === null && ca && !String(ca).includes("-----END CERTIFICATE-----")) {
+    throw new ConfigurationError(`${caFile} contains no certificate`);
+  }
+  const pair =
+    clientCertificate === null
       ? {}
-      : { cert: await read(clientCertificate.certificateFile), key: await read(clientCertificate.keyFile) }),
-  };
+      : { cert: await read(clientCertificate.certificateFile), key: await read(clientCertificate.keyFile) };
+  try {
+    // This throws if the certificate and the key do not match, for example while the pair is half replaced.
+    createSecureContext(pair);
+  } catch (cause) {
+    const { certificateFile, keyFile } = clientCertificate ?? {};
+    throw new ConfigurationError(`${certificateFile} and ${keyFile} are not a certificate and its key`, { cause });
+  }
+  return { ...(ca ? { ca } : {}), ...(serverName === null ? {} : { servername: serverName }), ...pair };
 }

@@ -6,16 +6,16 @@ import { join } from "node:path";
 import { parse, stringify } from "yaml";
 import { ConfigurationError } from "./errors.ts";
 
-/** What the paths of this user's files depend on. */
+/** The environment that determines the paths of this user's files. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly cwd: string;
-  /** Null where there are no user ids. */
+  /** Null if the system has no user ids. */
   readonly uid: number | null;
 }
 
-/** A login by an OpenID Connect issuer: how to renew its token. */
+/** A login through an OpenID Connect issuer, with the data to renew its token. */
 export interface Login {
   readonly issuer: string;
   readonly clientId: string;
@@ -24,10 +24,10 @@ export interface Login {
   readonly expiresAtMs: number;
 }
 
-/** One control plane, and the credentials for it. */
+/** One control plane and its credentials. */
 export interface Context {
   readonly name: string;
-  /** HOST:PORT or URL: "server", "registry", "health", "admin", "scheduler". */
+  /** The addresses, each as HOST:PORT or URL, keyed by "server", "registry", "health", "admin" and "scheduler". */
   readonly addresses: Readonly<Record<string, string>>;
   readonly token: string | null;
   readonly tokenFile: string | null;
@@ -37,14 +37,17 @@ export interface Context {
 
 type Plain = Readonly<Record<string, unknown>>;
 
-/** Where contexts are kept. */
+/** The path of the file with the contexts. */
 export function contextFile({ env, home }: Surroundings): string {
-  // The standard says that a path that is not absolute is to be ignored.
+  // Ignore a relative path, as the XDG standard requires.
   const named = env.XDG_CONFIG_HOME?.startsWith("/") ? env.XDG_CONFIG_HOME : undefined;
   return join(named ?? join(home, ".config"), "rollcall", "config.yaml");
 }
 
-/** The context of a name, or the current one; null when none is in use. Throws ConfigurationError. */
+/**
+ * Read the named context, or the current one if `wanted` is null. Returns null if no context is in use. Throws
+ * ConfigurationError.
+ */
 export function readContext(path: string, wanted: string | null): Context | null {
   let text: string;
   try {
@@ -63,7 +66,7 @@ export function readContext(path: string, wanted: string | null): Context | null
   return contextOf(name, found as Plain);
 }
 
-/** Keep a renewed token in its context, unless the context is gone. Rejects with ConfigurationError. */
+/** Save a renewed token in its context, unless the context is gone. Rejects with ConfigurationError. */
 export async function saveLogin(path: string, name: string, token: string, login: Login): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   try {
@@ -85,7 +88,7 @@ export async function saveLogin(path: string, name: string, token: string, login
     } finally {
       await handle.close();
     }
-    // A concurrent reader sees the old file or the new one, never half of it.
+    // Rename the draft, so that a concurrent reader sees either the old file or the complete new file.
     await rename(draft, path);
   } catch (cause) {
     await rm(draft, { force: true });
@@ -95,7 +98,7 @@ export async function saveLogin(path: string, name: string, token: string, login
 
 const PREFACE = "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it private.\n";
 
-/** What the system calls a failure, for example "ENOENT". */
+/** The system's error code, for example "ENOENT". */
 export function codeOf(error: unknown): string {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown };
   return String(code ?? message ?? error);
@@ -119,14 +122,14 @@ function contextOf(name: string, it: Plain): Context {
 function loginOf(name: string, it: Plain): Login {
   const [issuer, clientId] = [textIn(it, "issuer"), textIn(it, "client_id")];
   if (issuer === null || clientId === null) {
-    throw new ConfigurationError(`oidc of context ${name} lacks issuer or client_id`);
+    throw new ConfigurationError(`oidc of context ${name} has no issuer or no client_id`);
   }
   return {
     issuer,
     clientId,
     audience: textIn(it, "audience") ?? "",
     refreshToken: textIn(it, "refresh_token"),
-    // A time that cannot be read counts as expired: the token is renewed.
+    // An unreadable time counts as expired, so that the token is renewed.
     expiresAtMs: Date.parse(String(it.expires_at ?? "")) || 0,
   };
 }

@@ -3,24 +3,25 @@ import { codeOf, type Login, readContext, saveLogin } from "./contexts.ts";
 import { ConfigurationError } from "./errors.ts";
 import { renewLogin } from "./login.ts";
 
-/** What proves to one service who calls. */
+/** Authenticates calls to one service. */
 export type Credential =
   | { readonly kind: "none" }
   | { readonly kind: "token"; readonly token: string }
   | { readonly kind: "file"; readonly path: string; readonly isRequired: boolean }
   | { readonly kind: "login"; readonly file: string; readonly context: string };
 
-/** A token that expires sooner is renewed, or it would expire during the call. */
+/** How long before its expiry a token is renewed, so that it does not expire during a call. */
 const MARGIN_MS = 30_000;
 /**
- * A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the next
- * one: the file is read again so often. After that it counts as refused for so long without a word to the issuer.
+ * If the issuer refuses a refresh token, another program may have just used it and be about to save its successor. A
+ * call therefore reads the file up to LOOKS times. After that, the token counts as refused for REFUSAL_LASTS_MS, and
+ * no request is sent to the issuer.
  */
 const LOOKS = 20;
-const LOOK_EVERY_MS = 100;
+const SCAN_EVERY_MS = 100;
 const REFUSAL_LASTS_MS = 30_000;
 
-/** How to get the token of a credential, for each call. */
+/** Create the function that returns a credential's token for each call. */
 export function tokenSource(credential: Credential, nowMs: () => number = Date.now): () => Promise<string | null> {
   switch (credential.kind) {
     case "none":
@@ -47,14 +48,18 @@ async function readToken(path: string, isRequired: boolean): Promise<string | nu
   return null;
 }
 
-/** The token of a context that logged in by an issuer: renewed and saved before it expires, once for all calls. */
+/**
+ * The token of a context that logged in through an issuer. Before the token expires, it is renewed once on behalf of
+ * all calls, and saved.
+ */
 function renewedToken(file: string, name: string, nowMs: () => number): () => Promise<string> {
   let kept: { readonly token: string; readonly login: Login } | null = null;
   let renewing: Promise<string> | null = null;
   const isGood = (it: typeof kept) => it !== null && it.login.expiresAtMs - MARGIN_MS > nowMs();
-  // By the refresh token that the file has: the one that took its place, and could not be saved.
+  // A new refresh token that could not be saved, and the token that is still in the file.
   let unsaved: { readonly saved: string; readonly next: string } | null = null;
-  // The refresh token that the issuer has refused; final once the file has kept it for all looks of a call.
+  // The refresh token that the issuer refused, and when it did. The refusal becomes final if the file still contains
+  // that token when a call reads it for the last time.
   let refused: { readonly token: string; readonly atMs: number; readonly isFinal: boolean } | null = null;
   const isRefused = (token: string) => {
     const sinceMs = nowMs() - (refused?.atMs ?? 0);
@@ -62,9 +67,9 @@ function renewedToken(file: string, name: string, nowMs: () => number): () => Pr
   };
   const find = async () => {
     for (let looks = 0; looks < LOOKS; looks += 1) {
-      // The command line or another program may have renewed it meanwhile.
+      // The command line or another program may have renewed the token in the meantime.
       const context = readContext(file, name);
-      if (context?.login == null) throw new ConfigurationError(`context ${name} has no login any more`);
+      if (context?.login == null) throw new ConfigurationError(`context ${name} no longer has a login`);
       const { token, login } = context;
       if (token !== null && isGood({ token, login })) {
         kept = { token, login };
@@ -75,7 +80,7 @@ function renewedToken(file: string, name: string, nowMs: () => number): () => Pr
       const refreshToken: string = unsaved?.saved === saved ? unsaved.next : saved;
       if (refused !== null && isRefused(refreshToken)) {
         if (refused.isFinal) break;
-        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+        await new Promise((resolve) => setTimeout(resolve, SCAN_EVERY_MS));
         continue;
       }
       const renewed = await renewLogin(login, refreshToken, nowMs());
@@ -88,15 +93,14 @@ function renewedToken(file: string, name: string, nowMs: () => number): () => Pr
       try {
         await saveLogin(file, name, renewed.token, renewed.login);
       } catch {
-        // A file that cannot be written, of a secret for example, keeps no program from what it has: this one goes on
-        // with the next refresh token.
+        // The file may be read-only, such as a mounted secret. Continue with the new refresh token in memory.
         unsaved = { saved, next: renewed.login.refreshToken ?? refreshToken };
       }
       return renewed.token;
     }
     if (refused !== null) refused = { ...refused, isFinal: true };
     throw new ConfigurationError(
-      `the login of context ${name} is over: log in again with \`rollcall login --oidc --context ${name}\``,
+      `the login of context ${name} has expired: log in again with \`rollcall login --oidc --context ${name}\``,
     );
   };
   return () => {

@@ -1,14 +1,14 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.ts";
 
-/** One field of a request that the server refused. */
+/** One invalid field of a request. */
 export interface FieldViolation {
   /** Path of the field, for example "spec.resources.memory_bytes". */
   readonly field: string;
   readonly description: string;
 }
 
-/** What is known of a call that failed. */
+/** The details of a failed call. */
 export interface FailureFacts {
   readonly code: Code;
   readonly message: string;
@@ -19,16 +19,19 @@ export interface FailureFacts {
   readonly cause?: unknown;
 }
 
-/** A call that failed. Compare `reason` with the constants of `Reason`. */
+/** The failure of a call. Compare `reason` with the constants of `Reason`. */
 export class RollcallError extends Error {
   override readonly name: string = "RollcallError";
-  /** The status of gRPC. */
+  /** The gRPC status code. */
   readonly code: Code;
-  /** The cause for programs, for example "NODE_NOT_FOUND"; empty where the failure was not the server's word. */
+  /**
+   * Identifies the failure for programs, for example "NODE_NOT_FOUND". Empty if the failure did not come from the
+   * server.
+   */
   readonly reason: string;
-  /** Facts that belong to the reason. */
+  /** Details of the reason. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** After how many milliseconds the server wants to be asked again; null where it says nothing. */
+  /** Milliseconds that the server asks to wait before a retry; null if it gave no delay. */
   readonly retryAfterMs: number | null;
   readonly violations: readonly FieldViolation[];
 
@@ -50,39 +53,42 @@ export class RollcallError extends Error {
   }
 }
 
-/** There was no answer: no connection, or the server is about to stop. */
+/** No server responded, because there is no connection or because the server is shutting down. */
 export class UnreachableError extends RollcallError {
   override readonly name = "UnreachableError";
 }
 
-/** The reason for which a stream is aborted that carries nothing, although the server sends a message every 10 s. */
+/** A stream was aborted because it received nothing, although the server sends a message every 10 s. */
 export class SilentStreamError extends UnreachableError {
   constructor() {
-    super({ code: Code.Unavailable, message: "the stream fell silent" });
+    super({ code: Code.Unavailable, message: "the stream received nothing for too long" });
   }
 }
 
-/** The server understood the call and refused it; the same call fails again until something changes. */
+/** The server understood the call and refused it. The same call fails again until something changes. */
 export class RefusedError extends RollcallError {
   override readonly name = "RefusedError";
 }
 
-/** The server has no room for the call now; `retryAfterMs` says when to come back. */
+/** The server has no capacity for the call now. `retryAfterMs` says when to retry. */
 export class OverloadedError extends RollcallError {
   override readonly name = "OverloadedError";
 }
 
-/** The deadline passed before an answer came. What a change did is unknown unless it had a request id. */
+/**
+ * The deadline passed before a response arrived. The call may have had an effect. With a request id, it is safe to
+ * repeat.
+ */
 export class TimedOutError extends RollcallError {
   override readonly name = "TimedOutError";
 }
 
-/** A context, an address or a file that cannot be used; the message says which, and where it came from. */
+/** A context, an address or a file is unusable. The message says which of them, and where it was set. */
 export class ConfigurationError extends Error {
   override readonly name = "ConfigurationError";
 }
 
-/** The error for what a call failed with. ConfigurationError stays what it is. */
+/** Convert the cause of a failed call to an error. Returns a ConfigurationError unchanged. */
 export function errorOf(cause: unknown): RollcallError | ConfigurationError {
   if (cause instanceof RollcallError || cause instanceof ConfigurationError) return cause;
   const error = ConnectError.from(cause);

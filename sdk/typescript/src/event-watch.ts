@@ -7,23 +7,23 @@ import type { Services } from "./services.ts";
 import { untilSilent } from "./stream.ts";
 import { pause } from "./time.ts";
 
-/** Where a watch of events begins, and when it ends. */
+/** Where a watch of events starts, and when it ends. */
 export interface EventWatchOptions {
-  /** Where to go on: what `bookmark` was, or a resume token. Default: where the request says. */
+  /** Where to resume: a saved `bookmark` or a resume token. Default: where the request says. */
   readonly bookmark?: string;
-  /** Milliseconds without a word after which the watch fails; null to wait without end. Default: 5 minutes. */
+  /** How many milliseconds the watch may receive nothing before it fails; null waits forever. Default: 5 minutes. */
   readonly giveUpAfterMs?: number | null;
-  /** Ends the watch; iteration stops. */
+  /** Ends the watch, and with it the iteration. */
   readonly signal?: AbortSignal;
 }
 
 const GIVE_UP_AFTER_MS = 300_000;
-/** Before a stream is opened again that ended in order. */
+/** The delay before a stream that ended normally is reopened. */
 const PAUSE_MS = 100;
 
 /**
- * Events as they happen, over restarts of the control plane: none missing, none twice. Keep `bookmark` with what was
- * done for an event, and begin there next time.
+ * Events across restarts of the control plane. Iterating returns every event exactly once. Save `bookmark` together
+ * with the result of handling an event, and start there next time.
  */
 export class EventWatch implements AsyncIterable<Event> {
   readonly #services: Pick<Services, "events">;
@@ -31,7 +31,7 @@ export class EventWatch implements AsyncIterable<Event> {
   readonly #giveUpAfterMs: number;
   readonly #ending = new AbortController();
 
-  /** Throws RangeError for what is no bookmark. */
+  /** Throws RangeError for an invalid bookmark. */
   constructor(
     services: Pick<Services, "events">,
     request: MessageInitShape<typeof WatchEventsRequestSchema>,
@@ -46,13 +46,13 @@ export class EventWatch implements AsyncIterable<Event> {
     this.#ending.signal.addEventListener("abort", () => signal?.removeEventListener("abort", end), { once: true });
   }
 
-  /** After the event that was handed out last; null before anything was heard. */
+  /** The position after the last returned event; null if nothing was received yet. */
   get bookmark(): string | null {
     const { bookmark } = this.#position;
     return bookmark === null ? null : formatBookmark(bookmark);
   }
 
-  /** End it; iteration stops. */
+  /** End the watch, and with it the iteration. */
   close(): void {
     this.#ending.abort();
   }
@@ -89,9 +89,9 @@ export class EventWatch implements AsyncIterable<Event> {
   }
 }
 
-/** Milliseconds to wait before a watch is opened again; null where its failure is final. */
+/** Milliseconds to wait before a watch is reopened; null if its failure is final. */
 export function waitBeforeOpening(failure: ReturnType<typeof errorOf>, breaks: number): number | null {
-  // A token's file is away while it is replaced.
+  // Tolerate a few breaks, because a token file can be missing for a moment while it is replaced.
   if (failure instanceof ConfigurationError) return breaks < MOST_CONFIGURATION_BREAKS ? PAUSE_MS * 2 ** breaks : null;
   return waitBeforeResume(failure, breaks, Math.random());
 }

@@ -1,4 +1,4 @@
-// What the package exports in Node and in browsers alike.
+// What the package exports both in Node and in browsers.
 export { Code } from "@connectrpc/connect";
 export { ApiClient, type CallingOptions, type ServiceName } from "./client.ts";
 export {

@@ -9,8 +9,8 @@ const TIMEOUT_MS = 10_000;
 const MOST_ANSWER_BYTES = 1024 * 1024;
 
 /**
- * Get a new token for a login; null when the issuer no longer renews it. Rejects with UnreachableError when the issuer
- * does not answer, and ConfigurationError when it refuses.
+ * Get a new token for a login. Returns null if the issuer no longer renews the login. Rejects with
+ * UnreachableError if the issuer does not respond, and with ConfigurationError if it refuses.
  */
 export async function renewLogin(
   login: Login,
@@ -22,7 +22,7 @@ export async function renewLogin(
   const found = await send(place, null);
   const { token_endpoint: endpoint } = found.fields;
   if (found.status !== 200 || found.fields.issuer !== issuer || typeof endpoint !== "string") {
-    throw new ConfigurationError(`what answers at ${place} is not the issuer ${issuer}`);
+    throw new ConfigurationError(`the server at ${place} is not the issuer ${issuer}`);
   }
   const form = { grant_type: "refresh_token", refresh_token: refreshToken, client_id: clientId };
   const { status, fields } = await send(endpoint, form);
@@ -39,13 +39,13 @@ function tokensIn(fields: Fields, login: Login, nowMs: number) {
     (it): it is string => typeof it === "string" && isFor(it, login.audience),
   );
   if (token === undefined) {
-    throw new ConfigurationError(`the issuer ${login.issuer} gave no token for the audience ${login.audience}`);
+    throw new ConfigurationError(`the issuer ${login.issuer} issued no token for the audience ${login.audience}`);
   }
   const { exp } = claimsOf(token);
   const lifeMs = (Number(fields.expires_in) || 300) * 1_000;
   const expiresAtMs = typeof exp === "number" ? exp * 1_000 : nowMs + lifeMs;
   const next = fields.refresh_token;
-  // An issuer that does not rotate refresh tokens sends none.
+  // Keep the previous refresh token, because an issuer that does not rotate refresh tokens sends no new one.
   const refreshToken = typeof next === "string" && next !== "" ? next : login.refreshToken;
   return { token, login: { ...login, refreshToken, expiresAtMs } };
 }
@@ -55,7 +55,10 @@ function isFor(token: string, audience: string): boolean {
   return Array.isArray(aud) ? aud.includes(audience) : aud === audience;
 }
 
-/** The claims of a token, unchecked: the server checks them. None when it is not a JWT. */
+/**
+ * Read the claims of a token without verifying them, because that is the server's task. Empty if the token is not
+ * a JWT.
+ */
 function claimsOf(token: string): Fields {
   try {
     return Object(JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8")));
@@ -66,7 +69,7 @@ function claimsOf(token: string): Fields {
 
 async function send(url: string, form: Readonly<Record<string, string>> | null) {
   const { protocol, hostname, host } = new URL(url);
-  // A refresh token goes there.
+  // Require https, because a refresh token is sent to this address.
   if (protocol !== "https:" && !/^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname)) {
     throw new ConfigurationError(`${url} is not an https:// address`);
   }
@@ -77,7 +80,7 @@ async function send(url: string, form: Readonly<Record<string, string>> | null) 
     const decoder = new TextDecoder();
     for await (const part of response.body ?? []) {
       text += decoder.decode(part as Uint8Array, { stream: true });
-      if (text.length > MOST_ANSWER_BYTES) throw new Error("its answer is too long");
+      if (text.length > MOST_ANSWER_BYTES) throw new Error("the response is too long");
     }
     return { status: response.status, fields: Object(JSON.parse(text)) as Fields };
   } catch (cause) {

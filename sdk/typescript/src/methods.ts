@@ -2,41 +2,41 @@ import type { DescMessage, DescMethod, DescService, Message, MessageInitShape, M
 import type { GenService } from "@bufbuild/protobuf/codegenv2";
 import { createClient, type Transport } from "@connectrpc/connect";
 
-/** How one call is made. */
+/** The settings of one call. */
 export interface CallSettings {
-  /** Ends the call, its retries included: it fails with the reason of the signal, an AbortError unless one is given. */
+  /** Ends the call, including retries. The call fails with the signal's reason, by default an AbortError. */
   readonly signal?: AbortSignal;
-  /** How long the call may take, its retries included. Streams have no limit unless one is given. */
+  /** Time limit of the call, including retries. Streams have no limit by default. */
   readonly timeoutMs?: number;
 }
 
-/** A method with one answer. Rejects with RollcallError. */
+/** A unary method. Rejects with RollcallError. */
 export type UnaryMethod<I extends DescMessage, O extends DescMessage> = ((
   request?: MessageInitShape<I>,
   settings?: CallSettings,
 ) => Promise<MessageShape<O>>) &
   Paged<I, MessageShape<O>>;
 
-/** A method that answers a stream: iterating opens it, and ends it. Iterating throws RollcallError. */
+/** A method that returns a stream. Iterating opens the stream, ends it, and throws RollcallError. */
 export type StreamMethod<I extends DescMessage, O extends DescMessage> = (
   request?: MessageInitShape<I>,
   settings?: CallSettings,
 ) => AsyncIterable<MessageShape<O>>;
 
-/** What a method that answers pages has besides. */
+/** The additional methods of a method that returns pages. */
 export type Paged<I extends DescMessage, Page> = Page extends { nextPageToken: string }
   ? {
-      /** Every item of all pages; `timeoutMs` is a page's. */
+      /** Iterate over the items of all pages. `timeoutMs` is the limit per page. */
       each(request?: MessageInitShape<I>, settings?: CallSettings): AsyncIterable<ItemOf<Page>>;
     }
   : unknown;
 
-/** The messages of the one list that a page has. */
+/** The item type of a page's only list. */
 export type ItemOf<Page> = {
   [K in keyof Page]-?: Page[K] extends (infer Item)[] ? (Item extends Message ? Item : never) : never;
 }[keyof Page];
 
-/** The methods of a service, by their names in camelCase. */
+/** The methods of a service, keyed by their names in camelCase. */
 export type MethodsOf<S extends DescService> =
   S extends GenService<infer Shape>
     ? {
@@ -46,7 +46,7 @@ export type MethodsOf<S extends DescService> =
       }
     : never;
 
-/** A service's methods over a transport. */
+/** Create a service's methods over a transport. */
 export function methodsOf<S extends DescService>(service: S, transport: Transport): MethodsOf<S> {
   const calls = createClient<DescService>(service, transport) as Readonly<Record<string, Call>>;
   const methods = service.methods.map((method) => {
@@ -66,7 +66,7 @@ export function methodsOf<S extends DescService>(service: S, transport: Transpor
 type Fields = Readonly<Record<string, unknown>>;
 type Call = (request?: Fields, settings?: CallSettings) => unknown;
 
-/** The field that holds a page's items; null for a method without pages. */
+/** The name of the field with a page's items; null for a method without pages. */
 function itemsOf({ methodKind, output }: DescMethod): string | null {
   if (methodKind !== "unary" || !output.fields.some(({ localName }) => localName === "nextPageToken")) return null;
   const list = output.fields.find(
@@ -75,7 +75,7 @@ function itemsOf({ methodKind, output }: DescMethod): string | null {
   return list?.localName ?? null;
 }
 
-/** Connect leaves a stream open that is no longer iterated. */
+/** End a stream when its iteration stops, because Connect would leave the stream open. */
 async function* streamOf(call: Call, request: Fields, settings: CallSettings): AsyncGenerator<unknown, void> {
   const ending = new AbortController();
   const signal = AbortSignal.any([ending.signal, ...(settings.signal === undefined ? [] : [settings.signal])]);

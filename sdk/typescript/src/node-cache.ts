@@ -9,19 +9,20 @@ import type { Services } from "./services.ts";
 import { untilSilent } from "./stream.ts";
 import { pause } from "./time.ts";
 
-/** Which nodes a cache keeps, and what it tells of them. */
+/** Which nodes a cache keeps, and which function it notifies. */
 export interface NodeCacheOptions {
-  /** Filters; where it starts is ignored. Default: every node. */
+  /** The filters of the nodes. The request's starting point is ignored. Default: all nodes. */
   readonly request?: MessageInitShape<typeof WatchNodesRequestSchema>;
-  /** Called for every change, in order. What it throws ends the cache. */
+  /** Called for every change, in order. If it throws, the cache ends. */
   readonly onChange?: (change: NodeChange) => void;
 }
 
 const PAUSE_MS = 100;
 
 /**
- * Every node of a control plane, kept in memory and up to date: list, then watch. It survives restarts of the control
- * plane. A failure that no repetition mends ends the cache: then every method throws it.
+ * Keeps the nodes that match a request in memory and up to date. It lists them, then watches for changes. The cache
+ * survives restarts of the control plane. A failure that a retry cannot fix ends the cache. After that, every method
+ * throws this failure.
  */
 export class NodeCache {
   readonly #services: Pick<Services, "registry">;
@@ -36,20 +37,20 @@ export class NodeCache {
     this.#view = new NodeView(request);
     this.#onChange = onChange;
     this.#follow().catch((cause: unknown) => {
-      // What is not followed must not be taken for current.
+      // Fail, so that nodes that the cache no longer follows are not mistaken for current ones.
       this.#failure = { cause };
       this.#wake();
     });
   }
 
-  /** Wait until every node is there. Rejects with RollcallError, TimedOutError after `timeoutMs`. */
+  /** Wait until every node is known. Rejects with RollcallError, or with TimedOutError after `timeoutMs`. */
   async synced(timeoutMs = 30_000): Promise<void> {
     const endsAtMs = performance.now() + timeoutMs;
     while (!this.#view.isSynced) {
       this.#throwFailure();
       const leftMs = endsAtMs - performance.now();
       if (leftMs <= 0) {
-        const message = `the nodes did not come within ${timeoutMs} ms`;
+        const message = `the nodes did not arrive within ${timeoutMs} ms`;
         throw new TimedOutError({ code: Code.DeadlineExceeded, message });
       }
       await this.#changed(leftMs);
@@ -57,19 +58,19 @@ export class NodeCache {
     this.#throwFailure();
   }
 
-  /** The node of this id; undefined where there is none. */
+  /** The node with this id; undefined if there is none. */
   get(id: string): Node | undefined {
     this.#throwFailure();
     return this.#view.nodes.get(id);
   }
 
-  /** All nodes, in no order. */
+  /** All nodes, in no particular order. */
   list(): readonly Node[] {
     this.#throwFailure();
     return [...this.#view.nodes.values()];
   }
 
-  /** Stop following. What is there stays as it is, and `onChange` is not called again. */
+  /** Stop following. The cache keeps its current nodes, and `onChange` is not called again. */
   close(): void {
     this.#ending.abort();
     this.#wake();

@@ -1,4 +1,4 @@
-/** The client for Node.js. Without arguments it finds the control plane as the command line does. */
+/** The client for Node.js. Without arguments, it finds the control plane as the command line does. */
 import { homedir } from "node:os";
 import { callingTransport } from "./calls.ts";
 import { ApiClient, type CallingOptions, DEFAULT_TIMEOUT_MS, SERVICE_NAMES, type ServiceName } from "./client.ts";
@@ -11,7 +11,7 @@ import { resolveTarget, type TargetOptions } from "./target.ts";
 export * from "./exports.ts";
 export type { TargetOptions } from "./target.ts";
 
-/** Where the control plane is, who calls, and how. */
+/** The address of the control plane, the credentials, and the settings for calls. */
 export interface ClientOptions extends TargetOptions, CallingOptions {}
 
 /** The API of one control plane. Close it when it is no longer needed. */
@@ -20,7 +20,7 @@ export class Client extends ApiClient {
   /** The address of each service, for example "http://127.0.0.1:7700". */
   readonly addresses: Readonly<Record<ServiceName, string>>;
 
-  /** Throws ConfigurationError; the first call connects. */
+  /** Create a client. It connects at the first call. Throws ConfigurationError. */
   constructor(options: ClientOptions = {}) {
     const { env } = process;
     const uid = process.geteuid?.() ?? null;
@@ -45,7 +45,7 @@ export class Client extends ApiClient {
     >;
   }
 
-  /** End every call and connection. Calls that are made later fail. */
+  /** End every call and connection. Later calls fail. */
   close(): void {
     for (const connection of this.#connections) connection.close();
   }

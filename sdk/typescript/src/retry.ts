@@ -1,27 +1,27 @@
-// When a call that failed is made again. Pure: time and random numbers are passed in.
+// Decides when a failed call is retried. Does no I/O, because time and random numbers are parameters.
 import { Code } from "@connectrpc/connect";
 import type { RollcallError } from "./errors.ts";
 import { Reason } from "./reasons.ts";
 
-/** How often, and how long after a failure, a call is made again. */
+/** How many times a call is retried, and after what delays. */
 export interface RetryPolicy {
-  /** Calls in total, the first included. 1 turns retries off. */
+  /** The maximum number of calls, including the first. 1 disables retries. */
   readonly attempts: number;
-  /** Milliseconds before the second call; each further wait is twice the one before. */
+  /** The delay before the second call in milliseconds. Each further delay is twice as long. */
   readonly firstWaitMs: number;
-  /** Milliseconds that no wait exceeds, unless the server asks for more. */
+  /** The maximum delay in milliseconds, unless the server asks for more. */
   readonly longestWaitMs: number;
 }
 
-/** What a client keeps to unless it is told otherwise. */
+/** The default policy. */
 export const DEFAULT_RETRY: RetryPolicy = { attempts: 5, firstWaitMs: 200, longestWaitMs: 5_000 };
 
 type Failure = Pick<RollcallError, "code" | "reason" | "retryAfterMs">;
 
 /**
- * Milliseconds to wait before the call is made again; null where it is not. `attempt` counts the calls so far.
- * `isRepeatable` says that the same call twice has one effect: it only reads, or carries a request id. `random` is in
- * [0, 1).
+ * Milliseconds to wait before the call is retried; null if it is not retried. `attempt` is the number of calls so far.
+ * `isRepeatable` says whether sending the call twice has the same effect as sending it once, because the call only
+ * reads or carries a request id. `random` is in [0, 1).
  */
 export function waitBeforeRetry(
   policy: RetryPolicy,
@@ -33,22 +33,23 @@ export function waitBeforeRetry(
   }: { readonly attempt: number; readonly isRepeatable: boolean; readonly random: number },
 ): number | null {
   if (attempt >= policy.attempts) return null;
-  // A call that was refused for lack of room, or for its revision, had no effect. Any other may have had one.
+  // A call refused for lack of capacity or for its revision had no effect. Any other failed call may have had an
+  // effect.
   const hasNoRoom = failure.code === Code.ResourceExhausted && failure.retryAfterMs !== null;
   const isRefused = hasNoRoom || failure.reason === Reason.MIN_REVISION_AHEAD;
-  // ABORTED is not among them: it says that an etag is of another version.
+  // ABORTED means that an etag is outdated, so the call is not retried.
   const isPassing = failure.code === Code.Unavailable;
   if (!isRefused && !(isRepeatable && isPassing)) return null;
   const backoff = Math.min(policy.longestWaitMs, policy.firstWaitMs * 2 ** (attempt - 1)) * (0.5 + random / 2);
   return Math.max(backoff, failure.retryAfterMs ?? 0);
 }
 
-/** Milliseconds that an attempt is given at least, however short its call may take. */
+/** The minimum time limit of an attempt in milliseconds, even if the timeout of its call is shorter. */
 export const SHORTEST_ATTEMPT_MS = 1_000;
 
 /**
- * Milliseconds that an attempt may take, so that a first one over a dead path leaves time for another; null for all the
- * time that its call has left. `timeoutMs` is what the call may take in total.
+ * The time limit of an attempt in milliseconds; null means all of the remaining time. The first attempt is limited, so
+ * that a second attempt has time left if the path is dead. `timeoutMs` is the limit of the whole call.
  */
 export function attemptLimitMs(
   policy: RetryPolicy,
@@ -58,7 +59,7 @@ export function attemptLimitMs(
     isRepeatable,
   }: { readonly timeoutMs: number; readonly attempt: number; readonly isRepeatable: boolean },
 ): number | null {
-  // A server that is merely slow gets the rest of the time from the second attempt on.
+  // From the second attempt on, the server gets all of the remaining time, because it may just be slow.
   if (!isRepeatable || attempt > 1 || policy.attempts <= 1) return null;
   return Math.max(timeoutMs / 3, SHORTEST_ATTEMPT_MS);
 }
@@ -77,13 +78,14 @@ const FIRST_BREAK_WAIT_MS = 200;
 const LONGEST_BREAK_WAIT_MS = 5_000;
 
 /**
- * Milliseconds to wait before a watch that broke is opened again; null where its error is final. `breaks` counts the
- * breaks since the last message.
+ * Milliseconds to wait before a broken watch is reopened; null if its error is final. `breaks` is the number of breaks
+ * since the last message.
  */
 export function waitBeforeResume(failure: Failure, breaks: number, random: number): number | null {
-  // A token that ends, ends the streams that were opened with it; its file may have the next one.
+  // When a token expires, the server ends the streams opened with it. The token file may already contain the next
+  // token.
   const isRenewed = breaks === 1 && RENEWED.has(failure.reason);
-  // The client has forgotten the revision by now.
+  // With MIN_REVISION_AHEAD, the client has already forgotten that revision, so the watch can be reopened.
   const isForgotten = failure.reason === Reason.MIN_REVISION_AHEAD;
   if (!BREAKS.has(failure.code) && !isRenewed && !isForgotten) return null;
   const longest = Math.min(LONGEST_BREAK_WAIT_MS, FIRST_BREAK_WAIT_MS * 2 ** Math.min(breaks - 1, 10));

@@ -1,11 +1,11 @@
 import { SilentStreamError } from "./errors.ts";
 
-/** The server sends a message every 10 s: a stream that is silent for so long is broken. */
+/** How long a stream may be silent before it counts as broken. The server sends a message every 10 s. */
 export const SILENCE_MS = 30_000;
 
 /**
- * The messages of a stream until it ends, breaks, or falls silent. Throws SilentStreamError for silence. Time that the
- * consumer takes does not count.
+ * Iterate over the messages of a stream until it ends, breaks or falls silent. Throws SilentStreamError if it falls
+ * silent. The time that the consumer takes to handle a message does not count as silence.
  */
 export async function* untilSilent<T>(
   open: (signal: AbortSignal) => AsyncIterable<T>,

@@ -1,7 +1,6 @@
 /**
- * Which control plane a program talks to, by the rules of the command line: what is named in the code wins, then the
- * context that is named, then the environment, then the context in use, then what the running `rollcall up` of this
- * user wrote, then 127.0.0.1:7700.
+ * Finds the control plane by the rules of the command line. The order is: the options in code, the named context, the
+ * environment, the current context, the file of this user's running `rollcall up`, and 127.0.0.1:7700.
  */
 import { readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -11,9 +10,9 @@ import { type Context, contextFile, readContext, type Surroundings } from "./con
 import type { Credential } from "./credentials.ts";
 import { ConfigurationError } from "./errors.ts";
 
-/** What a program names itself; what is absent is left to the context, the environment and the defaults. */
+/** What a program sets. Absent options come from the context, the environment or the defaults. */
 export interface TargetOptions {
-  /** HOST:PORT or a URL of all services. */
+  /** HOST:PORT or a URL that serves all services. */
   readonly server?: string;
   readonly registry?: string;
   readonly health?: string;
@@ -21,21 +20,24 @@ export interface TargetOptions {
   readonly scheduler?: string;
   /** An access token. */
   readonly token?: string;
-  /** A file that holds one; it is read again for each call, so that it may be replaced. */
+  /** A file with an access token. It is read for each call, so that you can replace it. */
   readonly tokenFile?: string;
-  /** PEM file of the authority of the server's certificate. */
+  /** A PEM file with the authority of the server's certificate. */
   readonly caFile?: string;
-  /** "sha256:" and 64 hexadecimal digits: the authority is fetched from the server, compared, and alone trusted. */
+  /**
+   * "sha256:" and 64 hexadecimal digits. The client fetches the authority from the server, compares its fingerprint,
+   * and trusts only this authority.
+   */
   readonly caFingerprint?: string;
-  /** The name that the server's certificate is for, where that is not the address's. */
+  /** The name in the server's certificate, if it differs from the address. */
   readonly serverName?: string;
   /** PEM files. */
   readonly clientCertificate?: { readonly certificateFile: string; readonly keyFile: string };
-  /** A context of the command line. */
+  /** The name of a context of the command line. */
   readonly context?: string;
 }
 
-/** What connections over TLS trust, and show. */
+/** The authority that TLS connections trust, and the certificate that they present. */
 export interface Trust {
   readonly caFile: string | null;
   readonly caFingerprint: string | null;
@@ -43,7 +45,7 @@ export interface Trust {
   readonly clientCertificate: { readonly certificateFile: string; readonly keyFile: string } | null;
 }
 
-/** How one service is reached. */
+/** How to reach one service. */
 export interface ServiceTarget {
   readonly address: Address;
   readonly credential: Credential;
@@ -53,7 +55,7 @@ export interface ServiceTarget {
 const DEFAULT_SERVER = "127.0.0.1:7700";
 const SYSTEM_DIRECTORY = "/var/lib/rollcall";
 
-/** Find the control plane. Throws ConfigurationError; connects to nothing. */
+/** Find the control plane without connecting. Throws ConfigurationError. */
 export function resolveTarget(options: TargetOptions, at: Surroundings): Readonly<Record<ServiceName, ServiceTarget>> {
   refuseEmpty(options);
   const { env } = at;
@@ -65,7 +67,8 @@ export function resolveTarget(options: TargetOptions, at: Surroundings): Readonl
   const wantsTls = [trust.caFile, trust.caFingerprint, trust.serverName, trust.clientCertificate].some(Boolean);
   const isOwn = (text: string) => run?.tls != null && text === run.server;
   const parse = (text: string, source: string) => parseAddress(text, source, wantsTls || isOwn(text));
-  // What the context meant by TLS stays so, whatever is named besides: its token never goes in clear text instead.
+  // A context that uses TLS always uses it, regardless of other settings, so that its token is never sent in clear
+  // text.
   const contextTls = wantsTls || context?.caFile != null;
   const ofContext = Object.values(context?.addresses ?? {}).map(
     (it) => parseAddress(it, "the context", contextTls || isOwn(it)).baseUrl,
@@ -102,16 +105,16 @@ interface Known {
   readonly at: Surroundings;
   readonly context: Context | null;
   readonly isNamed: boolean;
-  /** Base URLs that the context names. */
+  /** The base URLs in the context. */
   readonly ofContext: readonly string[];
-  /** That of the running `up` of this user. */
+  /** The URL of this user's running `rollcall up`. */
   readonly ownUrl: string | null;
   readonly data: string;
 }
 
 /**
- * The token for one address. A context's is for the addresses that the context names alone, the data directory's for
- * this machine and for the server that wrote it: any other server could misuse them.
+ * The token for one address. A context's token is sent only to the addresses in the context. The data directory's
+ * token is sent only to this machine and to the server that wrote it. Any other server could misuse the token.
  */
 function credentialFor(
   address: Address,
@@ -138,14 +141,17 @@ function tokenOrFile(token: string | undefined, file: string | undefined, cwd: s
   return file ? { kind: "file", path: resolve(cwd, file), isRequired: true } : null;
 }
 
-/** A script's variable that was not set must not be replaced by a token that may do more. */
+/** If a script's variable is unset, do not fall back to another token, which may have more rights. */
 function refuseEmpty(options: TargetOptions): void {
   for (const name of ["token", "tokenFile"] as const) {
     if (options[name]?.trim() === "") throw new ConfigurationError(`${name} is empty`);
   }
 }
 
-/** A context's authority is for its own addresses: it is ignored where others are named. */
+/**
+ * Whether the program or the environment names addresses outside the context. If so, the context's authority is
+ * ignored.
+ */
 function isElsewhere(options: TargetOptions, env: Surroundings["env"], isNamed: boolean): boolean {
   return (["server", ...SERVICE_NAMES] as const).some(
     (it) => options[it] || (!isNamed && env[`ROLLCALL_${it.toUpperCase()}`]),
@@ -159,11 +165,11 @@ function trustOf(
   elsewhere: boolean,
 ): Trust {
   if (options.caFile && options.caFingerprint)
-    throw new ConfigurationError("caFile and caFingerprint exclude each other");
+    throw new ConfigurationError("caFile and caFingerprint cannot be combined");
   const certificate = options.clientCertificate?.certificateFile || env.ROLLCALL_CLIENT_CERT;
   const key = options.clientCertificate?.keyFile || env.ROLLCALL_CLIENT_KEY;
   if (Boolean(certificate) !== Boolean(key)) {
-    throw new ConfigurationError("a client certificate and its key go together");
+    throw new ConfigurationError("a client certificate and its key must be set together");
   }
   const caFingerprint = options.caFingerprint ? parseFingerprint(options.caFingerprint) : null;
   const named = options.caFile || (caFingerprint === null ? env.ROLLCALL_CA_FILE : undefined);
@@ -182,14 +188,14 @@ function parseFingerprint(text: string): string {
   const digits = written.replaceAll(":", "").toLowerCase();
   if (digits.length === 64) return `sha256:${digits}`;
   throw new ConfigurationError(
-    `${JSON.stringify(text)} is no fingerprint: sha256: and 64 hexadecimal digits are needed`,
+    `${JSON.stringify(text)} is not a fingerprint; expected sha256: and 64 hexadecimal digits`,
   );
 }
 
 function dataDirectory({ env, cwd, home, uid }: Surroundings): string {
   if (env.ROLLCALL_DATA_DIR) return resolve(cwd, env.ROLLCALL_DATA_DIR);
   const here = join(cwd, ".rollcall");
-  // Another user's directory could send calls, and the token with them, to a server of theirs.
+  // Ignore another user's directory. It could redirect calls and their token to that user's server.
   if (belongsTo(here, uid)) return here;
   const own = join(home, ".rollcall");
   return uid === 0 && !belongsTo(own, uid) ? SYSTEM_DIRECTORY : own;
@@ -205,7 +211,10 @@ interface RunFile {
   readonly tls: { readonly caFile: string | null; readonly serverName: string | null } | null;
 }
 
-/** What the running `rollcall up` of this user wrote; null where there is none, or a crash left half of it. */
+/**
+ * Reads the file that this user's running `rollcall up` wrote. Returns null if the file is missing or incomplete after
+ * a crash.
+ */
 function runFile(data: string): RunFile | null {
   try {
     const { server, tls } = Object(JSON.parse(readFileSync(join(data, "run.json"), "utf8")));

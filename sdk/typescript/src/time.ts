@@ -1,4 +1,4 @@
-/** Wait, or until the signal; never rejects. */
+/** Wait until the time has passed or the signal is aborted. Never rejects. */
 export function pause(ms: number, signal?: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

@@ -1,4 +1,4 @@
-// Against a server that never answers.
+// Tests against a server that never responds.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http2 from "node:http2";
@@ -8,7 +8,7 @@ import { Client } from "@rollcall/client";
 /** @param {(client: Client, signal: AbortSignal) => Promise<unknown>} call */
 async function aborted(call) {
   const server = http2.createServer();
-  // The client resets its stream and its connection.
+  // Ignore errors, because the client resets its stream and its connection.
   server.on("session", (session) => session.on("error", () => {}));
   server.on("stream", (stream) => stream.on("error", () => {}));
   server.listen(0, "127.0.0.1");
@@ -30,11 +30,11 @@ async function aborted(call) {
   }
 }
 
-test("a call that is aborted fails with the signal's reason", { timeout: 60_000 }, () =>
+test("an aborted call fails with the signal's reason", { timeout: 60_000 }, () =>
   aborted((client, signal) => client.registry.getNode({ node: "n" }, { signal })),
 );
 
-test("a stream that is aborted fails with the signal's reason", { timeout: 60_000 }, () =>
+test("an aborted stream fails with the signal's reason", { timeout: 60_000 }, () =>
   aborted(async (client, signal) => {
     for await (const _ of client.registry.watchNodes({}, { signal })) assert.fail("a message");
   }),

@@ -1,4 +1,4 @@
-// Against a real control plane.
+// Tests against a real control plane.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -56,7 +56,7 @@ test("iterates over pages", async () => {
   );
 });
 
-test("tells the reason of a refusal", async () => {
+test("reports the reason of a refusal", async () => {
   await assert.rejects(client.registry.getNode({ node: "nowhere" }), (error) => {
     assert.ok(error instanceof RefusedError);
     assert.equal(error.reason, Reason.NODE_NOT_FOUND);
@@ -72,13 +72,13 @@ test("tells the reason of a refusal", async () => {
   });
 });
 
-test("tells that a token is not taken", async () => {
-  const stranger = new Client({ server: plane.server, token: "wrong" });
-  await assert.rejects(stranger.registry.listNodes(), { reason: Reason.TOKEN_INVALID });
-  stranger.close();
+test("reports that a token is not accepted", async () => {
+  const unknown = new Client({ server: plane.server, token: "wrong" });
+  await assert.rejects(unknown.registry.listNodes(), { reason: Reason.TOKEN_INVALID });
+  unknown.close();
 });
 
-test("tells that no server answers, after its retries", async () => {
+test("reports that no server answers, after its retries", async () => {
   const nowhere = new Client({ server: "127.0.0.1:1", token: "none", retry: { attempts: 2, firstWaitMs: 1 } });
   await assert.rejects(nowhere.registry.listNodes(), UnreachableError);
   nowhere.close();
@@ -92,7 +92,7 @@ test("has one effect for one request id", async () => {
   assert.equal(after.events.length, before.events.length);
 });
 
-test("repeats a change without an answer over a crash, with one effect", async () => {
+test("retries an unanswered change across a crash, with one effect", async () => {
   const before = await client.events.listEvents({ pageSize: 1_000, ...LABELS });
   await plane.end("SIGKILL");
   const patient = plane.client({ timeoutMs: 120_000, retry: { attempts: 1_000, longestWaitMs: 200 } });
@@ -104,7 +104,7 @@ test("repeats a change without an answer over a crash, with one effect", async (
   assert.equal(after.events.length, before.events.length + 1);
 });
 
-test("loses and doubles no event over crashes", async () => {
+test("neither loses nor repeats events across crashes", async () => {
   const watch = client.watchEvents(LABELS);
   /** @type {string[]} */
   const seen = [];
@@ -127,7 +127,7 @@ test("loses and doubles no event over crashes", async () => {
   await following;
 });
 
-test("goes on from a bookmark within a message", async () => {
+test("resumes from a bookmark within a message", async () => {
   const { resumeToken } = await client.events.listEvents({ pageSize: 1_000 });
   for (let number = 0; number < 10; number++) await setLabel(`mark-${number}`);
   const seen = [];
@@ -146,12 +146,12 @@ test("goes on from a bookmark within a message", async () => {
   );
 });
 
-test("tells that a bookmark is none of this log", async () => {
+test("reports that a bookmark is from another log", async () => {
   const watch = client.watchEvents(LABELS, { bookmark: "nonsense@1" });
   await assert.rejects(watch[Symbol.asyncIterator]().next(), { reason: Reason.INVALID_RESUME_TOKEN });
 });
 
-test("keeps every node over a crash", async () => {
+test("keeps every node across a crash", async () => {
   /** @type {string[]} */
   const changed = [];
   const cache = new NodeCache(client, { onChange: ({ after }) => changed.push(after?.id ?? "") });
@@ -159,11 +159,11 @@ test("keeps every node over a crash", async () => {
   await plane.crash();
   await setLabel("after-the-crash");
   await eventually(
-    "the label is there",
+    "the label has arrived",
     () => cache.get(NODE)?.labels.some((it) => it.value === "after-the-crash") ?? false,
   );
   const listed = await ids();
-  await eventually("it has what is listed", () => cache.list().length === listed.length);
+  await eventually("it has the listed nodes", () => cache.list().length === listed.length);
   assert.deepEqual(
     cache
       .list()
@@ -175,7 +175,7 @@ test("keeps every node over a crash", async () => {
   cache.close();
 });
 
-test("tells what a listener of a cache throws", async () => {
+test("reports what a cache's listener throws", async () => {
   const cache = new NodeCache(client, {
     onChange: () => {
       throw new Error("broken listener");
@@ -185,7 +185,7 @@ test("tells what a listener of a cache throws", async () => {
   assert.throws(() => cache.list(), /broken listener/);
 });
 
-test("calls and follows as a page does", async () => {
+test("makes calls and watches like a page", async () => {
   const token = readFileSync(plane.tokenFile, "utf8").trim();
   const page = new BrowserClient({ server: `http://${plane.server}`, token });
   assert.equal((await page.registry.getNode({ node: NODE })).node?.id, NODE);

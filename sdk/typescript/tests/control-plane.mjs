@@ -1,4 +1,4 @@
-// A control plane of its own for the tests: a real process, in a data directory that is removed.
+// A separate control plane for the tests. It is a real process with a temporary data directory.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const BIN = env.ROLLCALL_BIN ?? "../../bin/rollcall";
 const LIMIT_MS = 180_000;
 
 /**
- * Wait for a condition.
+ * Wait until a condition is true.
  * @param {string} what
  * @param {() => boolean | Promise<boolean>} isSo
  */
@@ -26,7 +26,7 @@ export async function eventually(what, isSo) {
   }
 }
 
-/** One `rollcall up`, at ports that stay the same over its restarts. */
+/** A running `rollcall up`. It keeps its ports when it restarts. */
 export class ControlPlane {
   root = mkdtempSync(join(tmpdir(), "rollcall-typescript-"));
   data = join(this.root, "data");
@@ -37,7 +37,7 @@ export class ControlPlane {
   /** @type {import("node:child_process").ChildProcess | null} */
   process = null;
 
-  /** Start it, and wait until it answers. */
+  /** Start the process, and wait until it responds. */
   async start() {
     if (this.flags.length === 0) await this.choosePorts();
     const log = openSync(join(this.root, "up.log"), "a");
@@ -58,7 +58,7 @@ export class ControlPlane {
   }
 
   /**
-   * End it.
+   * End the process.
    * @param {NodeJS.Signals} signal
    */
   async end(signal) {
@@ -70,7 +70,7 @@ export class ControlPlane {
     await exit;
   }
 
-  /** End it as a crash does, and start it again. */
+  /** Kill the process, as in a crash, and restart it. */
   async crash() {
     await this.end("SIGKILL");
     await this.start();
@@ -78,7 +78,7 @@ export class ControlPlane {
 
   async dispose() {
     await this.end("SIGTERM");
-    // Its agent and keeper end a little later, and write until then.
+    // The agent and the keeper end a little later, and write files until they do.
     await rm(this.root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 

@@ -1,4 +1,4 @@
-// Against a server that goes away after a call.
+// Tests against a server that goes away after a call.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http2 from "node:http2";
@@ -6,11 +6,11 @@ import { syncBuiltinESMExports } from "node:module";
 import { test } from "node:test";
 import { Client } from "@rollcall/client";
 
-/** An empty message, as gRPC frames it. */
+/** An empty message in gRPC's framing. */
 const EMPTY = Buffer.alloc(5);
 
 /**
- * The connections of this program, which the client keeps to itself.
+ * The connections of this program, which the client does not expose.
  * @type {import("node:http2").ClientHttp2Session[]}
  */
 const connections = [];
@@ -22,7 +22,7 @@ http2.connect = (...words) => {
 };
 syncBuiltinESMExports();
 
-test("does not end its program when it is closed just as its server goes away", { timeout: 60_000 }, async (t) => {
+test("does not end its program if it is closed while its server goes away", { timeout: 60_000 }, async (t) => {
   const server = http2.createServer();
   t.after(() => server.close());
   server.on("stream", (/** @type {http2.ServerHttp2Stream} */ stream) => {
@@ -42,7 +42,7 @@ test("does not end its program when it is closed just as its server goes away", 
   connection.once("goaway", () => client.close());
   const [session] = await accepted;
   session.goaway();
-  // An error that nobody listens to fails the test.
+  // Wait until the connection has ended. If the client does not handle the connection's error, the test fails.
   await ended;
   session.destroy();
 });

@@ -1,4 +1,4 @@
-// A login that the issuer no longer renews.
+// Tests a login that the issuer no longer renews.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ let asked = 0;
 let url = "";
 let onRefusal = () => {};
 
-// Takes the refresh token "good" alone.
+// Accepts only the refresh token "good".
 const issuer = createServer(async (request, response) => {
   /** @param {number} status @param {unknown} fields */
   const answer = (status, fields) => response.writeHead(status).end(JSON.stringify(fields));
@@ -57,16 +57,16 @@ test("remembers a refusal for a while", async () => {
   writeContext("bad");
   let nowMs = 1e12;
   const token = tokenSource({ kind: "login", file, context: "lab" }, () => nowMs);
-  for (let call = 0; call < 50; call += 1) await assert.rejects(token(), /is over/);
+  for (let call = 0; call < 50; call += 1) await assert.rejects(token(), /has expired/);
   assert.equal(asked, 1);
   nowMs += 30_000;
-  await assert.rejects(token(), /is over/);
+  await assert.rejects(token(), /has expired/);
   assert.equal(asked, 2);
   writeContext("good");
   assert.match(await token(), /^e30\./);
 });
 
-test("takes what another program saves after a refusal", async () => {
+test("uses what another program saves after a refusal", async () => {
   writeContext("bad");
   onRefusal = () => writeContext("good");
   assert.match(await tokenSource({ kind: "login", file, context: "lab" })(), /^e30\./);

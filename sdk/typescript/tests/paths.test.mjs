@@ -1,4 +1,4 @@
-// What calls do when a path dies silently, and what ends a stream.
+// Tests what calls do when a path dies silently, and what ends a stream.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http2 from "node:http2";
@@ -12,7 +12,7 @@ import { WatchNodesResponseSchema } from "@rollcall/client/rollcall/registry/v1/
 import { SilentProxy } from "./silent-proxy.mjs";
 
 const DIST = dirname(fileURLToPath(import.meta.resolve("@rollcall/client")));
-/** A file of the package that it does not export. */
+/** A file of the package that the package does not export. */
 const { untilSilent } = await import(String(pathToFileURL(join(DIST, "stream.js"))));
 
 const LIMIT = { timeout: 120_000 };
@@ -26,7 +26,10 @@ const CHANGES = framed(
   ),
 );
 
-/** As gRPC frames a message. @param {Uint8Array} message */
+/**
+ * Frame a message as gRPC does.
+ * @param {Uint8Array} message
+ */
 function framed(message) {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(message.length, 1);
@@ -39,20 +42,20 @@ let server;
 let proxy;
 /** @type {Client} */
 let client;
-/** Streams of watches that are open. */
+/** The number of open watch streams. */
 let watches = 0;
 
-/** What a call has to give the registry, at least, to be answered. */
+/** The shortest timeout in milliseconds for which the registry responds to a call. */
 let neededMs = 0;
 
-/** Milliseconds that a call has, as gRPC writes them. @param {unknown} written */
+/** The timeout of a call, in gRPC's format. @param {unknown} written */
 function timeoutMsOf(written) {
   const [, count, unit = ""] = /^(\d+)([HMSmun])$/.exec(String(written)) ?? [];
   const unitMs = /** @type {Record<string, number>} */ ({ H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 });
   return Number(count) * (unitMs[unit] ?? Number.NaN);
 }
 
-/** A registry that answers calls at once, and watches with two changes. */
+/** Start a registry that responds to calls immediately, and sends two changes to watches. */
 beforeEach(async () => {
   watches = 0;
   neededMs = 0;
@@ -96,13 +99,13 @@ test("calls use a new path when one dies silently", LIMIT, async () => {
   await until(() => proxy.open === 1);
 });
 
-test("a server that is slow gets the time that is left", LIMIT, async () => {
-  // More than a third of a call's 9 s, and less than what is left after that.
+test("a slow server gets the remaining time", LIMIT, async () => {
+  // The first attempt gets a third of the 9 s, which is too little; the second attempt gets the rest.
   neededMs = 4_000;
   await client.registry.getNode(NODE);
 });
 
-test("a call that is not repeated fails, and the next one uses a new path", LIMIT, async (t) => {
+test("a call that is not retried fails, and the next one uses a new path", LIMIT, async (t) => {
   const once = new Client({ server: proxy.address, token: "rca_unused", timeoutMs: 2_000, retry: { attempts: 1 } });
   t.after(() => once.close());
   await once.registry.getNode(NODE);
@@ -141,7 +144,7 @@ test("a stream ends when it is no longer iterated", LIMIT, async () => {
   await until(() => watches === 0);
 });
 
-test("a cache that is closed in its callback delivers nothing more", LIMIT, async () => {
+test("a cache closed in its callback delivers nothing more", LIMIT, async () => {
   /** @type {string[]} */
   const delivered = [];
   const cache = new NodeCache(client, {

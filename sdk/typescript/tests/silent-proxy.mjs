@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 
-/** Forwards until it falls silent: then the connections that it has accepted stay open and carry nothing. */
+/** Forwards connections until it falls silent. After that, open connections stay open but carry no data. */
 export class SilentProxy {
   accepted = 0;
-  /** Connections that the client has open. */
+  /** The number of connections that the client has open. */
   open = 0;
   address = "";
   #silenced = 0;

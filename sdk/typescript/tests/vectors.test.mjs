@@ -1,4 +1,4 @@
-// What decides, without a connection: by the vectors that every language passes.
+// Tests decisions that need no connection, with the vectors that all languages share.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { Code } from "@rollcall/client";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-/** Files of the package that it does not export. */
+/** Modules of the package that the package does not export. */
 const DIST = dirname(fileURLToPath(import.meta.resolve("@rollcall/client")));
 /** @param {string} name @returns {Promise<any>} */
 const inner = (name) => import(String(pathToFileURL(join(DIST, name))));
@@ -33,7 +33,7 @@ function failureOf({ code, reason = "", retry_after_ms: retryAfterMs = null }) {
   return { code: /** @type {any} */ (Code)[name], reason, retryAfterMs };
 }
 
-test("repeats calls and opens watches again by the table", () => {
+test("retries calls and reopens watches by the table", () => {
   const { retries, attempts, resumes } = read("retries.json");
   for (const one of retries) {
     const made = { attempt: one.attempt, isRepeatable: one.repeatable, random: one.random };

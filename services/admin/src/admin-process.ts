@@ -4,26 +4,26 @@ import type { AdminServices } from "./admin-services.ts";
 import type { AdminConfig } from "./config.ts";
 import type { Resolve } from "./webhooks/delivery/guarded-lookup.ts";
 
-/** What the process gives to admin. */
+/** The objects that admin needs from its process. */
 export interface AdminProcess extends AdminServices {
   readonly store: Store;
-  /** The process, unique for each start. */
+  /** Id of the process, different after each start. */
   readonly instance: string;
   readonly metrics: MetricsRegistry;
   readonly config: Pick<AdminConfig, `Webhooks.${string}` & keyof AdminConfig>;
-  /** Other times of webhooks than the usual ones. */
+  /** Overrides the timing of webhook deliveries. */
   readonly webhookTiming?: Partial<WebhookTiming>;
-  /** How the addresses of webhooks' names are found; the system's way when absent. */
+  /** Resolves the host names of webhooks; the system's resolver when absent. */
   readonly resolve?: Resolve;
 }
 
-/** Other times than the usual ones, for tests and drills. In ms. */
+/** Timing of webhook deliveries in milliseconds, shortened in tests and drills. */
 export interface WebhookTiming {
-  /** Between two looks at the log and the webhooks; 250. */
-  readonly lookEveryMs: number;
-  /** The first pause after a failure, which doubles; 1000. */
+  /** Interval of scans of the event log and the webhooks. Default 250. */
+  readonly scanEveryMs: number;
+  /** The delay after the first failure. It doubles with each further failure. Default 1000. */
   readonly baseMs: number;
-  /** The longest pause; five minutes. */
+  /** The longest delay; five minutes. */
   readonly maxMs: number;
   /** See LeasedTaskOptions. */
   readonly renewEveryMs: number;

@@ -2,23 +2,23 @@ import type { OwnerQuota } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import type { CallStore } from "@rollcall/store";
 
-/** What admin's methods work with. */
+/** The objects that admin's methods use. */
 export interface AdminServices {
   readonly store: CallStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What the jobs of each submitter can use; no limits when absent. */
+  /** How much the jobs of each submitter can use; no limits when absent. */
   readonly quota?: OwnerQuota;
-  /** The issuers with which people can log in; none when absent. */
+  /** The issuers that people can log in with; none when absent. */
   readonly loginIssuers?: readonly LoginIssuer[];
 }
 
-/** An issuer with which people can log in, as clients are told. */
+/** An issuer that people can log in with, as clients see it. */
 export interface LoginIssuer {
-  /** Its URL. */
+  /** The issuer's URL. */
   readonly issuer: string;
   readonly clientId: string;
   readonly audience: string;
-  /** Scopes to ask for, divided by blanks. */
+  /** Scopes to request, separated by spaces. */
   readonly scopes: string;
 }

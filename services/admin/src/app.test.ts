@@ -18,7 +18,7 @@ function appOf(store: Store) {
 }
 
 describe("createApp()", () => {
-  it("should be ready while the record can be reached, and only then", async () => {
+  it("should be ready only while the database can be reached", async () => {
     const database = await createTestDatabase();
     try {
       const store = await database.openStore();
@@ -27,10 +27,10 @@ describe("createApp()", () => {
       expect(isReady(ready)).toBe(true);
       expect(ready.store?.message).toMatch(/^at revision \d+$/);
       await store.close();
-      // Receivers of webhooks do not make admin unready.
+      // Unreachable webhook receivers do not make admin unready.
       expect(await app.ready()).toEqual({
-        store: { ok: false, message: "the record cannot be reached" },
-        webhooks: { ok: true, message: "0 webhooks are delivered to from here" },
+        store: { ok: false, message: "the database cannot be reached" },
+        webhooks: { ok: true, message: "0 webhooks are delivered by this process" },
       });
       await app.close();
     } finally {

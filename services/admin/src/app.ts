@@ -2,7 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Task } from "@rollcall/process";
 import type { PolicyTable, ReadyReport } from "@rollcall/rpc";
-import { createRecordCheck } from "@rollcall/store";
+import { createStoreCheck } from "@rollcall/store";
 import type { AdminProcess } from "./admin-process.ts";
 import { keepHolds } from "./nodes/keep-holds.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
@@ -10,23 +10,26 @@ import { deliverWebhooks } from "./webhooks/delivery/deliver-webhooks.ts";
 import { createWebhookSender } from "./webhooks/delivery/webhook-sender.ts";
 import { createSecretSeal } from "./webhooks/seal-secret.ts";
 
-/** Admin, ready to be put behind a port. */
+/** Admin, ready to be served on a port. */
 export interface AdminApp {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
   /** Background work, for a supervisor to run. */
   readonly tasks: readonly Task[];
-  /** Whether the record can be reached. */
+  /** Whether the store can be reached. */
   ready(): Promise<ReadyReport>;
-  /** End the connections to receivers of webhooks. */
+  /** Close the connections to webhook receivers. */
   close(): Promise<void>;
 }
 
-/** Create admin: what operators decide about nodes. Its methods work with less than the process has. */
+/**
+ * Create admin, the service for operators' decisions. Its methods get only the part of AdminProcess
+ * that they need.
+ */
 export function createApp(services: AdminProcess): AdminApp {
   const { store, clock, log, config, resolve } = services;
-  const checkRecord = createRecordCheck(store.reserved, log, clock);
+  const checkRecord = createStoreCheck(store.reserved, log, clock);
   const webhooks = {
     seal: createSecretSeal(store.clusterSecret(), config["Webhooks.SecretKey"]),
     sender: createWebhookSender({

@@ -9,10 +9,10 @@ import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb"
 import { addNode, createTestDatabase, sendBearer } from "@rollcall/testkit";
 import { createToken, type Rig, startRig } from "./testing/rig.ts";
 
-/** What clients of gRPC take unless they are told otherwise. */
+/** The default message limit of gRPC clients. */
 const MOST_BYTES = 4 * 1_048_576;
 const ROWS = 1_000;
-/** The longest reason that the schema lets through. */
+/** The longest reason that the schema allows. */
 const LONGEST = "\u{20AC}".repeat(1_024);
 
 let rig: Rig;
@@ -30,7 +30,9 @@ function clientOf<S extends DescService>(service: S): Client<S> {
   return createClient(service, createGrpcTransport({ baseUrl, readMaxBytes: MOST_BYTES, interceptors }));
 }
 
-/** How many items a listing has, and in how many pages, all of which the client takes. */
+/**
+ * Read a whole listing. Returns the items and the number of pages. The client must accept every page.
+ */
 async function readAll<T>(read: (pageToken: string) => Promise<{ items: T[]; next: string }>) {
   const items: T[] = [];
   let pages = 0;
@@ -46,8 +48,8 @@ async function readAll<T>(read: (pageToken: string) => Promise<{ items: T[]; nex
 
 const numbers = Array.from({ length: ROWS }, (_, at) => at + 1);
 
-describe("the largest entries that there may be", () => {
-  it("should be told as outcomes in pages that clients take, each node once", async () => {
+describe("the largest possible entries", () => {
+  it("should be reported as outcomes in pages that clients accept, each node once", async () => {
     const ids = Array.from({ length: 150 }, (_, at) => `n${100 + at}`);
     for (const id of ids) await addNode(rig.store, id);
     await rig.store.db
@@ -58,7 +60,7 @@ describe("the largest entries that there may be", () => {
     const { items, pages } = await readAll(async (pageToken) => {
       const request = { selector: { all: true }, requestId: "cordon-all", pageToken };
       const page = await admin.cordonNode(request);
-      // The same again is told as it was.
+      // Repeating the request returns the same response.
       expect(await admin.cordonNode(request)).toEqual(page);
       return { items: page.outcomes, next: page.nextPageToken };
     });
@@ -67,12 +69,12 @@ describe("the largest entries that there may be", () => {
     expect(pages).toBeGreaterThan(5);
   });
 
-  it("should be listed of the audit log in pages that clients take", async () => {
+  it("should be listed in pages that clients accept: the audit log", async () => {
     await rig.store.db
       .insertInto("audit_log")
       .values(
         numbers.map((at) => ({
-          ...{ sequence: BigInt(at + ROWS), at: new Date(), actor: "somebody", method: "m" },
+          ...{ sequence: BigInt(at + ROWS), at: new Date(), actor: "someone", method: "m" },
           ...{ target: "t".repeat(63), reason: LONGEST + LONGEST, outcome: "OK", address: "" },
           ...{ request_id: "", previous_hash: Buffer.alloc(32), hash: Buffer.alloc(32) },
         })),
@@ -83,7 +85,7 @@ describe("the largest entries that there may be", () => {
       const page = await audit.listAuditEntries({
         pageSize: 1_000,
         pageToken,
-        actor: "somebody",
+        actor: "someone",
       });
       return { items: page.entries, next: page.nextPageToken };
     });
@@ -91,7 +93,7 @@ describe("the largest entries that there may be", () => {
     expect(pages).toBeGreaterThan(3);
   });
 
-  it("should be listed of bans in pages that clients take", async () => {
+  it("should be listed in pages that clients accept: bans", async () => {
     await rig.store.db
       .insertInto("bans")
       .values(
@@ -110,7 +112,7 @@ describe("the largest entries that there may be", () => {
     expect(pages).toBeGreaterThan(2);
   });
 
-  it("should be listed of join tokens in pages that clients take", async () => {
+  it("should be listed in pages that clients accept: join tokens", async () => {
     const labels = Object.fromEntries(
       Array.from({ length: 64 }, (_, at) => [`${"d".repeat(60)}.example/${at}`, "v".repeat(63)]),
     );
@@ -137,7 +139,7 @@ describe("the largest entries that there may be", () => {
     expect(pages).toBeGreaterThan(3);
   });
 
-  it("should be listed of health policies in pages that clients take", async () => {
+  it("should be listed in pages that clients accept: health policies", async () => {
     await rig.store.db
       .insertInto("health_policies")
       .values(

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-/** The refusals of the audit log about a target, once there are as many. */
+/** Wait for a number of refusals about a target in the audit log. */
 async function refusalsAbout(target: string, count: number): Promise<readonly AuditEntry[]> {
   let refused: readonly AuditEntry[] = [];
   await eventually(async () => {
@@ -51,11 +51,11 @@ describe("refusals of known callers", () => {
       reason: "let me",
       address: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
     });
-    const verdict = await verifyAudit(rig.store.db, { after: AUDIT_START, limit: 1_000 });
-    expect(verdict.problem).toBeNull();
+    const decision = await verifyAudit(rig.store.db, { after: AUDIT_START, limit: 1_000 });
+    expect(decision.problem).toBeNull();
   });
 
-  it("should be about what the caller named, and never show a secret given in its place", async () => {
+  it("should name what the caller named, and never show a secret given instead", async () => {
     await refusalOf(rig.admin.approveNode({ node: "nobody" }));
     await refusalsAbout("nobody", 1);
     const secret = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2V";
@@ -65,7 +65,7 @@ describe("refusals of known callers", () => {
     expect(JSON.stringify(all, (_, value) => (typeof value === "bigint" ? `${value}` : value))).not.toContain(secret);
   });
 
-  it("should not be there of what only reads", async () => {
+  it("should not exist for methods that only read", async () => {
     const access = rig.clientOf(AccessService, rig.operator.text);
     await refusalOf(access.listAccessTokens({}));
     await refusalOf(rig.admin.approveNode({ node: "after-the-read" }));
@@ -75,7 +75,7 @@ describe("refusals of known callers", () => {
   });
 });
 
-describe("refusals of strangers", () => {
+describe("refusals of anonymous clients", () => {
   it("should be counted, and not be in the audit log", async () => {
     const before = await verifyAudit(rig.store.db, { after: AUDIT_START, limit: 1_000 });
     await refusalOf(rig.client().approveNode({ node: "n1" }));
@@ -83,17 +83,17 @@ describe("refusals of strangers", () => {
     await refusalOf(rig.client("no-such-token").approveNode({ node: "n1" }));
     const metrics = await renderMetrics(rig.metrics);
     const method = "rollcall.admin.v1.AdminService/ApproveNode";
-    expect(metrics).toContain(`rollcall_strangers_refused_total{method="${method}",reason="TOKEN_MISSING"} 1`);
-    expect(metrics).toContain(`rollcall_strangers_refused_total{method="${method}",reason="TOKEN_INVALID"} 2`);
-    await refusalOf(rig.admin.approveNode({ node: "after-the-strangers" }));
-    await refusalsAbout("after-the-strangers", 1);
+    expect(metrics).toContain(`rollcall_anonymous_refused_total{method="${method}",reason="TOKEN_MISSING"} 1`);
+    expect(metrics).toContain(`rollcall_anonymous_refused_total{method="${method}",reason="TOKEN_INVALID"} 2`);
+    await refusalOf(rig.admin.approveNode({ node: "after-the-flood" }));
+    await refusalsAbout("after-the-flood", 1);
     const after = await verifyAudit(rig.store.db, { after: AUDIT_START, limit: 1_000 });
     expect(after.through.sequence).toBe(before.through.sequence + 1n);
   });
 });
 
 describe("failed attempts", () => {
-  it("should be limited by address, without a look at the record, and never shut out who is known", async () => {
+  it("should be limited by address, without reading the store, and never lock out known callers", async () => {
     const clock = new ManualClock();
     const limits = { limits: { perSecond: 1, burst: 3 }, maxAddresses: 10, maxKnown: 10 };
     const limiter = { token: new FailureLimiter(limits), node: new FailureLimiter(limits) };
@@ -115,13 +115,13 @@ describe("failed attempts", () => {
     for (const guess of ["a", "b", "c"]) {
       expect((await tryWith(guess)).reason).toBe("TOKEN_INVALID");
     }
-    const looksBefore = looks.length;
+    const scansBefore = looks.length;
     const limited = await tryWith("d");
     expect(limited.reason).toBe("TOO_MANY_FAILURES");
     expect(limited.retryAfterMs).toBe(1_000);
-    // One that was never seen waits like a guess: only a look can tell that it is good.
+    // A valid token that is not cached also has to wait, because only a lookup can distinguish it from a guess.
     expect((await tryWith(late.text)).reason).toBe("TOO_MANY_FAILURES");
-    expect(looks.length).toBe(looksBefore);
+    expect(looks.length).toBe(scansBefore);
     expect((await tryWith(known.text)).reason).toBe("NODE_NOT_FOUND");
     await clock.advance(1_000);
     expect((await tryWith(late.text)).reason).toBe("NODE_NOT_FOUND");

@@ -7,7 +7,7 @@ describe("POLICIES", () => {
     expect(policyProblems(SERVICES, POLICIES)).toEqual([]);
   });
 
-  it("should let callers without a role only learn how to log in", () => {
+  it("should only tell callers without a role how to log in", () => {
     const open = Object.entries(POLICIES).filter(([, { caller }]) => caller === "anyone");
     expect(open.map(([method]) => method)).toEqual(["rollcall.admin.v1.AccessService/GetLoginOptions"]);
   });

@@ -22,7 +22,7 @@ import { HEALTH_POLICY_POLICIES, routeHealthPolicies } from "./policies/policy-m
 import { routeWebhooks, WEBHOOK_POLICIES } from "./webhooks/webhook-methods.ts";
 import type { WebhookServices } from "./webhooks/webhook-services.ts";
 
-/** What admin serves. */
+/** The services that admin serves. */
 export const SERVICES = [
   AdminService,
   AccessService,
@@ -36,13 +36,14 @@ export const SERVICES = [
 ];
 
 /**
- * An operator's decision. To repeat one is refused, unless it carries a request id, so no client may do so by itself.
+ * The policy of decisions. Clients must not retry a decision automatically, because without a request id, a
+ * repeated decision is refused.
  */
 const DECISION: MethodPolicy = { caller: "operator", deadlineMs: 30_000, idempotent: false };
 const READING: MethodPolicy = { caller: "viewer", deadlineMs: 10_000, idempotent: true };
 const WATCHING: MethodPolicy = { caller: "viewer", deadlineMs: 0, idempotent: true };
 
-/** Who may call each method, for how long, and whether a client may repeat it by itself. */
+/** Who can call each method, its deadline, and whether clients can retry it automatically. */
 export const POLICIES: PolicyTable = {
   ...definePolicies(AdminService, {
     approveNode: DECISION,
@@ -73,7 +74,7 @@ export const POLICIES: PolicyTable = {
   ...DECLARED_STATE_POLICIES,
 };
 
-/** Serve them all. */
+/** Returns a function that registers admin's methods. */
 export function createRoutes(services: WebhookServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(AdminService, { ...nodeMethods(services), ...banMethods(services), ...drainMethods(services) });

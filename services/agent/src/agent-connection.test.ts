@@ -20,7 +20,7 @@ async function startRegistered(...args: Parameters<typeof startKnown>): Promise<
 }
 
 describe("createAgent(): losing a connection", () => {
-  it("should open a new connection when Acks stay away for 20 s", async () => {
+  it("should open a new connection after 20 s without Acks", async () => {
     const { clock, plane, agent } = await start();
     plane.latest.acking = false;
     await clock.pass(19_999);
@@ -62,7 +62,7 @@ describe("createAgent(): losing a connection", () => {
     expect(plane.attempts).toHaveLength(2);
   });
 
-  it("should give up a connection that does not come within 5 s, and try the next endpoint", async () => {
+  it("should give up a connection attempt after 5 s, and try the next endpoint", async () => {
     const { clock, plane, agent } = await startRegistered((it) => {
       it.endpoints = ["10.0.0.1:7701", "10.0.0.2:7701"];
       it.paths.set("10.0.0.1:7701", "black-hole");
@@ -85,17 +85,19 @@ describe("createAgent(): losing a connection", () => {
       await clock.pass(1_000);
       if (plane.attempts.length > before) at.push(second + 1);
     }
-    // Nearly 1, 2, 4, 8, 16, then 20 s each: never longer than a third of the time to UNHEALTHY.
+    // The delays are about 1, 2, 4, 8 and 16 s, then 20 s each, because backoff never exceeds a third of the
+    // time to UNHEALTHY.
     expect(at).toEqual([1, 3, 7, 15, 31, 51, 71, 91]);
   });
 
-  it("should register again when no endpoint that it was started with can be reached, and follow what it learns", async () => {
+  it("should register again if no initial endpoint can be reached, and use the new endpoints", async () => {
     const { clock, plane, agent } = await startRegistered((it) => it.paths.set("10.0.0.1:7701", "refused"), {
       random: () => 0.5,
     });
     plane.endpoints = ["10.0.0.9:7701"];
     await clock.pass(60_000);
-    // At first the registry, too, named the former one.
+    // All attempts before the last one used the old endpoint, the only one that the first registration
+    // returned.
     expect(new Set(plane.attempts.slice(0, -1))).toEqual(new Set(["10.0.0.1:7701"]));
     expect(plane.attempts.at(-1)).toBe("10.0.0.9:7701");
     expect(plane.registrations).toHaveLength(2);
@@ -103,7 +105,7 @@ describe("createAgent(): losing a connection", () => {
     expect(harness.sentinel?.healthEndpoints).toEqual(["10.0.0.9:7701"]);
   });
 
-  it("should go on trying the endpoints it knows while the registry is away too", async () => {
+  it("should keep trying the known endpoints while the registry is unreachable too", async () => {
     const { clock, plane, agent } = await startRegistered((it) => {
       it.paths.set("10.0.0.1:7701", "black-hole");
       it.registryError = new Error("away");
@@ -115,7 +117,7 @@ describe("createAgent(): losing a connection", () => {
     expect(agent.status().phase).toBe("connected");
   });
 
-  it("should come back after the server's time, and no sooner", async () => {
+  it("should reconnect after the server's delay, and no sooner", async () => {
     const { clock, plane } = await start();
     plane.latest.goAway({
       reason: ErrorReason.SERVER_SHUTTING_DOWN,
@@ -128,7 +130,7 @@ describe("createAgent(): losing a connection", () => {
     expect(plane.attempts).toHaveLength(2);
   });
 
-  it("should obey a hello that is turned away", async () => {
+  it("should obey the refusal of a Hello", async () => {
     const plane = new FakeControlPlane();
     plane.refusal = { reason: ErrorReason.OVERLOADED, retryAfter: toDuration(30_000) };
     const { clock } = await start({ plane });
@@ -148,7 +150,7 @@ describe("createAgent(): losing a connection", () => {
     expect(plane.attempts).toHaveLength(2);
   });
 
-  it("should give up a Hello that is not answered", async () => {
+  it("should give up an unanswered Hello", async () => {
     const plane = new FakeControlPlane();
     plane.ignoresHello = true;
     const { clock } = await start({ plane });

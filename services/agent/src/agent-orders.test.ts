@@ -29,7 +29,7 @@ describe("createAgent(): decisions of operators", () => {
     expect(agent.status().phase).toBe("connected");
   });
 
-  it("should register again when it is told to", async () => {
+  it("should register again when asked to", async () => {
     const { plane, clock } = await start();
     plane.latest.goAway({ reason: ErrorReason.INTERNAL, action: GoAwayAction.REGISTER });
     await clock.pass(0);
@@ -39,7 +39,7 @@ describe("createAgent(): decisions of operators", () => {
   it.each([
     ["NODE_DELETED", { reason: ErrorReason.NODE_DELETED, action: GoAwayAction.RECONNECT }],
     ["STOP", { action: GoAwayAction.STOP }],
-  ])("should remove the sentinel and stay idle when told %s", async (_, goAway) => {
+  ])("should remove the sentinel and stay idle after %s", async (_, goAway) => {
     const { plane, clock, agent, logged } = await start();
     plane.latest.goAway(goAway);
     await clock.pass(86_400_000);
@@ -53,7 +53,7 @@ describe("createAgent(): decisions of operators", () => {
     await harness.ended();
   });
 
-  it("should be back within 20 s of an approval soon after its rejection, though the server names no time", async () => {
+  it("should reconnect within 20 s of an approval that soon follows a rejection, without a delay from the server", async () => {
     const { plane, clock, agent } = await start({ random: () => 0.5 });
     plane.refusal = { reason: ErrorReason.NODE_REJECTED, message: "node has been rejected: no" };
     plane.latest.goAway(plane.refusal);
@@ -67,7 +67,7 @@ describe("createAgent(): decisions of operators", () => {
     expect(plane.registrations).toHaveLength(1);
   });
 
-  it("should ask more and more slowly while it stays rejected, and soon again after the next rejection", async () => {
+  it("should retry less and less often while it is rejected, and quickly again after the next rejection", async () => {
     const { plane, clock, agent } = await start({ random: () => 0.5 });
     plane.refusal = { reason: ErrorReason.NODE_REJECTED };
     const attemptsIn = async (ms: number) => {
@@ -90,14 +90,14 @@ describe("createAgent(): decisions of operators", () => {
     expect(await attemptsIn(60_000)).toBeGreaterThanOrEqual(3);
   });
 
-  it("should ask sooner when the server says so", async () => {
+  it("should retry sooner if the server says so", async () => {
     const { plane, clock } = await start();
     plane.latest.goAway({ reason: ErrorReason.NODE_REJECTED, retryAfter: toDuration(10_000) });
     await clock.pass(10_000);
     expect(plane.attempts).toHaveLength(2);
   });
 
-  it("should ask again within 20 s when its registration is refused because it was rejected", async () => {
+  it("should retry within 20 s if its registration is refused because of a rejection", async () => {
     const plane = new FakeControlPlane();
     plane.registryError = refuse("NODE_REJECTED", "node has been rejected: no");
     const { clock, logged } = await start({ plane });
@@ -116,7 +116,7 @@ describe("createAgent(): decisions of operators", () => {
 describe("createAgent(): moving", () => {
   const move = { action: GoAwayAction.MOVE, reason: ErrorReason.SERVER_SHUTTING_DOWN };
 
-  it("should leave the old stream only after the new one's Welcome", async () => {
+  it("should close the old stream only after the new one's Welcome", async () => {
     const { plane, clock, agent } = await startRegistered((it) => {
       it.endpoints = ["10.0.0.1:7701", "10.0.0.2:7701"];
     });
@@ -135,7 +135,7 @@ describe("createAgent(): moving", () => {
     expect(old?.received.map((frame) => frame?.case)).not.toContain("goodbye");
   });
 
-  it("should move to where the server says, and elsewhere only when that fails", async () => {
+  it("should move to the server's endpoints, and elsewhere only if that fails", async () => {
     const { plane, clock, agent } = await startRegistered((it) => {
       it.endpoints = ["10.0.0.1:7701", "10.0.0.2:7701"];
     });
@@ -145,7 +145,7 @@ describe("createAgent(): moving", () => {
     expect(agent.status()).toMatchObject({ phase: "connected", endpoint: "10.0.0.9:7701" });
   });
 
-  it("should move to the same address when there is no other", async () => {
+  it("should move to the same address if no other is known", async () => {
     const { plane, clock, agent } = await start();
     plane.latest.goAway({ ...move, retryAfter: toDuration(3_000) });
     await clock.pass(2_999);
@@ -155,7 +155,7 @@ describe("createAgent(): moving", () => {
     expect(plane.streams.map((stream) => stream.isOpen)).toEqual([false, true]);
   });
 
-  it("should stay where it is while the other place cannot be reached", async () => {
+  it("should stay at its replica while the other endpoint cannot be reached", async () => {
     const { plane, clock, agent } = await startRegistered((it) => {
       it.endpoints = ["10.0.0.1:7701", "10.0.0.2:7701"];
       it.paths.set("10.0.0.2:7701", "black-hole");
@@ -169,13 +169,13 @@ describe("createAgent(): moving", () => {
     expect(agent.status().endpoint).toBe("10.0.0.2:7701");
   });
 
-  it("should not take its own move for another process with its identity", async () => {
+  it("should not mistake its own move for another process with its identity", async () => {
     const { plane, clock, agent } = await start();
     plane.ignoresHello = true;
     const [old] = plane.streams;
     old?.goAway(move);
     await clock.pass(1_000);
-    // The Hello of the move took the session, and its Welcome is lost.
+    // The Hello for the move took over the session, but the Welcome was lost.
     old?.goAway({ reason: ErrorReason.SESSION_SUPERSEDED });
     await clock.pass(10_000);
     plane.ignoresHello = false;
@@ -184,7 +184,7 @@ describe("createAgent(): moving", () => {
     expect(plane.streams.map((stream) => stream.isOpen)).toEqual([false, false, true]);
   });
 
-  it("should come back like anyone when the old stream ends before the move is made", async () => {
+  it("should reconnect normally if the old stream ends before the move", async () => {
     const { plane, clock, agent } = await start();
     plane.latest.goAway({ ...move, retryAfter: toDuration(60_000) });
     await settle();
@@ -193,7 +193,7 @@ describe("createAgent(): moving", () => {
     expect(agent.status()).toMatchObject({ phase: "connected", sessionEpoch: 2n });
   });
 
-  it("should say goodbye on the stream it has when it is closed during a move", async () => {
+  it("should send its goodbye on the current stream if it is closed during a move", async () => {
     const { plane, clock, agent } = await startRegistered((it) => {
       it.endpoints = ["10.0.0.1:7701", "10.0.0.2:7701"];
       it.paths.set("10.0.0.2:7701", "black-hole");

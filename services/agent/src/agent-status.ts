@@ -1,7 +1,7 @@
 import type { MembershipState } from "@rollcall/domain";
 import type { UngrantedWish } from "./wish-log.ts";
 
-/** What an agent is about. */
+/** The current activity of an agent. */
 export type AgentPhase =
   | "starting"
   | "registering"
@@ -9,19 +9,20 @@ export type AgentPhase =
   | "connected"
   /** Between attempts. */
   | "waiting"
-  /** Deleted by an operator: it does nothing until it is started again. */
+  /** An operator deleted the node: the agent is idle until it is restarted. */
   | "idle"
   | "closed";
 
-/** The state of an agent. */
 export interface AgentStatus {
   readonly phase: AgentPhase;
   readonly nodeId: string;
   /** The health replica that holds the stream. */
   readonly endpoint: string | undefined;
   readonly sessionEpoch: bigint | undefined;
-  /** What the operators decided, as far as the agent knows. */
+  /** Whether operators have admitted the node, as far as the agent knows. */
   readonly membership: MembershipState | undefined;
-  /** Intervals of this machine's configuration that have no effect, since its health policy says otherwise. */
+  /**
+   * Intervals in this machine's configuration that have no effect because its health policy overrides them.
+   */
   readonly ungrantedWishes: readonly UngrantedWish[];
 }

@@ -1,8 +1,7 @@
 import type { ServerAddress } from "@rollcall/config";
 import { type ClientTls, parseFingerprint, readClientTls } from "@rollcall/identity";
-import type { KeptAuthorities } from "./network/kept-authorities.ts";
+import type { AuthorityStore } from "./network/authority-store.ts";
 
-/** What an agent's configuration says about TLS. */
 export interface AgentTlsConfig {
   readonly "Compute.Server": ServerAddress;
   readonly "Compute.TLS.CAFile": string | undefined;
@@ -14,16 +13,16 @@ export interface AgentTlsConfig {
 }
 
 /**
- * Reads what connections over TLS need, again for each, so that replaced files count. Throws TlsFileError, and
- * AuthorityError where the authority was not fetched yet.
+ * Reads the TLS files. Called for each connection, so that replaced files take effect. Throws TlsFileError, and
+ * AuthorityError if the authority has not been fetched yet.
  */
 export type AgentTls = () => ClientTls;
 
 /**
- * Whether the agent speaks TLS to the registry and to the health replicas alike, and with which files; null for clear
- * text. Where an authority was given by its fingerprint, nothing is trusted but what is kept because of it.
+ * The TLS settings for the registry and the health replicas; null for clear text. If the configuration gives the
+ * authority's fingerprint, the agent trusts only the authorities in the AuthorityStore.
  */
-export function agentTls(config: AgentTlsConfig, kept: KeptAuthorities | null = null): AgentTls | null {
+export function agentTls(config: AgentTlsConfig, kept: AuthorityStore | null = null): AgentTls | null {
   if (!speaksTls(config)) return null;
   const files = {
     caFile: config["Compute.TLS.CAFile"],
@@ -35,7 +34,7 @@ export function agentTls(config: AgentTlsConfig, kept: KeptAuthorities | null = 
   return () => ({ ...readClientTls(files), ca: kept.read() });
 }
 
-/** By the address; without a scheme in it, by whether any setting is about TLS. */
+/** Whether to use TLS. The scheme of the server's address decides; without a scheme, any TLS setting turns it on. */
 function speaksTls(config: AgentTlsConfig): boolean {
   const { scheme } = config["Compute.Server"];
   if (scheme !== undefined) return scheme === "https";
@@ -43,19 +42,20 @@ function speaksTls(config: AgentTlsConfig): boolean {
 }
 
 /**
- * The settings of an agent that `up` starts. `up` decides how its own agent connects: a file for agents elsewhere may
- * require TLS or name an authority, where this `up` speaks clear text to itself on its own machine.
+ * The TLS settings of the agent that `up` starts. `up` decides how its own agent connects: the configuration file may
+ * be meant for agents on other machines and require TLS or name an authority, while this `up` uses clear text on its
+ * own machine.
  */
 export function withTlsOfUp<T extends AgentTlsConfig>(values: T): T {
   if (values["Compute.Server"].scheme === "https") {
-    // Both are set only where `up` names the file of its own authority.
+    // Drop the fingerprint if CAFile is set: both are set only if `up` has set CAFile to its own authority.
     return isSet(values["Compute.TLS.CAFile"]) ? { ...values, [CA_FINGERPRINT]: undefined } : values;
   }
   const unset = Object.fromEntries(TLS_PATHS.map((path) => [path, undefined]));
   return { ...values, ...unset, "Compute.TLS.RequireTLS": false };
 }
 
-/** What is wrong with the settings of TLS together. */
+/** Check that the TLS settings are consistent. */
 export function checkAgentTls(config: AgentTlsConfig) {
   const pair = ["Compute.TLS.CertFile", "Compute.TLS.KeyFile"] as const;
   const missing = pair.filter((path) => !isSet(config[path]));
@@ -70,19 +70,19 @@ export function checkAgentTls(config: AgentTlsConfig) {
   return [
     ...half.map((path) => ({
       path,
-      message: "Compute.TLS.CertFile and Compute.TLS.KeyFile go together",
+      message: "Compute.TLS.CertFile and Compute.TLS.KeyFile must be set together",
     })),
-    ...(isTwice ? [{ path: CA_FINGERPRINT, message: "Compute.TLS.CAFile names the authority already" }] : []),
-    ...(isUnreadable ? [{ path: CA_FINGERPRINT, message: "should be sha256: and 64 hexadecimal digits" }] : []),
+    ...(isTwice ? [{ path: CA_FINGERPRINT, message: "cannot be combined with Compute.TLS.CAFile" }] : []),
+    ...(isUnreadable ? [{ path: CA_FINGERPRINT, message: "should be sha256: followed by 64 hexadecimal digits" }] : []),
     ...(isRefused ? [{ path: "Compute.Server" as const, message: NOT_ENCRYPTED }] : []),
     ...idle.map((path) => ({
       path,
-      message: "has no use, since Compute.Server says http://: write https://",
+      message: "has no effect because Compute.Server says http://; write https://",
     })),
   ];
 }
 
-const NOT_ENCRYPTED = "http:// is not encrypted, and Compute.TLS.RequireTLS is set: write https://";
+const NOT_ENCRYPTED = "http:// is not encrypted, but Compute.TLS.RequireTLS is set; write https://";
 const CA_FINGERPRINT = "Compute.TLS.CAFingerprint" as const;
 
 const TLS_PATHS = [

@@ -12,7 +12,7 @@ import { FakeControlPlane } from "./testing/fake-control-plane.ts";
 import { beatsOf, kindsOf, startAgent, startKnown } from "./testing/running-agent.ts";
 import { AgentWork } from "./work/agent-work.ts";
 
-/** Of a machine that runs nothing. */
+/** The work of a machine that runs nothing. */
 const WORK = { keeper: null, nodeId: "node-1", clock: systemClock, random: () => 0.5, log: silentLogger };
 
 const WHOLE_MACHINE = { cpu: { share: 1 }, memory: { share: 1 }, disk: { share: 1 } };
@@ -31,7 +31,7 @@ async function startRegistered(...args: Parameters<typeof startKnown>): Promise<
 }
 
 describe("createAgent(): joining", () => {
-  it("should register, connect, prove its key and beat at once", async () => {
+  it("should register, connect, prove its key and beat immediately", async () => {
     const { agent, plane, sentinel } = await start();
     expect(plane.registrations).toHaveLength(1);
     expect(plane.registrations[0]?.info.labels).toEqual({ zone: "a" });
@@ -61,7 +61,7 @@ describe("createAgent(): joining", () => {
   it.each([
     ["another node's", { nodeId: "node-2" }],
     ["another key's", { keyFingerprint: "SHA256:other" }],
-  ])("should register in spite of %s sentinel", async (_, change) => {
+  ])("should register despite %s sentinel", async (_, change) => {
     const keyPair = generateKeyPair();
     const { plane } = await start({
       keyPair,
@@ -76,7 +76,7 @@ describe("createAgent(): joining", () => {
     expect(plane.registrations).toHaveLength(1);
   });
 
-  it("should send its wish and its digest, and its report only when the server lacks it", async () => {
+  it("should send its requested interval and its digest, and its report only if the server lacks it", async () => {
     const plane = new FakeControlPlane();
     plane.welcome = { nodeInfoWanted: true };
     const { agent, logged } = await start({
@@ -100,12 +100,12 @@ describe("createAgent(): joining", () => {
     expect(hello?.case === "hello" && hello.value.nodeInfoDigest).toHaveLength(32);
   });
 
-  it("should keep trying while the registry is away, and not end", async () => {
+  it("should keep trying while the registry is unreachable", async () => {
     const plane = new FakeControlPlane();
     plane.registryError = new Error("connection refused");
     const { clock, agent } = await start({ plane, random: () => 0.5 });
     await clock.pass(120_000);
-    // Backoff is bounded by a third of the time to UNHEALTHY, halved by this test's jitter.
+    // Backoff never exceeds a third of the time to UNHEALTHY, and this test's jitter halves the backoff.
     expect(plane.registrations.length).toBeGreaterThan(10);
     expect(agent.status().phase).toBe("waiting");
     plane.registryError = undefined;
@@ -115,7 +115,7 @@ describe("createAgent(): joining", () => {
     expect(warnings.map((line) => line.message)).toEqual(["connection failed"]);
   });
 
-  it("should tell an operator that it waits for approval, and hear of it as it happens", async () => {
+  it("should log that it waits for approval, and receive the approval immediately", async () => {
     const plane = new FakeControlPlane();
     plane.membership = MembershipState.PENDING;
     const { agent, logged } = await start({ plane });
@@ -126,7 +126,7 @@ describe("createAgent(): joining", () => {
     expect(agent.status().membership).toBe("APPROVED");
   });
 
-  it("should say Hello and beat while the machine is still being read, and report when that is done", async () => {
+  it("should send a Hello and beat while the machine is still being read, and report afterwards", async () => {
     let finish = (): void => {};
     const known = await startKnown();
     await known.kill();
@@ -147,7 +147,7 @@ describe("createAgent(): joining", () => {
     expect(kindsOf(harness).at(-1)).toBe("nodeInfo");
   });
 
-  it("should mind no clock: a day's difference is worth a warning, nothing else", async () => {
+  it("should not depend on clocks: a day's difference only causes a warning", async () => {
     const plane = new FakeControlPlane();
     plane.welcome = { serverTime: { seconds: 1_700_000_000n, nanos: 0 } };
     harness = createHarness({ plane });
@@ -164,7 +164,7 @@ describe("createAgent(): joining", () => {
 });
 
 describe("createAgent(): beating", () => {
-  it("should beat at the server's interval with rising sequence, leaving out totals sent before", async () => {
+  it("should beat at the server's interval with increasing sequence, without totals sent before", async () => {
     const { clock, plane } = await start();
     await clock.pass(45_000);
     expect(beatsOf(harness).map((beat) => beat.sequence)).toEqual([1, 2, 3, 4]);
@@ -195,7 +195,7 @@ describe("createAgent(): beating", () => {
     expect(harness.measurements).toBe(before + 1);
   });
 
-  it("should obey a new interval at once, counted from the last beat", async () => {
+  it("should apply a new interval immediately, counted from the last beat", async () => {
     const { clock, plane } = await start();
     await clock.pass(5_000);
     plane.latest.send({
@@ -213,7 +213,7 @@ describe("createAgent(): beating", () => {
     expect(beatsOf(harness)).toHaveLength(5);
   });
 
-  it("should say once, with the next beat, which settings it keeps to", async () => {
+  it("should confirm new settings once, with the next beat", async () => {
     const plane = new FakeControlPlane();
     plane.settings = { ...plane.settings, generation: 1 };
     const { clock } = await start({ plane });
@@ -225,7 +225,7 @@ describe("createAgent(): beating", () => {
     expect(told()).toEqual([1, 0, 2, 0]);
   });
 
-  it("should report what it is at its interval, and sooner when it has changed", async () => {
+  it("should report its description at the interval, and sooner if it has changed", async () => {
     const plane = new FakeControlPlane();
     plane.settings = { ...plane.settings, infoInterval: toDuration(300_000) };
     const { clock } = await start({ plane });
@@ -244,12 +244,12 @@ describe("createAgent(): beating", () => {
 
 describe("createAgent(): what the machine offers", () => {
   const NONE = { version: "", settingsDigest: "" };
-  /** A keeper that answers when the test says so. */
+  /** Access to a keeper that never responds; the tests call onGreeting() instead. */
   const AWAY = { socketPath: "/nowhere/keeper.sock", start: null, isNeeded: true, expected: NONE };
   const UNKNOWN = { reason: "EXECUTORS_UNKNOWN" };
   let work: AgentWork;
 
-  /** An agent whose keeper has not answered, and that waits no longer for it. */
+  /** Start an agent, and let its wait for the keeper time out. */
   async function startWithoutKeeper(plane: FakeControlPlane): Promise<AgentHarness> {
     const make = (onOffer: () => void) => {
       work = new AgentWork({ ...WORK, keeper: AWAY, onOffer });
@@ -267,7 +267,7 @@ describe("createAgent(): what the machine offers", () => {
   it.each([
     ["the stream is being opened", true],
     ["the stream is open", false],
-  ])("should be reported at once while %s", async (_, ignoresHello) => {
+  ])("should be reported immediately while %s", async (_, ignoresHello) => {
     const plane = new FakeControlPlane();
     plane.ignoresHello = ignoresHello;
     const { clock } = await startWithoutKeeper(plane);
@@ -280,7 +280,7 @@ describe("createAgent(): what the machine offers", () => {
     expect(reports().at(-1)).toMatchObject({ work: { executors: ["process"] }, conditions: [] });
   });
 
-  it("should be what it is when it connects, whatever was known when it started", async () => {
+  it("should be current when the agent connects, whatever was known at its start", async () => {
     const plane = new FakeControlPlane();
     plane.registryError = new Error("connection refused");
     const { clock } = await startWithoutKeeper(plane);
@@ -294,7 +294,7 @@ describe("createAgent(): what the machine offers", () => {
     expect(reports()[0]).toMatchObject({ work: { executors: ["process"] }, conditions: [] });
   });
 
-  it("should not be described before the keeper had a moment to answer", async () => {
+  it("should not be described before the keeper had time to answer", async () => {
     const plane = new FakeControlPlane();
     const make = (onOffer: () => void) => {
       work = new AgentWork({ ...WORK, keeper: AWAY, onOffer });
@@ -308,7 +308,7 @@ describe("createAgent(): what the machine offers", () => {
     expect(plane.registrations[0]?.info).toMatchObject({ work: { executors: ["docker"] }, conditions: [] });
   });
 
-  it("should have no condition on a machine that needs no keeper", async () => {
+  it("should have no condition on a machine without need for a keeper", async () => {
     const plane = new FakeControlPlane();
     const make = (onOffer: () => void) => new AgentWork({ ...WORK, onOffer });
     await start({ plane, work: { make, allocated: WHOLE_MACHINE, ports: { min: 0, max: 0 } } });
@@ -317,7 +317,7 @@ describe("createAgent(): what the machine offers", () => {
 });
 
 describe("createAgent(): ending", () => {
-  it("should say goodbye last, wait until it was received, and not connect again", async () => {
+  it("should send a goodbye last, wait until it is acknowledged, and not reconnect", async () => {
     const { plane, clock, agent } = await start();
     await agent.close("the agent was stopped");
     await harness.ended();
@@ -331,7 +331,7 @@ describe("createAgent(): ending", () => {
     expect(agent.status().phase).toBe("closed");
   });
 
-  it("should wait 5 s for it at the most", async () => {
+  it("should wait at most 5 s for the acknowledgement", async () => {
     const { plane, clock, agent } = await start();
     const { latest } = plane;
     latest.end = () => {};
@@ -350,7 +350,7 @@ describe("createAgent(): ending", () => {
     ["registering", { registryError: new Error("away") }],
     ["connecting", { paths: new Map([["10.0.0.1:7701", "black-hole"]]) }],
     ["greeting", { ignoresHello: true }],
-  ])("should end at once while %s", async (_, trouble) => {
+  ])("should end immediately while %s", async (_, trouble) => {
     const plane = Object.assign(new FakeControlPlane(), trouble);
     const { agent } = await start({ plane, random: () => 0.5 });
     await agent.close("stop");
@@ -359,14 +359,14 @@ describe("createAgent(): ending", () => {
     expect(plane.streams.filter(({ isOpen }) => isOpen)).toEqual([]);
   });
 
-  it("should leave without a word when its task is aborted", async () => {
+  it("should close without a goodbye if its task is aborted", async () => {
     const { plane } = await start();
     await harness.kill();
     expect(plane.latest.isOpen).toBe(false);
     expect(kindsOf(harness)).not.toContain("goodbye");
   });
 
-  it("should start again after a restart with what it remembers", async () => {
+  it("should continue after a restart with its remembered state", async () => {
     const { plane, keyPair, agent, sentinel } = await start();
     await agent.close("stop");
     await start({ plane, keyPair, ...(sentinel && { sentinel }) });

@@ -18,57 +18,61 @@ import { WishLog } from "./wish-log.ts";
 import type { AgentWork } from "./work/agent-work.ts";
 import { type AllocatedCapacity, type PortRange, workCapacity } from "./work/work-capacity.ts";
 
-/** What an agent is made of. Nothing of it is looked up elsewhere: a test hands in everything. */
+/** The parts of an agent. The agent uses nothing else, so that a test can replace everything. */
 export interface AgentOptions {
   readonly identity: AgentIdentity;
   readonly description: NodeDescription;
-  /** The sentinel's keeper. */
+  /** The storage of the sentinel. */
   readonly state: Pick<StateDirectory, "readSentinel" | "writeSentinel" | "removeSentinel">;
   readonly facts: FactsReader;
   readonly usage: UsageSampler;
   readonly registrar: Registrar;
-  /** Where the join token comes from. Default: there is none. */
+  /** Where the join token comes from. Default: no token. */
   readonly joinToken?: JoinTokenSource;
   readonly transport: HeartbeatTransport;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Numbers from 0 to less than 1, for jitter. */
+  /** Returns numbers in [0, 1), for jitter. */
   readonly random: () => number;
-  /** The longest time between two looks at whether the machine has changed. Default 1 minute. */
+  /** The longest time between two checks of whether the machine has changed. Default: 1 minute. */
   readonly infoCheckMs?: number;
-  /** The least time between two measurements of usage. Default 0: one a beat. */
+  /** The minimum time between two measurements of usage. Default 0: measure for each beat. */
   readonly usageGapMs?: number;
-  /** The age at which the node's key is rotated by itself. Default 0: never. */
+  /** The age at which the node's key is rotated automatically. Default 0: never. */
   readonly keyRotationIntervalMs?: number;
-  /** Told of each session that a server has welcomed. */
+  /** Called for each session that a server has welcomed. */
   readonly onConnected?: () => void;
-  /** The agent's part in work, and what of the machine is given to it. Default: it says that it has none. */
+  /** How the agent handles executions, and how much of the machine they can use. Default: the node runs no work. */
   readonly work?: {
     readonly make: (onOffer: () => void) => AgentWork;
     readonly allocated: AllocatedCapacity;
     readonly ports: PortRange;
   };
-  /** How servers are recognized. Default: it is not reported, and announced authorities are not taken. */
+  /**
+   * How the agent recognizes servers. Default: the agent reports nothing about this, and ignores announced
+   * authorities.
+   */
   readonly trust?: AgentTrust;
-  /** What keeps the agent itself from working. Default: it is not looked for. */
+  /** Problems of the agent's own process. Default: not monitored. */
   readonly faults?: Pick<FaultWatch, "task" | "faults" | "subscribe">;
-  /** When the node's key was made, by this machine's wall clock. Default: now. */
+  /** When the node's key was created, by this machine's wall clock. Default: now. */
   readonly keyMadeAtMs?: number;
 }
 
-/** An agent. It works while its tasks are run. */
+/** An agent. It runs while its tasks run. */
 export interface Agent {
   readonly tasks: readonly Task[];
   status(): AgentStatus;
   /**
-   * Say goodbye to the server, and wait until it has taken it, at most 5 s; then end for good. The task ends too.
+   * Send a goodbye to the server, wait up to 5 s until it is acknowledged, then stop permanently. The
+   * `stay-connected` task ends too.
    */
   close(reason: string): Promise<void>;
 }
 
 const DEFAULT_INFO_CHECK_MS = 60_000;
 
-/** Create an agent. No file is read and no connection is made before its task runs. */
+/** Create an agent. It reads no file and opens no connection before its task runs. */
 export function createAgent(options: AgentOptions): Agent {
   const { clock, identity } = options;
   const log = options.log.child({ node_id: identity.nodeId });
@@ -113,7 +117,10 @@ export function createAgent(options: AgentOptions): Agent {
   };
 }
 
-/** How long the first description waits for the keeper, so that a node that starts has no condition for a moment. */
+/**
+ * How long a starting agent waits for the keeper before it describes the node. Without the wait, the node would
+ * briefly report a condition.
+ */
 const AWAIT_KEEPER_MS = 1_500;
 
 function offerOf(

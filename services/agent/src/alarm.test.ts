@@ -16,7 +16,7 @@ describe("Alarm", () => {
     expect(rung).toEqual([2_000, 5_000]);
   });
 
-  it("should be silent once cleared, even when the time has just come", async () => {
+  it("should not ring once cleared, even if it has just become due", async () => {
     const clock = new ManualClock();
     let rung = 0;
     const alarm = new Alarm(clock, () => {

@@ -1,6 +1,6 @@
 import type { Clock } from "@rollcall/process";
 
-/** Calls back once at a time that can be moved. The callback must not throw. */
+/** Calls back once, at a time that can be changed. The callback must not throw. */
 export class Alarm {
   readonly #clock: Clock;
   readonly #onDue: () => void;
@@ -11,7 +11,10 @@ export class Alarm {
     this.#onDue = onDue;
   }
 
-  /** Ring at this time of the monotonic clock, at once when it has passed. Replaces the time set before. */
+  /**
+   * Call back at this time of the monotonic clock, or immediately if it has passed. Replaces a time that
+   * was set before.
+   */
   setAt(atMs: number): void {
     if (this.#pending?.atMs === atMs) return;
     this.clear();
@@ -24,12 +27,12 @@ export class Alarm {
         this.#onDue();
       },
       () => {
-        // Cleared, or set to another time.
+        // Ignore the rejection: the alarm was cleared or set to a different time.
       },
     );
   }
 
-  /** Do not ring. */
+  /** Cancel the alarm, if one is set. */
   clear(): void {
     this.#pending?.cancel.abort();
     this.#pending = null;

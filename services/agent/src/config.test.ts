@@ -5,7 +5,7 @@ import { agentKeys, checkAgentConfig, chooseNodeId } from "./config.ts";
 const load = (flags: Record<string, string>) => loadConfig({ keys: agentKeys, flags, check: checkAgentConfig });
 
 describe("agentKeys", () => {
-  it("should need nothing to be set", () => {
+  it("should be valid without any setting", () => {
     const result = load({});
     expect(result.ok && result.config.values).toMatchObject({
       "Compute.Server": { host: "127.0.0.1", port: 7700 },
@@ -26,7 +26,7 @@ describe("agentKeys", () => {
     expect(result.ok && result.config.values[key]).toBe(30_000);
   });
 
-  it("should tell all that is wrong with labels", () => {
+  it("should report all problems with labels", () => {
     const result = load({ label: "rollcall.io/zone=a,-bad=b" });
     expect(result.ok).toBe(false);
     expect(!result.ok && result.problems.map((problem) => problem.message)).toEqual([
@@ -35,7 +35,7 @@ describe("agentKeys", () => {
     ]);
   });
 
-  it("should refuse a name that is no node id", () => {
+  it("should refuse a name that is not a node id", () => {
     expect(load({ name: "-node" }).ok).toBe(false);
   });
 });
@@ -49,7 +49,7 @@ describe("chooseNodeId()", () => {
     expect(chooseNodeId(configured, registered, hostname)).toBe(chosen);
   });
 
-  it("should say what to do about a host name that cannot be an id", () => {
+  it("should advise what to do about a host name that is not a valid id", () => {
     expect(() => chooseNodeId(undefined, undefined, "мой-компьютер")).toThrow("--name");
   });
 });

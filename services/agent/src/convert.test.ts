@@ -9,7 +9,7 @@ const DESCRIPTION = { agentVersion: "0.1.0", advertiseUrl: "http://a", labels: {
 const HUGE = 1e15;
 
 describe("toNodeInfo()", () => {
-  it("should carry everything over", () => {
+  it("should copy everything", () => {
     const info = toNodeInfo(
       {
         ...SMALL_FACTS,
@@ -46,7 +46,7 @@ describe("toNodeInfo()", () => {
     });
   });
 
-  it("should cut texts that the contract would refuse, and encode whatever a machine says", () => {
+  it("should cut texts that the contract would refuse, and encode whatever a machine reports", () => {
     const nic = { name: "e".repeat(99), mac: undefined, addresses: [], speedMbps: HUGE };
     const info = toNodeInfo(
       {
@@ -64,6 +64,15 @@ describe("toNodeInfo()", () => {
     expect(info.cpu?.threads).toBe(0xffff_ffff);
     expect(() => toBinary(NodeInfoSchema, info)).not.toThrow();
   });
+
+  it("should omit amounts that are unknown, and keep those that are 0", () => {
+    const unknown = { ...SMALL_FACTS, memoryBytes: undefined, diskBytes: 0 };
+    const numaNodes = [{ id: 0, cpus: "0-7", memoryBytes: undefined, distances: [10] }];
+    const facts = { ...unknown, cpu: { ...SMALL_FACTS.cpu, usableMillis: undefined }, numaNodes };
+    const info = fromBinary(NodeInfoSchema, toBinary(NodeInfoSchema, toNodeInfo(facts, DESCRIPTION)));
+    expect([info.memoryBytes, info.diskBytes, info.cpu?.usableMillis]).toEqual([undefined, 0n, undefined]);
+    expect(info.numaNodes.map(({ memoryBytes }) => memoryBytes)).toEqual([undefined]);
+  });
 });
 
 describe("toResourceUsage()", () => {
@@ -80,7 +89,7 @@ describe("toResourceUsage()", () => {
     memory: { usedBytes: 512 * 1024 ** 2, totalBytes: 8 * 1024 ** 3 },
   };
 
-  it("should leave out totals that were sent before, and nothing else", () => {
+  it("should omit only totals that were sent before", () => {
     const usage = { ...SMALL_USAGE, gpus: [gpu], numaNodes: [numaNode, { ...numaNode, id: 1, memory: undefined }] };
     const first = toResourceUsage(usage, NO_TOTALS);
     expect(first.usage).toMatchObject({
@@ -114,13 +123,13 @@ describe("toResourceUsage()", () => {
     const { sent } = toResourceUsage(SMALL_USAGE, NO_TOTALS);
     const missing = toResourceUsage({ ...SMALL_USAGE, memory: undefined }, sent);
     expect(missing.usage.memoryTotalMib).toBe(0);
-    // A first sample has nothing to compare with: that is no idle machine.
+    // The first sample has no earlier sample to compare with, so its CPU usage is absent instead of 0.
     const unknown = toResourceUsage({ ...SMALL_USAGE, cpuPercent: undefined, gpusUnknown: true }, NO_TOTALS).usage;
     expect([unknown.cpuPercent, unknown.gpusUnknown]).toEqual([undefined, true]);
     expect(missing.sent).toEqual(sent);
   });
 
-  it("should leave out amounts that could not be read: they are not 0", () => {
+  it("should omit amounts that could not be read: they are not 0", () => {
     const unread = { ...SMALL_USAGE, memory: undefined, disk: undefined };
     const parts = {
       gpus: [
@@ -135,7 +144,7 @@ describe("toResourceUsage()", () => {
     expect(read.gpus.map(({ memoryUsedMib }) => memoryUsedMib)).toEqual([undefined, 0]);
   });
 
-  it("should leave out temperatures and shares that are not measured", () => {
+  it("should omit temperatures and shares that are not measured", () => {
     const { usage } = toResourceUsage({ ...SMALL_USAGE, gpus: [{ ...gpu, temperatureCelsius: undefined }] }, NO_TOTALS);
     expect(usage.temperatureMaxCelsius).toBeUndefined();
     expect(usage.gpus[0]?.temperatureCelsius).toBeUndefined();

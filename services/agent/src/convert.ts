@@ -16,7 +16,7 @@ import type { NodeCondition } from "@rollcall/domain";
 import type { MachineFacts } from "./facts/machine-facts.ts";
 import type { GpuReading, MachineUsage, NumaReading } from "./usage/machine-usage.ts";
 
-/** What a node says about itself beside its hardware. */
+/** The parts of a node's report other than its hardware. */
 export interface NodeDescription {
   readonly agentVersion: string;
   readonly advertiseUrl: string;
@@ -24,8 +24,8 @@ export interface NodeDescription {
 }
 
 /**
- * Make the report of a machine. Texts are cut to the contract's limits: a machine with a strange name must not be
- * refused for it. Lists are cut by fitNodeInfo().
+ * Create a machine's report. Strings are cut to the contract's limits, so that a machine with a strange name is not
+ * refused. fitNodeInfo() cuts the lists.
  */
 export function toNodeInfo(facts: MachineFacts, description: NodeDescription): NodeInfo {
   const { operatingSystem: os, cpu, vm } = facts;
@@ -44,10 +44,10 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
       sockets: uint32(cpu.sockets),
       cores: uint32(cpu.cores),
       threads: uint32(cpu.threads),
-      usableMillis: uint32(cpu.usableMillis),
+      ...(cpu.usableMillis !== undefined && { usableMillis: uint32(cpu.usableMillis) }),
     },
-    memoryBytes: BigInt(facts.memoryBytes ?? 0),
-    diskBytes: BigInt(facts.diskBytes ?? 0),
+    ...(facts.memoryBytes !== undefined && { memoryBytes: BigInt(facts.memoryBytes) }),
+    ...(facts.diskBytes !== undefined && { diskBytes: BigInt(facts.diskBytes) }),
     numaNodes: facts.numaNodes.map(toNumaNode),
     gpus: facts.gpus.map((gpu) => ({
       index: uint32(gpu.index),
@@ -76,7 +76,7 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
     unknownFacts: facts.unknown.slice(0, 16).map(({ fact, reason, knownAtMs }) => ({
       fact,
       reason: cut(reason, 256),
-      // Whole seconds: the digest of a report must not depend on how a probe failed.
+      // Round down to whole seconds, because the digest of a report must not depend on how a probe failed.
       ...(knownAtMs !== null && { knownTime: timestampFromMs(Math.floor(knownAtMs / 1_000) * 1_000) }),
     })),
   });
@@ -84,31 +84,31 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
 
 const MOST_CONDITIONS = 16;
 
-/** Conditions as they are reported, cut to the contract's limits. */
+/** Conditions for a report, cut to the contract's limits. */
 export function toConditions(conditions: readonly NodeCondition[]): ProtoCondition[] {
   return conditions
     .slice(0, MOST_CONDITIONS)
     .map(({ reason, message }) => create(NodeConditionSchema, { reason, message: cut(message, 512) }));
 }
 
-/** GPUs and NUMA nodes of one sample. */
+/** The maximum number of GPUs and NUMA nodes in one sample. */
 const MOST_GPUS = 64;
 const MOST_NUMA_NODES = 32;
 
-/** The totals that a stream's server knows already. A new stream begins with `NO_TOTALS`. */
+/** The totals that the server already knows from this stream. A new stream starts with `NO_TOTALS`. */
 export interface SentTotals {
   readonly memoryMib: number;
   readonly diskMib: number;
-  /** By index. */
+  /** The total memory of each GPU, keyed by index. */
   readonly gpuMemoryMib: ReadonlyMap<number, number>;
-  /** By id. */
+  /** The total memory of each NUMA node, keyed by id. */
   readonly numaMemoryMib: ReadonlyMap<number, number>;
 }
 
-/** What a server knows at the beginning of a stream. */
+/** The totals that a server knows at the start of a stream: none. */
 export const NO_TOTALS: SentTotals = { memoryMib: 0, diskMib: 0, gpuMemoryMib: new Map(), numaMemoryMib: new Map() };
 
-/** Make the usage of one beat, without the totals that were sent before, and say which totals have been sent then. */
+/** Create the usage for one beat, without totals that were already sent, and return the totals sent so far. */
 export function toResourceUsage(
   usage: MachineUsage,
   sent: SentTotals,
@@ -184,7 +184,7 @@ function toNumaNode(node: MachineFacts["numaNodes"][number]): MessageInitShape<t
   return {
     id: uint32(node.id),
     cpus: cut(node.cpus, 1024),
-    memoryBytes: BigInt(node.memoryBytes ?? 0),
+    ...(node.memoryBytes !== undefined && { memoryBytes: BigInt(node.memoryBytes) }),
     distances: node.distances.map(uint32),
   };
 }
@@ -193,17 +193,23 @@ function toMib(bytes: number): number {
   return uint32(Math.round(bytes / 1024 ** 2));
 }
 
-/** What the wire can hold: encoding throws on anything beyond, and a tool may print any number. */
+/**
+ * Clamp a value to the field's range, because a tool can print any number, and encoding throws on values out of
+ * range.
+ */
 function uint32(value: number | undefined): number {
   return Math.min(0xffff_ffff, Math.max(0, Math.trunc(value ?? 0)));
 }
 
-/** One decimal is more than the sensors resolve. */
+/** Round to one decimal. Sensors are not more precise. */
 function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** At most so many characters, none of them a control character (a device tree ends its texts with U+0000). */
+/**
+ * Remove control characters, because strings of a device tree end with U+0000, and cut the string to `length`
+ * characters.
+ */
 function cut(text: string | undefined, length: number): string {
   return (text ?? "").replace(/\p{Cc}/gu, "").slice(0, length);
 }

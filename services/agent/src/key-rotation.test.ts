@@ -26,7 +26,7 @@ async function pass({ clock }: AgentHarness, ms: number): Promise<void> {
   await settle();
 }
 
-/** Kill the agent, and start another on the same disk against the same control plane. */
+/** Kill the agent, and start a new one on the same disk against the same control plane. */
 async function restart(killed: AgentHarness): Promise<AgentHarness> {
   await killed.kill();
   const { plane, keyFiles, sentinel } = killed;
@@ -37,7 +37,7 @@ async function restart(killed: AgentHarness): Promise<AgentHarness> {
 }
 
 describe("the rotation of an agent's key", () => {
-  it("should go over to a new key, on a new stream, when the settings want it", async () => {
+  it("should switch to a new key, on a new stream, when the settings request it", async () => {
     harness = await startKnown();
     const { plane, keyFiles, logged } = harness;
     const before = plane.latest;
@@ -55,7 +55,7 @@ describe("the rotation of an agent's key", () => {
     expect(messages).not.toContain("connection lost");
   });
 
-  it("should begin at a random moment of the time that the settings give", async () => {
+  it("should start at a random moment of the time given by the settings", async () => {
     harness = await startKnown(() => {}, { random: () => 0.5 });
     const { plane } = harness;
     const rotateKeyWithin = toDuration(60_000);
@@ -67,7 +67,7 @@ describe("the rotation of an agent's key", () => {
     expect(plane.offers).toHaveLength(1);
   });
 
-  it("should begin by itself once the key is old enough, and again after that", async () => {
+  it("should start automatically once the key is old enough, and again after that", async () => {
     harness = await startKnown(() => {}, { keyRotationIntervalMs: 3_600_000 });
     await pass(harness, 3_599_000);
     expect(harness.plane.offers).toEqual([]);
@@ -80,7 +80,7 @@ describe("the rotation of an agent's key", () => {
     expect(harness.plane.offers[1]).toBe(keyOf(harness));
   });
 
-  it("should offer the same key again until it has an answer", async () => {
+  it("should repeat the offer of the same key until it is answered", async () => {
     harness = await startKnown();
     const { plane, keyFiles } = harness;
     plane.losesRotationAnswers = true;
@@ -97,7 +97,7 @@ describe("the rotation of an agent's key", () => {
     expect(keyOf(harness)).toBe(plane.offers[0]);
   });
 
-  it("should go on after a crash that came before the answer", async () => {
+  it("should continue after a crash before the answer", async () => {
     const first = await startKnown();
     const { plane, keyPair } = first;
     plane.losesRotationAnswers = true;
@@ -112,13 +112,13 @@ describe("the rotation of an agent's key", () => {
     expect(harness.agent.status().phase).toBe("connected");
   });
 
-  it("should come back with the next key after a crash that came after its first use", async () => {
+  it("should reconnect with the next key after a crash that followed its first use", async () => {
     const first = await startKnown();
     const { plane, keyFiles, keyPair } = first;
     wantRotation(first);
     await settle();
     await pass(first, 1_000);
-    // As if the crash had come before the next key took the place of the old one on the disk.
+    // Simulate a crash before the next key replaced the old one on disk.
     keyFiles.next = keyFiles.current;
     keyFiles.current = keyPair;
     harness = await restart(first);
@@ -128,7 +128,7 @@ describe("the rotation of an agent's key", () => {
     expect(plane.registrations).toEqual([]);
   });
 
-  it("should open another stream when the next key was offered while one was being opened", async () => {
+  it("should open another stream if the next key was offered while one was being opened", async () => {
     const first = await startKnown();
     const { plane } = first;
     plane.losesRotationAnswers = true;
@@ -174,7 +174,7 @@ describe("the rotation of an agent's key", () => {
     expect(harness.agent.status().phase).toBe("connected");
   });
 
-  it("should ignore a next key that the server does not know", async () => {
+  it("should ignore a next key that is unknown to the server", async () => {
     const first = await startKnown();
     first.keyFiles.next = generateKeyPair();
     harness = await restart(first);

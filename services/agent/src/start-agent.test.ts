@@ -48,7 +48,7 @@ async function start(flags: Record<string, string> = {}): Promise<RunningAgent> 
     config: configOf(flags),
     version: "0.1.0",
     log: silentLogger,
-    // Backoff is short: these tests wait for what comes after it.
+    // Backoff is short, because these tests wait for the retry.
     random: () => 0.02,
   });
   return agent;
@@ -67,7 +67,7 @@ describe("startAgent()", () => {
     });
     await eventually(() => expect(server.kinds()).toContain("nodeInfo"));
     expect(server.kinds()[0]).toBe("hello");
-    // On a busy machine the stream may just be opened again.
+    // On a busy machine, the stream may be opening again.
     await eventually(() => expect(running.status()).toMatchObject({ phase: "connected", membership: "APPROVED" }));
     await running.close();
     expect(server.kinds().at(-1)).toBe("goodbye");
@@ -93,7 +93,7 @@ describe("startAgent()", () => {
     expect(server.registrations).toHaveLength(before);
   });
 
-  it("should keep the name it registered with when none is given", async () => {
+  it("should keep its registered name if none is given", async () => {
     await start();
     await eventually(() => expect(agent?.status().phase).toBe("connected"));
     await agent?.close();
@@ -115,12 +115,12 @@ describe("startAgent()", () => {
     await eventually(() => expect(agent?.status().phase).toBe("connected"));
   });
 
-  it("should hear a GoAway that comes right before the end of the stream", async () => {
+  it("should receive a GoAway right before the end of the stream", async () => {
     await start();
     await eventually(() => expect(beats()).toBeGreaterThan(0));
     const told = new Set<unknown>();
     await eventually(() => {
-      // On a busy machine the agent may have opened another stream meanwhile.
+      // On a busy machine, the agent may have opened another stream in the meantime.
       const stream = server.streams.at(-1);
       if (stream !== undefined && !told.has(stream)) {
         told.add(stream);
@@ -134,7 +134,7 @@ describe("startAgent()", () => {
     });
   });
 
-  it("should come back by itself when the server was killed and is there again", async () => {
+  it("should reconnect automatically after the server was killed and restarted", async () => {
     await start();
     await eventually(() => expect(beats()).toBeGreaterThan(0));
     const { port } = server;
@@ -148,7 +148,7 @@ describe("startAgent()", () => {
     expect(agent?.status().phase).toBe("connected");
   });
 
-  it("should wait for a control plane that is not there yet", async () => {
+  it("should wait for a control plane that has not started yet", async () => {
     const { port } = server;
     server.destroy();
     const running = await start();

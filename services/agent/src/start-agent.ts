@@ -1,20 +1,28 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
-import { type AuthorityServer, parseFingerprint } from "@rollcall/identity";
-import { type Clock, FaultWatch, type Logger, type Running, superviseTasks, systemClock } from "@rollcall/process";
+import { type AuthorityServer, parseFingerprint, TlsFileError } from "@rollcall/identity";
+import {
+  type Clock,
+  FaultWatch,
+  type Logger,
+  type Running,
+  StartError,
+  superviseTasks,
+  systemClock,
+} from "@rollcall/process";
+import { homeDirectory } from "@rollcall/process/own-directories";
 import { type AgentOptions, createAgent } from "./agent.ts";
 import type { AgentStatus } from "./agent-status.ts";
-import { type AgentTls, agentTls } from "./agent-tls.ts";
+import { type AgentTls, type AgentTlsConfig, agentTls } from "./agent-tls.ts";
 import { type AgentConfig, chooseNodeId } from "./config.ts";
 import { createFactsReader } from "./facts/facts-reader.ts";
 import { KubernetesLabels, kubernetesAccess } from "./info/kubernetes-labels.ts";
 import { createMachine, type Machine } from "./machine/machine.ts";
 import { readBootId, readMachineFingerprint } from "./machine/machine-identity.ts";
 import { AgentTrust, type TrustRoots } from "./network/agent-trust.ts";
+import { AuthorityStore } from "./network/authority-store.ts";
 import { DistrustLog } from "./network/distrust.ts";
-import { KeptAuthorities } from "./network/kept-authorities.ts";
 import { type HttpProxy, parseProxy, proxyRule } from "./network/proxy.ts";
 import type { Reach } from "./network/reach.ts";
 import { connectByProxy } from "./network/tunnel.ts";
@@ -29,45 +37,57 @@ import type { KeeperAccess } from "./work/keeper-link.ts";
 import { parseAllocated } from "./work/work-capacity.ts";
 import { parsePorts } from "./work/work-keys.ts";
 
-/** What an agent is started with. */
 export interface StartAgentOptions {
   readonly config: AgentConfig;
   /** Version of this program, reported with the node. */
   readonly version: string;
   readonly log: Logger;
-  /** Default: this machine. */
+  /** The machine to describe. Default: this machine. */
   readonly machine?: Machine;
   readonly clock?: Clock;
   readonly random?: () => number;
-  /** Told of each session that a server has welcomed. */
+  /** Called for each session that a server has welcomed. */
   readonly onConnected?: () => void;
-  /** How a pod reaches its API server; null elsewhere. Default: as this process's environment says. */
+  /** How a pod reaches its API server; null outside Kubernetes. Default: read from this process's environment. */
   readonly kubernetes?: ReturnType<typeof kubernetesAccess>;
-  /** How the keeper of this machine is reached. Default: it has none and runs nothing, whatever is configured. */
+  /**
+   * How to reach the keeper of this machine. Default: there is no keeper, and the node runs nothing, whatever its
+   * configuration says.
+   */
   readonly keeper?: KeeperAccess;
 }
 
-/** An agent at work. `close` says goodbye first. */
+/** A running agent. `close` sends a goodbye first. */
 export interface RunningAgent extends Running {
   status(): AgentStatus;
 }
 
+/** Read the TLS files once, to report errors in them. Throws StartError. */
+function checkTlsFiles(config: AgentTlsConfig): void {
+  try {
+    agentTls(config)?.();
+  } catch (cause) {
+    if (!(cause instanceof TlsFileError)) throw cause;
+    throw new StartError(`cannot use the TLS files: ${cause.message}`, { cause });
+  }
+}
+
 /**
- * Start an agent on this machine. Rejects only for what a person must put right here: a state directory that cannot be
- * used, a broken key, a file of TLS that cannot be read, a host name that is no node id. A control plane that is away
- * is waited for.
+ * Start an agent on this machine. Rejects only if a person must fix something on the machine: an unusable state
+ * directory, a broken key, an unreadable TLS file, a host name that is not a node id. If the control plane cannot be
+ * reached, the agent keeps trying.
  */
 export async function startAgent(options: StartAgentOptions): Promise<RunningAgent> {
   const { config, log } = options;
   const machine = options.machine ?? createMachine();
   const clock = options.clock ?? systemClock;
   const random = options.random ?? Math.random;
-  // Once at the start, where an error in the files is seen.
-  agentTls(config)?.();
+  checkTlsFiles(config);
   const state = await openStateDirectory(config["Compute.StateDir"] ?? defaultStateDirectory());
   const keys = await NodeKeys.load(state, log);
   const sentinel = await state.readSentinel().catch((error: unknown) => {
-    // Without it the machine would register under its host name, which can be another node.
+    // Fail without a configured name, because without the sentinel, the machine would register under its host name,
+    // which may belong to another node.
     if (config["Compute.Name"] === undefined) throw error;
     return undefined;
   });
@@ -99,7 +119,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     description: {
       agentVersion: options.version,
       advertiseUrl: config["Compute.AdvertiseURL"] ?? "",
-      // Each description has the labels that are known by then.
+      // Use a getter, so that each description contains the labels that are known at that time.
       get labels() {
         return kubernetesLabels?.labels ?? config["Compute.Labels"];
       },
@@ -140,27 +160,27 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
   };
 }
 
-/** Where an agent keeps its state when none is configured: system-wide for root, else in the user's home. */
+/** Where an agent keeps its state by default: system-wide for root, else in the user's home directory. */
 export function defaultStateDirectory(): string {
-  return userInfo().uid === 0 ? "/var/lib/rollcall/agent" : join(homedir(), ".rollcall", "agent");
+  return process.geteuid?.() === 0 ? "/var/lib/rollcall/agent" : join(homeDirectory(), ".rollcall", "agent");
 }
 
-/** Where authorities are kept that follow from a fingerprint, in the state directory. */
+/** The file in the state directory with the authorities derived from a fingerprint. */
 const AUTHORITIES_FILE = "authorities.pem";
 
 interface NetworkPlace {
   readonly stateDirectory: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Aborted when the agent ends. */
+  /** Aborted when the agent stops. */
   readonly signal: AbortSignal;
 }
 
-/** How servers are reached and recognized. */
+/** How the agent reaches and recognizes servers. */
 interface Network {
   readonly reach: Reach;
   readonly trust: AgentTrust;
-  /** A server was reached and trusted. */
+  /** Called when the agent has reached a server and trusts it. */
   readonly onTrusted: () => void;
 }
 
@@ -173,10 +193,10 @@ function network(config: AgentConfig, { stateDirectory, clock, log, signal }: Ne
     const connect = proxy === null ? undefined : () => connectByProxy({ proxy, target: server }, until);
     return { host: server.host, port: server.port, serverName, connect };
   };
-  // It was checked with the configuration.
+  // The fingerprint is valid, because loading the configuration has checked it.
   const fingerprint = parseFingerprint(known);
   const file = join(stateDirectory, AUTHORITIES_FILE);
-  const kept = fingerprint === null ? null : new KeptAuthorities({ fingerprint, file, server: authorityServer, log });
+  const kept = fingerprint === null ? null : new AuthorityStore({ fingerprint, file, server: authorityServer, log });
   const tls = agentTls(config, kept);
   const roots = rootsOf(config, tls, kept);
   const trust = new AgentTrust({ roots, serverName: serverName ?? server.host, clock, log });
@@ -190,21 +210,21 @@ function network(config: AgentConfig, { stateDirectory, clock, log, signal }: Ne
   };
 }
 
-function rootsOf(config: AgentConfig, tls: AgentTls | null, kept: KeptAuthorities | null): TrustRoots {
+function rootsOf(config: AgentConfig, tls: AgentTls | null, kept: AuthorityStore | null): TrustRoots {
   const file = config["Compute.TLS.CAFile"];
   if (tls === null) return { kind: "none" };
   if (kept !== null) return { kind: "kept", kept };
   return file === undefined ? { kind: "system" } : { kind: "file", read: () => readFileSync(file) };
 }
 
-/** The proxy that is configured. What the configuration was warned of is none. */
+/** The configured proxy. An invalid value from HTTPS_PROXY only causes a warning, and is ignored. */
 function proxyOf({ "Compute.Proxy": written = "", "Compute.ProxyCAFile": file }: AgentConfig): HttpProxy | null {
   const proxy = parseProxy(written);
   return proxy === null || file === undefined ? proxy : { ...proxy, authorities: readFileSync(file) };
 }
 
 const SAME_USER_WARNING =
-  "EXECUTIONS MAY READ THIS NODE'S KEY: Work.SameUser runs them as the agent's own user, for development alone";
+  "EXECUTIONS CAN READ THIS NODE'S KEY: Work.SameUser runs them as the agent's own user, for development only";
 
 function workOptions(
   { keeper, config, log }: StartAgentOptions,
@@ -212,12 +232,13 @@ function workOptions(
 ): Pick<AgentOptions, "work"> {
   const allocated = parseAllocated(config["Compute.AllocatedCapacity"]);
   const ports = parsePorts(config["Work.Ports"]);
-  // Both were checked with the configuration.
+  // These values are valid, because loading the configuration has checked them.
   if (!allocated.ok || ports === null) return {};
   if (config["Work.SameUser"] && config["Work.Executors"].length > 0) log.warn({}, SAME_USER_WARNING);
   return {
     work: {
-      // Also where nothing is run: what should stop on this node is confirmed, whatever it ran before.
+      // Create the AgentWork even if nothing runs on this machine, because the node must confirm that earlier
+      // executions have stopped.
       make: (onOffer) => new AgentWork({ ...others, keeper: keeper ?? null, log, onOffer }),
       allocated: allocated.allocated,
       ports,
@@ -225,7 +246,7 @@ function workOptions(
   };
 }
 
-/** Null for an agent that takes none. */
+/** Create the source of Kubernetes labels; null if the agent uses none. */
 function kubernetesLabelsOf(
   { config, log, kubernetes = kubernetesAccess(process.env) }: StartAgentOptions,
   clock: Clock,
@@ -233,7 +254,7 @@ function kubernetesLabelsOf(
   const { "Compute.Labels": own, "Compute.Kubernetes.Labels": keys, "Compute.Kubernetes.Node": node } = config;
   if (keys.length === 0 || node === undefined) return null;
   if (kubernetes === null) {
-    log.warn({ kubernetes_node: node }, "not in a pod, the kubernetes node's labels are not read");
+    log.warn({ kubernetes_node: node }, "not running in a pod, ignoring the kubernetes node's labels");
     return null;
   }
   return new KubernetesLabels({ ...kubernetes, node, keys, own, clock, log });

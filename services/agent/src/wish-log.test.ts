@@ -21,7 +21,7 @@ beforeEach(() => {
 const said = () => lines.splice(0).map(({ level, fields }) => [level, fields]);
 
 describe("WishLog", () => {
-  it("should say once what has no effect, with both values", () => {
+  it("should log once what has no effect, with both values", () => {
     wishes.heed(settingsOf(15_000, 60_000));
     expect(said()).toEqual([
       ["warn", { key: "Compute.Heartbeat.Interval", configured_ms: 5_000, in_force_ms: 15_000 }],
@@ -35,12 +35,12 @@ describe("WishLog", () => {
       ],
     ]);
     expect(wishes.ungranted).toHaveLength(2);
-    // Another stream, the same policy.
+    // A new stream sends the same settings again.
     wishes.heed(settingsOf(15_000, 60_000));
     expect(said()).toEqual([]);
   });
 
-  it("should say again what has changed, and what is granted at last", () => {
+  it("should log changes again, and what is finally granted", () => {
     wishes.heed(settingsOf(15_000, 60_000));
     said();
     wishes.heed(settingsOf(10_000, 30_000));
@@ -53,7 +53,7 @@ describe("WishLog", () => {
     expect(wishes.ungranted).toEqual([]);
   });
 
-  it("should say nothing where nothing is asked for, or nothing is told", () => {
+  it("should log nothing if nothing is requested or reported", () => {
     const none = { heartbeatMs: undefined, infoMs: undefined };
     new WishLog(recordingLogger(lines), none).heed(settingsOf(1, 1));
     wishes.heed(create(SettingsSchema));

@@ -2,16 +2,19 @@ import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Logger } from "@rollcall/process";
 import { type AgentWishes, toMs } from "./stream/hello.ts";
 
-/** An interval that this machine's configuration asks for and the control plane does not grant. */
+/** An interval that this machine's configuration requests, but the control plane does not grant. */
 export interface UngrantedWish {
-  /** The key that asks for it. */
+  /** The configuration key that requests the interval. */
   readonly key: string;
   readonly wishedMs: number;
-  /** What the agent keeps to instead. */
+  /** The interval that the agent uses instead. */
   readonly toldMs: number;
 }
 
-/** Find the wishes that settings do not grant. What the settings leave out is unknown, and so not judged. */
+/**
+ * Find the requested intervals that the settings do not grant. Intervals that are missing from the settings
+ * are unknown, and are skipped.
+ */
 function ungrantedWishes(
   wishes: AgentWishes,
   { heartbeatInterval, infoInterval }: Pick<Settings, "heartbeatInterval" | "infoInterval">,
@@ -27,7 +30,10 @@ function ungrantedWishes(
   });
 }
 
-/** Says which of the machine's own intervals have no effect: once for each change, not with each stream. */
+/**
+ * Logs which of the machine's configured intervals have no effect: once for each change, not for each
+ * stream.
+ */
 export class WishLog {
   readonly #log: Logger;
   readonly #wishes: AgentWishes;
@@ -38,12 +44,12 @@ export class WishLog {
     this.#wishes = wishes;
   }
 
-  /** What is not granted at present. */
+  /** The requested intervals that are currently not granted. */
   get ungranted(): readonly UngrantedWish[] {
     return this.#ungranted;
   }
 
-  /** Take in what the control plane says the agent should keep to. */
+  /** Apply the control plane's settings. */
   heed(settings: Settings): void {
     const before = this.#ungranted;
     const now = ungrantedWishes(this.#wishes, settings);

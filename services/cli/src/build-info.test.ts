@@ -9,13 +9,13 @@ const BUILD = {
 };
 
 describe("versionText()", () => {
-  it("should tell the commit and the build", () => {
+  it("should show the commit and the build", () => {
     expect(versionText(BUILD, ["Node.js 24.0.0"])).toBe(
       "rollcall 1.2.3 (commit 0123456789ab+changes of 2026-11-23, build rollcall-agent-linux-x64, Node.js 24.0.0)",
     );
   });
 
-  it("should leave out what is not known", () => {
+  it("should leave out unknown parts", () => {
     expect(versionText({ version: "1.2.3" })).toBe("rollcall 1.2.3");
     expect(versionText({ version: "1.2.3", commit: "0123456789abcdef" })).toBe("rollcall 1.2.3 (commit 0123456789ab)");
   });
@@ -26,7 +26,7 @@ describe("parseBuildInfo()", () => {
     expect(parseBuildInfo(JSON.stringify({ type: "module", ...BUILD }))).toEqual(BUILD);
   });
 
-  it.each(["null", "{}", '{"version": 1}'])("should do without what is missing: %s", (text) => {
+  it.each(["null", "{}", '{"version": 1}'])("should accept missing fields: %s", (text) => {
     expect(parseBuildInfo(text)).toEqual({ version: "0.0.0" });
   });
 });

@@ -1,18 +1,19 @@
 import { readFileSync } from "node:fs";
 
-/** What a build says of itself, in the package.json beside it. Run from the sources, only the version is known. */
+/** Build information from the bundled package.json. When run from source, only the version is set. */
 export interface BuildInfo {
-  /** For example "0.1.0". */
+  /** The version, for example "0.1.0". */
   readonly version: string;
-  /** The commit it was built from; "+changes" follows when files had changed since. */
+  /** The commit of the build, with "+changes" appended if the working tree had changes. */
   readonly commit?: string;
-  /** When that was committed, as RFC 3339. */
+  /** The time of the commit, as RFC 3339. */
   readonly commitTime?: string;
-  /** What was built: "checkout", "npm", or a kind of package and its platform, "rollcall-agent-linux-x64". */
+  /**
+   * The kind of build: "checkout", "npm", or a kind of package with its platform, such as "rollcall-agent-linux-x64".
+   */
   readonly build?: string;
 }
 
-/** What this build says of itself. */
 export function buildInfo(): BuildInfo {
   return parseBuildInfo(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 }
@@ -22,7 +23,10 @@ export function cliVersion(): string {
   return buildInfo().version;
 }
 
-/** For people: "rollcall 0.1.0 (commit 0123456789ab of 2026-11-23, build checkout)"; `more` goes into the brackets. */
+/**
+ * Format the version for people: "rollcall 0.1.0 (commit 0123456789ab of 2026-11-23, build checkout)". `more` is added
+ * inside the parentheses.
+ */
 export function versionText(info: BuildInfo, more: readonly string[] = []): string {
   const { version, commit, commitTime, build } = info;
   const day = commitTime === undefined ? "" : ` of ${commitTime.slice(0, 10)}`;
@@ -34,7 +38,7 @@ export function versionText(info: BuildInfo, more: readonly string[] = []): stri
   return `rollcall ${version}${details.length === 0 ? "" : ` (${details.join(", ")})`}`;
 }
 
-/** Parses the package.json of a build. */
+/** Parse the package.json of a build. */
 export function parseBuildInfo(text: string): BuildInfo {
   const value: unknown = JSON.parse(text);
   const fields = typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};

@@ -1,5 +1,11 @@
-// The words that options take. Kept by themselves, so that help and completion load nothing else.
+// The words that options accept, and a note that help prints. They are in a separate file, so that help and completion
+// load nothing else.
 
+/** What the amounts of `status` and `node summary` mean, for their help. */
+export const AMOUNTS_NOTE =
+  "Total is the hardware of approved nodes, and available is that of the nodes that can take work. Allocated " +
+  "resources are reserved for executions; free resources are offered to executions, but not allocated. Used is the " +
+  "usage that nodes measure, including that of programs other than executions.";
 /** --output. */
 export const OUTPUT_WORDS = ["table", "wide", "name", "json", "yaml", "csv"] as const;
 /** --filter-approval. */
@@ -12,6 +18,22 @@ export const TYPE_WORDS = ["compute", "control-plane"] as const;
 export const CONNECTION_WORDS = ["connected", "disconnected"] as const;
 /** --filter-scheduling. */
 export const SCHEDULING_WORDS = ["eligible", "ineligible", "draining", "drained", "unconfirmed"] as const;
+/** --for of `node wait`. */
+export const NODE_WAIT_WORDS = [
+  "approved",
+  "pending",
+  "rejected",
+  "connected",
+  "disconnected",
+  "healthy",
+  "unhealthy",
+  "unknown",
+  "eligible",
+  "ineligible",
+  "draining",
+  "drained",
+  "deleted",
+] as const;
 /** --order-by. */
 export const ORDER_WORDS = [
   "id",
@@ -25,7 +47,7 @@ export const ORDER_WORDS = [
   "gpus",
   "created",
 ] as const;
-/** --show, in the order in which the columns are printed. */
+/** --show, in the order of the printed columns. */
 export const COLUMN_GROUPS = [
   "scheduling",
   "labels",
@@ -38,7 +60,7 @@ export const COLUMN_GROUPS = [
   "features",
   "reasons",
 ] as const;
-/** The groups without --show. */
+/** The groups that `node list` prints without --show. */
 export const DEFAULT_GROUPS = [
   "scheduling",
   "labels",
@@ -46,7 +68,7 @@ export const DEFAULT_GROUPS = [
   "seen",
   "connection",
 ] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
-/** The groups without --show in a wide table. */
+/** The groups that `node list` prints without --show in a wide table. */
 export const WIDE_GROUPS = [
   ...DEFAULT_GROUPS,
   "work",
@@ -83,7 +105,7 @@ export const DECLARED_KIND_WORDS = ["policies", "labels", "webhooks", "jobs"] as
 export const ROLE_WORDS = ["viewer", "operator", "submitter", "admin"] as const;
 /** `completion`. */
 export const SHELL_WORDS = ["bash", "zsh", "fish"] as const;
-/** --type of `events`: what docs/events.md describes. */
+/** --type of `events`: the types that docs/events.md describes. */
 export const EVENT_TYPE_WORDS = [
   "node.registered",
   "node.approved",
@@ -135,6 +157,7 @@ export const EVENT_TYPE_WORDS = [
   "job.execution.lost",
   "job.execution.found",
   "job.execution.replaced",
+  "job.execution.restored",
   "job.executions.orphaned",
   "job.execution.adopted",
 ] as const;

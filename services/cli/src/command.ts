@@ -1,55 +1,36 @@
 import { Command, type Option } from "commander";
 import { type ContextSource, chooseContext } from "./contexts/choose-context.ts";
 import { UsageError } from "./failure.ts";
+import type { GlobalOptions, Verb } from "./invocation.ts";
 import { wrap } from "./output/text.ts";
 import type { Shell } from "./shell.ts";
 
-/** The options of every verb that calls the API. */
-export interface GlobalOptions {
-  readonly server?: string;
-  readonly registry?: string;
-  readonly health?: string;
-  readonly admin?: string;
-  readonly scheduler?: string;
-  readonly token?: string;
-  readonly tokenFile?: string;
-  readonly caFile?: string;
-  readonly clientCert?: string;
-  readonly clientKey?: string;
-  readonly tlsServerName?: string;
-  readonly output?: string;
-  readonly timeout?: string;
-  /** False with --no-color. */
-  readonly color: boolean;
-  /** --context. */
-  readonly context?: string;
-  /** The context in use; absent where none was looked for. */
-  readonly chosenContext?: ContextSource;
+/** Whether any option is one that adapted() translates. */
+function hasFamiliar(options: object): boolean {
+  const { watch, quiet, sortBy, headers, output }: Readonly<Record<string, unknown>> = { ...options };
+  const isPath = typeof output === "string" && output.startsWith("jsonpath=");
+  return watch === true || quiet === true || sortBy !== undefined || headers === false || isPath;
 }
 
-/** One call of one verb. */
-export interface Invocation<Options = unknown> {
-  /** The process. */
-  readonly shell: Shell;
-  /** The verb's own words, without options. */
-  readonly args: readonly string[];
-  /** The options, the global ones included. */
-  readonly options: GlobalOptions & Options;
+function takesLabels(command: Command): boolean {
+  return command.options.some(({ long }) => long === "--labels");
 }
-
-/** What a verb does. It throws UsageError or Failure when it cannot. */
-export type Verb<Options = unknown> = (invocation: Invocation<Options>) => Promise<void>;
 
 /** Make a commander action of a verb. */
 export function action<Options>(shell: Shell, verb: Verb<Options>): (...given: unknown[]) => Promise<void> {
   return async (...given) => {
     // Commander passes the arguments, the options and, always last, the command itself.
     const command = given.at(-1);
-    if (!(command instanceof Command)) throw new TypeError("an action is called with its command");
+    if (!(command instanceof Command)) throw new TypeError("commander did not pass the command to its action");
     refuseEmptyValues(command);
     const options = command.optsWithGlobals<GlobalOptions & Options>();
+    // Load the adapter only if it is needed, because most commands use none of these options.
+    const isFamiliar = hasFamiliar(options) || (takesLabels(command) && "selector" in options);
+    const run = isFamiliar ? (await import("./habits/adapt.ts")).adapted(verb, takesLabels(command)) : verb;
     const chosenContext = await chooseContext(shell, options);
-    await verb({ shell, args: command.args, options: { ...options, chosenContext } });
+    // Load the progress line only for people, because scripts do not see it.
+    const shown = shell.err.isTerminal ? (await import("./output/progress.ts")).withProgress(shell) : shell;
+    await run({ shell: shown, args: command.args, options: { ...options, chosenContext } });
     const context = secureContext(chosenContext);
     if (context === null) return;
     const { refreshAuthority } = await import("./contexts/refresh-authority.ts");
@@ -64,15 +45,15 @@ function secureContext(chosenContext: ContextSource): ReturnType<ContextSource> 
     const chosen = chosenContext();
     return chosen !== null && chosen.context.caFile !== null ? chosen : null;
   } catch {
-    // A verb that needs no context works with a broken file.
+    // Ignore errors, because a verb that needs no context must work even if the contexts file is broken.
     return null;
   }
 }
 
-/** Placeholders of values that can be empty: free text, filters and the words of a command. */
+/** Names of arguments that can be empty: free text, filters, and the words of a command. */
 const CAN_BE_EMPTY: ReadonlySet<string> = new Set(["reason", "text", "words", "selector", "command", "next-token"]);
 
-/** Refuse values that are empty, as those of a script's variables that are not set: `job wait "$JOB"` names no job. */
+/** Refuse empty values, such as those of unset script variables: `job wait "$JOB"` would name no job. */
 function refuseEmptyValues(command: Command): void {
   for (const [index, argument] of command.registeredArguments.entries()) {
     const name = argument.name();
@@ -106,14 +87,14 @@ function emptyValue(what: string): UsageError {
   return new UsageError(`the value of ${what} is empty`);
 }
 
-/** A verb that is loaded when it is called, so that its noun starts fast. */
+/** A verb that is loaded only when it is called, so that its noun starts fast. */
 export function loaded<Options>(load: () => Promise<Verb<Options>>): Verb<Options> {
   return async (invocation) => (await load())(invocation);
 }
 
 /**
- * Print paragraphs after a command's help, wrapped to the terminal. Lines that begin with blanks are printed as they
- * are.
+ * Print paragraphs after a command's help, wrapped to the terminal width. Lines that start with a blank are printed
+ * unchanged.
  */
 export function addNotes(command: Command, ...paragraphs: readonly string[]): Command {
   return command.addHelpText("after", ({ error, command: of }) => {
@@ -127,24 +108,27 @@ export function addNotes(command: Command, ...paragraphs: readonly string[]): Co
 export function addListingOptions(command: Command): Command {
   return command
     .option("--wide", "Same as --output wide: every column, and long values in full")
-    .option("--hide-header", "Leave out the headings");
+    .option("--hide-header", "Leave out the headings")
+    .option("--no-headers", "Same as --hide-header")
+    .option("-q, --quiet", "Print only names, like --output name")
+    .option("-w, --watch", "Print the list again every two seconds, until Ctrl-C");
 }
 
-/** Add --limit; `rest` tells how many there are by default. */
+/** Add --limit; `rest` describes the default. */
 export function addLimit(command: Command, what: string, rest = "all"): Command {
-  return command.option("--limit <count>", `Print at most this many ${what}; 0 is all (default: ${rest})`);
+  return command.option("--limit <count>", `Print at most this many ${what}; 0 for all (default: ${rest})`);
 }
 
-/** The options of a change: why, and the key that makes a repeat of the call harmless. */
+/** The options of a change: its reason, and a key that makes repeating the call harmless. */
 export function addChangeOptions(command: Command): Command {
-  return command.option("-m, --message <reason>", "Reason, for people; stored with the change").option(...REQUEST_ID);
+  return command.option("-m, --message <reason>", "Reason to store with the change").option(...REQUEST_ID);
 }
 
 /** --request-id, for `option()`. */
 export const REQUEST_ID = [
   "--request-id <id>",
-  "Idempotency key: a call with the id of an earlier one changes nothing and returns its answer",
+  "Idempotency key: repeating the same request changes nothing and returns the first result",
 ] as const;
 
 /** --strict, for `option()`. */
-export const STRICT = ["--strict", "Fail when there is nothing to change, instead of saying so"] as const;
+export const STRICT = ["--strict", "Fail if there is nothing to change, instead of only reporting it"] as const;

@@ -1,10 +1,10 @@
-import type { Verb } from "./command.ts";
 import { Exit, failureText, UsageError } from "./failure.ts";
+import type { Verb } from "./invocation.ts";
 import { finishOutput } from "./output/finish-output.ts";
 
 /**
- * Make a verb whose exit code 1 is a result, such as "something differs": whatever keeps it from having a result ends
- * with `code` instead, and so does output that cannot be written after a success. Wrong usage stays 2.
+ * Wrap a verb whose exit code 1 is a result, such as "something differs". Any error that prevents a result exits with
+ * `code`, and so does output that cannot be written after a success. Wrong usage stays 2.
  */
 export function withFailureCode<Options>(code: number, verb: Verb<Options>): Verb<Options> {
   return async (invocation) => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { momentIn, parseCount, parseDurationMs, pickWord, pickWords, systemCodeOf, UsageError } from "./failure.ts";
 
 describe("pickWord()", () => {
-  it("should match without regard to case", () => {
+  it("should ignore case", () => {
     expect(pickWord("output", "JSON", ["json", "yaml"])).toBe("json");
   });
 
@@ -14,7 +14,7 @@ describe("pickWord()", () => {
 });
 
 describe("pickWords()", () => {
-  it("should split at commas, and take nothing for nothing", () => {
+  it("should split at commas, and return nothing for an empty string", () => {
     expect(pickWords("show", "a, b,", ["a", "b"])).toEqual(["a", "b"]);
     expect(pickWords("show", "", ["a", "b"])).toEqual([]);
   });
@@ -25,7 +25,7 @@ describe("parseCount()", () => {
     expect(() => parseCount("limit", text, 0)).toThrow(UsageError);
   });
 
-  it("should take the least and refuse what is below", () => {
+  it("should accept the minimum and refuse less", () => {
     expect(parseCount("count", "1", 1)).toBe(1);
     expect(() => parseCount("count", "0", 1)).toThrow(UsageError);
   });
@@ -61,7 +61,7 @@ describe("momentIn()", () => {
 });
 
 describe("systemCodeOf()", () => {
-  it("should know codes of the system alone", () => {
+  it("should only return system error codes", () => {
     expect(systemCodeOf(Object.assign(new Error("x"), { code: "ENOENT" }))).toBe("ENOENT");
     expect(systemCodeOf(Object.assign(new Error("x"), { code: 14 }))).toBeNull();
     expect(systemCodeOf(null)).toBeNull();

@@ -1,33 +1,45 @@
 import { readDuration } from "@rollcall/config/duration";
 import { isSystemError, systemErrorText, systemErrorWords } from "@rollcall/process";
 
-/** The user asked for something that does not exist or does not fit together: exit code 2. */
+/** Wrong usage, such as an unknown value or conflicting options: exit code 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
 /**
- * The error for an input file that the user named and that cannot be read: on the command line, in the environment or
- * in a context. `what` says what the file is. Files that Rollcall itself keeps, such as contexts, are Failures instead.
+ * The error for an unreadable input file that the user named on the command line, in the environment or in a context.
+ * `what` describes the file. For unreadable files that Rollcall maintains, such as contexts, throw a Failure instead.
  */
 export function unreadableFile(file: string, cause: unknown, what = ""): UsageError {
   const named = what === "" ? file : `${what} ${file}`;
   return new UsageError(`cannot read ${named}: ${systemErrorWords(cause)}`, { cause });
 }
 
-/** The work was refused or could not be done: exit code 1. The message is what the user reads. */
+/** The request was refused or failed: exit code 1. The message is shown to the user. */
 export class Failure extends Error {
   override readonly name = "Failure";
 }
 
-/** The text of an error that is not a usage error. A defect of this program is shown with its stack. */
+/**
+ * The control plane could not be reached, so there is no result: exit code 3, unless the command has another code for
+ * that.
+ */
+export class Unreached extends Failure {}
+
+/** Combine failures. The result is Unreached only if all of them are. */
+export function failureOfAll(failures: readonly Failure[]): Failure {
+  const text = failures.map(({ message }) => message).join("\n");
+  return failures.every((failure) => failure instanceof Unreached) ? new Unreached(text) : new Failure(text);
+}
+
+/** The text of an error that is not a usage error. For a bug in this program it includes the stack. */
 export function failureText(error: unknown): string {
   if (error instanceof Failure) return error.message;
   if (isSystemError(error)) return systemErrorText(error);
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** The work ended with an exit code of its own; the message, if there is one, is what the user reads. */
+/** The command ends with a specific exit code. The message, if any, is shown to the user. */
 export class Exit extends Error {
   override readonly name = "Exit";
   readonly code: number;
@@ -44,10 +56,7 @@ export function systemCodeOf(error: unknown): string | null {
   return typeof error.code === "string" && /^E[A-Z_]+$/.test(error.code) ? error.code : null;
 }
 
-/**
- * Pick one of the words that an option takes, without regard to case.
- * Throws UsageError in the wording that scripts of Bacalhau know.
- */
+/** Pick one of an option's words, ignoring case. Throws UsageError in the wording that scripts for Bacalhau expect. */
 export function pickWord<W extends string>(option: string, value: string, words: readonly W[]): W {
   const word = words.find((candidate) => candidate === value.toLowerCase());
   if (word !== undefined) return word;
@@ -60,7 +69,7 @@ export function pickWords<W extends string>(option: string, value: string, words
   return splitWords(value).map((part) => pickWord(option, part, words));
 }
 
-/** The words of a list with commas, without blanks and empty ones. */
+/** Split a comma-separated list. Blanks around items and empty items are dropped. */
 export function splitWords(text: string): readonly string[] {
   return text
     .split(",")
@@ -72,10 +81,10 @@ export function splitWords(text: string): readonly string[] {
 export function parseCount(option: string, value: string, least: number): number {
   const count = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
   if (count >= least) return count;
-  throw new UsageError(`cannot use '${value}' as ${option} value, should be a whole number of ${least} or more`);
+  throw new UsageError(`cannot use '${value}' as ${option} value, should be a whole number, ${least} or greater`);
 }
 
-/** How a duration is read where 0 means something. */
+/** Whether a duration of 0 is accepted, for options where 0 has a meaning. */
 export interface DurationOptions {
   readonly zero?: boolean;
 }
@@ -90,7 +99,7 @@ export function parseDurationMs(option: string, value: string, { zero = false }:
   throw new UsageError(`cannot use '${value}' as ${option} value, should be a duration such as 500ms, 15s or 1m`);
 }
 
-/** A duration with its unit, which no time looks like; null for anything else, and for 0. */
+/** Read a duration with a unit, which cannot be mistaken for a time; null for anything else, and for 0. */
 export function spanIn(text: string): number | null {
   const read = readDuration(text);
   return read.ok && read.hasUnit && read.ms > 0 ? read.ms : null;
@@ -99,7 +108,8 @@ export function spanIn(text: string): number | null {
 const TIME = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i;
 
 /**
- * Read a point in time: a duration before now, RFC 3339, or a day in UTC. Milliseconds since 1970. Throws UsageError.
+ * Read a point in time: a duration before now, an RFC 3339 time, or a day in UTC. Returns milliseconds since 1970.
+ * Throws UsageError.
  */
 export function parseMoment(option: string, text: string, nowMs: number): number {
   const atMs = momentIn(text, nowMs);
@@ -110,7 +120,7 @@ export function parseMoment(option: string, text: string, nowMs: number): number
   );
 }
 
-/** The same; null for what is neither a duration nor a time. */
+/** Like parseMoment, but null for text that is neither a duration nor a time. */
 export function momentIn(text: string, nowMs: number): number | null {
   const spanMs = spanIn(text);
   if (spanMs !== null) return nowMs - spanMs;

@@ -14,12 +14,12 @@ describe("refusalHint()", () => {
     [
       "BRAKE_NOT_FROZEN",
       { group: "cluster", mode: "HALTED" },
-      "`rollcall brake release --now` releases everything that is pending",
+      "`rollcall brake release --now` releases all pending reactions",
     ],
     [
       "BRAKE_NOT_FROZEN",
       { group: "zone=a", mode: "LIMITED" },
-      "`rollcall brake release --now --group zone=a` releases everything that is pending",
+      "`rollcall brake release --now --group zone=a` releases all pending reactions",
     ],
     ["NODE_ALREADY_APPROVED", { node: "n1" }, null],
     ["REASON_OF_A_NEWER_RELEASE", {}, null],
@@ -40,7 +40,7 @@ describe("obstacleRemedy()", () => {
     [
       "scheduling",
       "HARDWARE_IN_DOUBT",
-      "repair the hardware, or accept it as it is with rollcall node accept-hardware n1",
+      "repair the hardware, or accept its current state with rollcall node accept-hardware n1",
     ],
   ];
   it.each(cases)("should name the command for the %s of %s, or repeat the server's words", (state, reason, remedy) => {

@@ -8,8 +8,9 @@ export {
   readRunFile,
 } from "./client/data-directory.ts";
 export { Failure, UsageError, unreadableFile } from "./failure.ts";
+export { showing, withProgress } from "./output/progress.ts";
 export { columnsOf } from "./output/style.ts";
-export { wrap } from "./output/text.ts";
+export { counted, wrap } from "./output/text.ts";
 export { formatBytes } from "./output/units.ts";
 export type { ConfigurationView, ForeignVerb, Parts } from "./parts.ts";
 export { runCli } from "./run-cli.ts";

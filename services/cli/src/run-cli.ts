@@ -1,13 +1,13 @@
 import { CommanderError } from "commander";
-import { DONE, FAILED, INTERRUPTED, MISUSED } from "./exit-codes.ts";
-import { Exit, Failure, failureText, UsageError } from "./failure.ts";
+import { DONE, FAILED, INTERRUPTED, MISUSED, UNREACHED } from "./exit-codes.ts";
+import { Exit, Failure, failureText, Unreached, UsageError } from "./failure.ts";
 import type { Parts } from "./parts.ts";
-import { createProgram } from "./program.ts";
-import type { Shell } from "./shell.ts";
+import { createProgram, withStandardVerb } from "./program.ts";
+import { type Shell, SILENT_SINK } from "./shell.ts";
 
 /**
- * Run one command line. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted, or what a
- * verb says.
+ * Run one command line. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage, 3 the control plane could
+ * not be reached, 130 interrupted, or a code specific to the verb.
  */
 export async function runCli(shell: Shell, parts: Parts): Promise<number> {
   const code = await runWords(shell, parts);
@@ -17,7 +17,7 @@ export async function runCli(shell: Shell, parts: Parts): Promise<number> {
     return code;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    // No use where it is standard error that cannot be written.
+    // This write has no effect if standard error itself is broken.
     shell.err.write(`${error.message}\n`);
     return code === DONE || code === INTERRUPTED ? FAILED : code;
   }
@@ -35,25 +35,37 @@ async function runWords(shell: Shell, parts: Parts): Promise<number> {
   const foreign = parts.verbs.find(({ name }) => name === first);
   if (foreign !== undefined) return foreign.run(rest);
   try {
-    const program = await createProgram(shell, parts, shell.args);
-    await program.parseAsync(shell.args, { from: "user" });
-    // A verb that watches returns when it is interrupted; that is how it ends, but not by itself.
+    const words = withStandardVerb(shell.args, shell);
+    const program = await createProgram(shell, parts, words, (more) => runAgain(shell, parts, more));
+    await program.parseAsync(words, { from: "user" });
+    // Report an interruption by the exit code, because an interrupted watch returns normally.
     return shell.interrupted.aborted ? INTERRUPTED : DONE;
   } catch (error) {
     return report(error, shell);
   }
 }
 
+/** Run another command line, and record what it writes. */
+async function runAgain(shell: Shell, parts: Parts, args: readonly string[]) {
+  const { recordingSink } = await import("./output/recording-sink.ts");
+  const [out, err] = [recordingSink(SILENT_SINK), recordingSink(SILENT_SINK)];
+  const code = await runWords({ ...shell, args, out, err, ask: null }, parts);
+  return { code, out: out.text(), err: err.text() };
+}
+
 async function report(error: unknown, shell: Shell): Promise<number> {
-  // Commander has written its own message; help that was asked for is no error.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : MISUSED;
+  // Print nothing, because commander has already written its message. Requested help is not an error.
+  if (error instanceof CommanderError) {
+    await hintAtCommand(error, shell);
+    return error.exitCode === 0 ? DONE : MISUSED;
+  }
   if (shell.interrupted.aborted) {
     const isUnwritten = shell.interrupted.reason instanceof Failure;
     return isUnwritten && error instanceof Exit ? error.code : INTERRUPTED;
   }
   if (error instanceof UsageError) {
     const { printable } = await import("./output/text.ts");
-    // One line for each problem of a configuration.
+    // Print one line for each problem of a configuration.
     const lines = error.message.split("\n").map((line) => `${printable(line)}\n`);
     shell.err.write(lines.join(""));
     return MISUSED;
@@ -63,5 +75,14 @@ async function report(error: unknown, shell: Shell): Promise<number> {
     return error.code;
   }
   shell.err.write(`${failureText(error)}\n`);
-  return FAILED;
+  return error instanceof Unreached ? UNREACHED : FAILED;
+}
+
+/** Name the command to use, if the unknown one is known from another program. */
+async function hintAtCommand({ code, message }: CommanderError, shell: Shell): Promise<void> {
+  const [, unknown] = /unknown command '(.*?)'/.exec(message) ?? [];
+  if (code !== "commander.unknownCommand" || unknown === undefined) return;
+  const { foreignHint } = await import("./habits/foreign-words.ts");
+  const hint = foreignHint(shell.args, unknown);
+  if (hint !== null) shell.err.write(`hint: ${hint}\n`);
 }

@@ -3,7 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { bearerOf } from "@rollcall/identity";
 import type { Task } from "@rollcall/process";
 import type { HttpHandler, PassOn, PolicyTable, ReadyReport } from "@rollcall/rpc";
-import { createRecordCheck, type Store } from "@rollcall/store";
+import { createStoreCheck, type Store } from "@rollcall/store";
 import type { ConsoleServices } from "./console-services.ts";
 import { createOidcSignIn } from "./oidc/oidc-sign-in.ts";
 import type { PageFiles } from "./pages/page-files.ts";
@@ -12,37 +12,37 @@ import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { sessionCookie } from "./sign-in/session-cookie.ts";
 import { createUpstream, type UpstreamOptions } from "./upstream/upstream.ts";
 
-/** What the process gives to the console. */
+/** The objects that the console needs from its process. */
 export interface ConsoleProcess extends ConsoleServices {
   readonly store: Store;
   /** The pages; null when they are not built. */
   readonly pages: PageFiles | null;
-  /** Where calls go that this process does not answer itself; null when it answers all. */
+  /** Where to forward calls of other services; null when this process serves all of them. */
   readonly upstream: UpstreamOptions | null;
 }
 
-/** The console, ready to be put behind a port. */
+/** The console, ready to be served on a port. */
 export interface ConsoleApp {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
   readonly tasks: readonly Task[];
-  /** Answers what is no call. */
+  /** Serves requests that are not calls. */
   readonly serve: HttpHandler;
-  /** Passes calls on that this process does not answer itself; null when it answers all. */
+  /** Forwards calls to other services; null when this process serves all of them. */
   readonly passOn: PassOn | null;
-  /** Whether the record can be reached. */
+  /** Whether the store can be reached. */
   ready(): Promise<ReadyReport>;
   close(): Promise<void>;
 }
 
-/** Create the console: pages, and the browser's way in. */
+/** Create the console: the pages, and sign-in for browsers. */
 export function createApp(services: ConsoleProcess): ConsoleApp {
   const { store, log, pages } = services;
   const cookie = sessionCookie(store.clusterId());
   const oidc = createOidcSignIn({ ...services, clusterSecret: store.clusterSecret() });
   const upstream = services.upstream === null ? null : createUpstream(services.upstream);
-  const checkRecord = createRecordCheck(store.reserved, log, services.clock);
+  const checkRecord = createStoreCheck(store.reserved, log, services.clock);
   if (pages === null) log.warn({}, "the console's pages are not built");
   return {
     routes: createRoutes({ ...services, cookie, oidc }),
@@ -57,9 +57,9 @@ export function createApp(services: ConsoleProcess): ConsoleApp {
 }
 
 /**
- * Count calls that are passed on for who makes them, as calls that are served here are: pages of one network would
- * share the few places of a stranger. The service at which a call arrives judges it; here a caller who is not found, or
- * not in time, stays a stranger.
+ * Count forwarded calls against their caller, like calls that this process serves. Otherwise all pages of one network
+ * would share the small limit of an anonymous client. The service that receives the call authenticates the caller; this
+ * process counts a caller that cannot be identified in time as anonymous.
  */
 function countingCallers(passOn: PassOn, { authenticate, log }: Pick<ConsoleProcess, "authenticate" | "log">): PassOn {
   return (call) => {
@@ -70,7 +70,7 @@ function countingCallers(passOn: PassOn, { authenticate, log }: Pick<ConsoleProc
       .then((caller) => {
         if (caller !== null && caller.kind !== "anonymous") call.known(caller);
       })
-      .catch((error: unknown) => log.debug({ err: error }, "a call that is passed on stays that of a stranger"));
+      .catch((error: unknown) => log.debug({ err: error }, "a forwarded call counts as anonymous"));
     return true;
   };
 }

@@ -4,26 +4,26 @@ import type { Clock, Logger } from "@rollcall/process";
 import type { FailedAttempts } from "@rollcall/rpc";
 import type { CallStore } from "@rollcall/store";
 
-/** What the console's methods work with. */
+/** The objects that the console's methods use. */
 export interface ConsoleServices {
   readonly store: CallStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Whose token a text is: sessions are made for callers that any method would take. */
+  /** Identifies a caller by its access token, for sign-in and for forwarded calls. */
   readonly authenticate: Authenticator;
-  /** Limits who guesses codes and tokens; not limited when absent. */
+  /** Limits clients that guess codes and tokens; no limit when absent. */
   readonly failures?: FailedAttempts;
-  /** Issuers at which people may sign in. */
+  /** Issuers that users can sign in with. */
   readonly issuers: readonly OidcIssuer[];
   readonly settings: SessionSettings;
 }
 
-/** How sessions live. */
+/** How long sessions last, and where they are allowed. */
 export interface SessionSettings {
-  /** Without a use. */
+  /** How long a session lasts without being used. */
   readonly idleMs: number;
-  /** However they are used. */
+  /** The longest lifetime of a session, even when it is in use. */
   readonly longestMs: number;
-  /** Whether the network in between encrypts by itself: see Listen.InsecurePlaintext. */
+  /** Whether clear text is allowed on the network: see Listen.InsecurePlaintext. */
   readonly isNetworkTrusted: boolean;
 }

@@ -1,5 +1,5 @@
 export { type ConsoleApp, type ConsoleProcess, createApp } from "./app.ts";
 export { CONSOLE_KEYS, type ConsoleConfig, checkConsoleConfig } from "./config.ts";
-export { browserDoor } from "./door/browser-door.ts";
+export { originCheck } from "./origin/origin-check.ts";
 export { type PageFiles, readPageFiles } from "./pages/page-files.ts";
 export type { UpstreamOptions } from "./upstream/upstream.ts";

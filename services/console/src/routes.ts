@@ -5,20 +5,22 @@ import { beginOidcSignIn, type SignInParts, signIn } from "./sign-in/sign-in.ts"
 import { createSignInCode, getSignInCode } from "./sign-in/sign-in-codes.ts";
 import { signOut } from "./sign-in/sign-out.ts";
 
-/** What the console serves, besides pages. */
+/** The services that the console serves. */
 export const SERVICES = [ConsoleService];
 
-/** Who may call each method, for how long, and whether a client may repeat it by itself. */
+/**
+ * Who can call each method, its deadline, and whether clients can retry it automatically.
+ */
 export const POLICIES: PolicyTable = definePolicies(ConsoleService, {
   createSignInCode: { caller: "viewer", deadlineMs: 10_000, idempotent: false },
   getSignInCode: { caller: "anyone", deadlineMs: 10_000, idempotent: true },
-  // The issuer has to answer, too.
+  // Set a longer deadline, because the issuer also has to respond.
   beginOidcSignIn: { caller: "anyone", deadlineMs: 15_000, idempotent: true },
   signIn: { caller: "anyone", deadlineMs: 15_000, idempotent: false },
   signOut: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
 });
 
-/** Serve them all. */
+/** Returns a function that registers the console's methods. */
 export function createRoutes(parts: SignInParts): (router: ConnectRouter) => void {
   return (router) => {
     router.service(ConsoleService, {

@@ -1,13 +1,16 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
-/** Where a page in development passes its calls: a `rollcall up`, and an access token that stands for a sign-in. */
+/**
+ * Where pages in development send their calls: to a `rollcall up`, with an access token instead of a sign-in.
+ */
 const SERVER = process.env.ROLLCALL_SERVER ?? "http://127.0.0.1:7700";
 const TOKEN = process.env.ROLLCALL_TOKEN;
 
 /**
- * Pages validate nothing by rules: the server does. What describes the rules is large, and loaded first; in its place
- * is an empty file of the same name, which the descriptors of the API only import.
+ * Pages leave validation to the server. The descriptors of validation rules are large, and pages would load them
+ * first. Replace them with an empty file descriptor of the same name, which is all that the API's descriptors
+ * import.
  */
 const withoutRules: Plugin = {
   name: "without-validation-rules",
@@ -23,13 +26,13 @@ const withoutRules: Plugin = {
 
 export default defineConfig({
   plugins: [withoutRules, react()],
-  // The workspace's packages are read from their sources, as everywhere.
+  // Import the workspace's packages from their sources, as everywhere else.
   resolve: { conditions: ["source", "module", "browser", "development|production"] },
-  // The server replaces it with a new nonce in each answer.
+  // The server replaces this placeholder with a new nonce in each response.
   html: { cspNonce: "__CSP_NONCE__" },
   build: {
     target: "es2022",
-    // A font or picture as a data: address would need a wider policy.
+    // Do not inline fonts and pictures, which would need a less strict content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 600,

@@ -6,7 +6,7 @@ import pg from "pg";
 import { register } from "./testing/record.ts";
 import { type TestReplica, TestReplicas } from "./testing/test-replica.ts";
 
-/** Time really passes here, as slowly as the machine is busy. */
+/** Long thresholds, because this test runs in real time and a busy machine can be slow. */
 const REAL_THRESHOLDS = {
   "Orchestrator.NodeManager.DisconnectTimeout": 900_000,
   "Orchestrator.NodeManager.UnknownTimeout": 3_600_000,
@@ -30,7 +30,7 @@ afterEach(async () => {
 afterAll(() => database.drop());
 
 describe("createApp()", () => {
-  it("should say where it can be reached, for as long as it runs", async () => {
+  it("should advertise its addresses as long as it runs", async () => {
     const replica = await replicas.start({ store });
     const endpoints = {
       agentEndpoint: ":7701",
@@ -42,7 +42,8 @@ describe("createApp()", () => {
       expect(await listHealthReplicas(store.db)).toEqual([{ instance: replica.instance, ...endpoints, sessions: 0 }]);
     });
     await store.db.deleteFrom("health_replicas").execute();
-    // After a doubt others may have withdrawn it.
+    // Taking the lease advertises the replica again, because others may have withdrawn its row while the lease was in
+    // doubt.
     await replica.takeLease();
     await eventually(async () => expect(await listHealthReplicas(store.db)).toHaveLength(1));
     await replica.close();
@@ -56,7 +57,7 @@ describe("createApp()", () => {
     expect(replica.app.ready().agents).toMatchObject({ ok: false });
     replica.app.onLeaseHeld();
     await replica.app.close();
-    expect(replica.app.ready().agents).toEqual({ ok: false, message: "the process is ending" });
+    expect(replica.app.ready().agents).toEqual({ ok: false, message: "the process is shutting down" });
   });
 
   it("should count what it holds", async () => {
@@ -78,7 +79,7 @@ describe("createApp()", () => {
     expect(await replica.metric("rollcall_health_nodes_held")).toBe(1);
   });
 
-  it("should change no row while 1,000 agents beat and report what they are", async () => {
+  it("should change no row while 1,000 agents send heartbeats and unchanged information", async () => {
     const replica = await replicas.start({ store, clock: systemClock, config: REAL_THRESHOLDS });
     const crowd = Array.from({ length: 1_000 }, (_, index) => agents.create(`crowd${index}`));
     await register(store, crowd);
@@ -98,7 +99,8 @@ async function joinAll(
   crowd: readonly ReturnType<FakeAgents["create"]>[],
 ): Promise<readonly FakeStream[]> {
   const streams: FakeStream[] = [];
-  // In groups: on a busy machine a thousand connections at once wait for longer than a stranger has for its hello.
+  // Connect in groups, because with a thousand connections at once, some would exceed the time limit for the Hello on
+  // a busy machine.
   for (let from = 0; from < crowd.length; from += 100) {
     const group = crowd.slice(from, from + 100);
     streams.push(...(await Promise.all(group.map((agent) => agent.join(replica.address)))));
@@ -106,7 +108,7 @@ async function joinAll(
   return streams;
 }
 
-/** Each agent beats with its usage and says again what it is. */
+/** Let each agent send its node information again, and a heartbeat with its usage. */
 async function reportAll(streams: readonly FakeStream[]): Promise<void> {
   const usage = { cpuPercent: 12, memoryUsedMib: 1_000, gpus: [{ index: 0 }, { index: 1 }] };
   await Promise.all(
@@ -117,21 +119,21 @@ async function reportAll(streams: readonly FakeStream[]): Promise<void> {
   );
 }
 
-/** Wait until all that was said at first is written. */
+/** Wait until the initial reports are written. */
 async function settled(): Promise<void> {
   await eventually(async () => {
     const { rows } = await query<{ waiting: string }>(
       "select count(*) as waiting from nodes join node_sessions on id = node_id where info is null or health " +
         "<> 'HEALTHY'",
     );
-    // The node of the test before it.
+    // The previous test leaves one node behind.
     expect(Number(rows[0]?.waiting)).toBeLessThanOrEqual(1);
   });
 }
 
 /**
- * Which version each row is of, by table; leases aside. Postgres' own counters of changes would do too, but its
- * backends report to them late.
+ * The version of each row, keyed by table, without leases. Postgres's own change counters would also work, but its
+ * backends update them late.
  */
 async function rowVersions(): Promise<Readonly<Record<string, unknown>>> {
   const tables = await query<{ name: string }>(

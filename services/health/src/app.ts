@@ -2,14 +2,20 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { ExecutionReportSchema, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { replicaInterest, unitedInterest } from "@rollcall/domain";
+import { type EventInterest, replicaInterest, unitedInterest } from "@rollcall/domain";
 import type { ReplicaAuthenticator } from "@rollcall/identity";
 import { Loop, type Task } from "@rollcall/process";
-import { createRequestValidator, type GrpcRoute, type PolicyTable, type ReadyReport, StrangerLog } from "@rollcall/rpc";
+import {
+  AnonymousLog,
+  createRequestValidator,
+  type GrpcRoute,
+  type PolicyTable,
+  type ReadyReport,
+} from "@rollcall/rpc";
 import { type LeaseReport, withdraw } from "@rollcall/store";
 import { BrakeCounter } from "./brake/brake-counter.ts";
 import { BrakeDecider, decideBrakeTask } from "./brake/brake-decider.ts";
-import { createBrakeRecord } from "./brake/brake-record.ts";
+import { createBrakeStore } from "./brake/brake-store.ts";
 import { ConditionKeeper, keepConditionsTask } from "./conditions/condition-keeper.ts";
 import { policyOf } from "./config.ts";
 import { createCore } from "./core.ts";
@@ -22,76 +28,95 @@ import { createHealthMetrics } from "./metrics.ts";
 import { followPoliciesTask, POLICY_INTEREST, PolicyFollower } from "./policy/policy-follower.ts";
 import { pushSettingsTask, SettingsPusher } from "./policy/push-settings.ts";
 import { ClusterTotals } from "./query/cluster-totals.ts";
-import { clearDuplicatesTask } from "./record/clear-duplicates.ts";
-import { RECORD_RETRY } from "./record/health-record.ts";
-import { InfoWriter, writeNodeInfoTask } from "./record/info-writer.ts";
-import { createPostgresRecord } from "./record/postgres-record.ts";
-import type { HeldNode } from "./replica/held-node.ts";
+import type { LiveNode } from "./replica/live-node.ts";
 import type { Replica } from "./replica/replica.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
+import { clearDuplicatesTask } from "./store/clear-duplicates.ts";
+import { STORE_RETRY } from "./store/health-store.ts";
+import { InfoWriter, writeNodeInfoTask } from "./store/info-writer.ts";
+import { createPostgresRecord } from "./store/postgres-store.ts";
 import { createAgentRoutes } from "./stream/agent-routes.ts";
 import { DEFAULT_STREAM_LIMITS, type StreamHost } from "./stream/agent-stream.ts";
-import { UnaryDesk } from "./unary/unary-desk.ts";
+import { LocalSessions } from "./unary/local-sessions.ts";
 import { HealthWatches } from "./watch/health-watches.ts";
-import { LogDesk } from "./work/log-desk.ts";
+import { LogProxy } from "./work/log-proxy.ts";
 import { createPostgresWork } from "./work/postgres-work.ts";
-import { WorkDesk } from "./work/work-desk.ts";
+import { WorkDispatcher } from "./work/work-dispatcher.ts";
 
-/** Health, ready to be put behind its two ports. */
+/**
+ * The event after which nodes can forget the executions of a deleted job. It does not change which executions nodes
+ * should run.
+ */
+const JOB_DELETED: EventInterest = { types: new Set(["job.deleted"]), displaced: new Set() };
+
+/** The health service, ready to be served on its two ports. */
 export interface HealthApp {
-  /** The readers' side. */
+  /** Register the methods for readers. */
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
-  /** What other replicas call, on a port of its own: see Endpoints.internalAddress. */
+  /** The methods that other replicas call, on a separate port; see Endpoints.internalAddress. */
   readonly internal: Pick<HealthApp, "routes" | "services" | "policies"> & {
     readonly authenticateReplica: ReplicaAuthenticator;
   };
-  /** The agents' side, for createGrpcServer(). */
+  /** The methods that agents call, for createGrpcServer(). */
   readonly agentRoutes: readonly GrpcRoute[];
   /** Background work, for a supervisor to run. */
   readonly tasks: readonly Task[];
-  /** What the nodes' states depend on, for tests and for looking into a running process. */
+  /** The nodes that this process holds. Used by tests and for inspecting a running process. */
   readonly replica: Replica;
-  /** Settle a node's conditions now instead of within seconds; for tests. */
-  keepConditions(node: HeldNode): void;
+  /** Update a node's conditions immediately instead of within seconds. For tests. */
+  keepConditions(node: LiveNode): void;
   /** Whether agents can be admitted. */
   ready(): ReadyReport;
-  /** What each renewal of the process's lease reports, see LeaseKeeperOptions. Counts at each call. */
+  /**
+   * The report to send with each renewal of the process's lease, see LeaseKeeperOptions. Each call counts the nodes
+   * again.
+   */
   leaseReport(): LeaseReport;
   /** Called by the process's lease keeper, see LeaseKeeperOptions. */
   onLeaseHeld(): void;
-  /** Likewise: no node is judged until the lease is held again. */
+  /**
+   * Called by the process's lease keeper when the lease may have expired. No node is declared unhealthy until the
+   * lease is held again.
+   */
   onLeaseDoubt(doubt: { readonly sinceMs: number }): void;
-  /** Advertise where this replica can be reached. */
+  /** Advertise the addresses of this replica. */
   advertise(endpoints: Endpoints): void;
   /**
-   * Admit no further agent, and move the present ones to other replicas while they are still served here, for up to ten
-   * seconds. Resolves at once without other replicas. The first step of a graceful end.
+   * Stop admitting agents, and move the current ones to other replicas. This replica serves them until they have
+   * moved, for up to ten seconds. Resolves immediately when there are no other replicas. The first step of a graceful
+   * shutdown.
    */
   drain(): Promise<void>;
   /**
-   * End every stream, each with a time to reconnect, and write what is unwritten, within 5 s. Call it before the
-   * agents' port is closed and the lease is released.
+   * End every stream with a delay after which its agent reconnects, and write pending changes, within 5 s. Must be
+   * called before the agents' port is closed and the lease is released.
    */
   close(): Promise<void>;
 }
 
 const CLOSE_WITHIN_MS = 5_000;
-/** How often to look for changed work without a notification: one query, however many nodes are held. */
+/**
+ * How long to wait for a notification before polling for changed work. A poll is one query, regardless of the number
+ * of held nodes.
+ */
 const WORK_POLL_MS = 2_000;
 
-/** Create health: who is well. Its parts know each other by callbacks; none is called before all parts exist. */
+/**
+ * Create the health service. Its parts call each other through callbacks. No callback is called before all parts
+ * exist.
+ */
 export function createApp(deps: HealthProcess): HealthApp {
   const { instance, clock, log, config, random = Math.random } = deps;
   const store = deps.store.reserved;
-  const loops = { clock, retry: RECORD_RETRY };
+  const loops = { clock, retry: STORE_RETRY };
   const validator = createRequestValidator([HelloSchema, NodeInfoSchema, ExecutionReportSchema]);
   const metrics = createHealthMetrics(deps.metrics, () => ({
     sessions: replica.nodes.sessions,
     nodes: replica.nodes.size,
     beats: replica.beats,
-    hellosQueued: core.desk.queued,
+    hellosQueued: core.queue.queued,
     transitionsQueued: core.transitions.queued,
     stretch: replica.policies.pacer.factor,
   }));
@@ -109,7 +134,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     },
     onConditionsChanged: (node) => keepConditions(node),
   });
-  const { replica, desk } = core;
+  const { replica, queue } = core;
   const policies = new PolicyFollower({
     store,
     instance,
@@ -122,12 +147,13 @@ export function createApp(deps: HealthProcess): HealthApp {
   });
   const settings = new SettingsPusher({ store, replica, clock });
   const pushing = pushSettingsTask(settings, loops);
-  // Node information may wait behind calls.
+  // Use the shared connections instead of the reserved ones, because writes of node information can wait behind
+  // calls.
   const infos = new InfoWriter({ store: deps.store, replica, validator, onQueued: () => informing.call() });
   const informing = writeNodeInfoTask(infos, loops);
   const keeper = new ConditionKeeper({ store, replica, log });
   const keeping = keepConditionsTask(keeper, loops);
-  const keepConditions = (node: HeldNode) => {
+  const keepConditions = (node: LiveNode) => {
     keeper.add(node);
     keeping.call();
   };
@@ -136,41 +162,42 @@ export function createApp(deps: HealthProcess): HealthApp {
   const brake = new BrakeCounter({ replica, label: config["Orchestrator.Brake.GroupLabel"] });
   const decider = new BrakeDecider({
     ...deps,
-    record: createBrakeRecord({ store, instance, log }),
+    record: createBrakeStore({ store, instance, log }),
     ...deps.brakeTimes,
   });
   const brakeLease = { store, log, instance, clock: deps.brakeTimes?.clock ?? clock, ...renewalTimes(deps) };
-  const work = new WorkDesk({ record: createPostgresWork(store), replica, validator, loops });
+  const work = new WorkDispatcher({ record: createPostgresWork(store), replica, validator, loops });
   const unsubscribe = deps.signals.follow("WANTED", () => work.observe());
   const polling = new Loop({ name: "poll-work", everyMs: WORK_POLL_MS, clock, turn: async () => work.observe() });
   const host: StreamHost = {
     ...{ replica, clock, log, work },
     authorities: deps.authorities ?? null,
-    strangers: deps.strangers ?? new StrangerLog({ log }),
+    anonymousClients: deps.anonymousClients ?? new AnonymousLog({ log }),
     limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
     onBeat: deps.onBeat ?? null,
     onWelcomed: deps.onWelcomed ?? null,
     clusterId: () => store.clusterId(),
     logId: () => store.logId(),
-    onHello: desk.submit.bind(desk),
+    onHello: queue.submit.bind(queue),
     onNodeInfo: infos.submit.bind(infos),
   };
-  const logs = new LogDesk({ clock, ...(deps.onOutput === undefined ? {} : { onTaken: deps.onOutput }) });
+  const logs = new LogProxy({ clock, ...(deps.onOutput === undefined ? {} : { onTaken: deps.onOutput }) });
   const shared = { store: deps.store, replica, clock, log, peers };
   const methods: InternalServices = {
     ...shared,
     ...{ random, logs },
     totals: new ClusterTotals(shared),
-    unary: new UnaryDesk({ store, host }),
+    unary: new LocalSessions({ store, host }),
     watches: new HealthWatches({ ...shared, feed: deps.feed }),
   };
   const following = deps.feed.follow({
     name: "health",
-    interest: unitedInterest([replicaInterest(instance), POLICY_INTEREST]),
+    interest: unitedInterest([replicaInterest(instance), POLICY_INTEREST, JOB_DELETED]),
     gatherMs: deps.gatherMs,
     deliver: (events) => {
       policies.observe(events);
       core.observe(events);
+      if (events.some(({ type }) => type === "job.deleted")) work.jobsDeleted();
     },
   });
   return {
@@ -230,11 +257,14 @@ function renewalTimes({ brakeTimes }: HealthProcess) {
 
 function readiness(replica: Replica): ReadyReport[string] {
   if (replica.mayOpen) return { ok: true, message: `${replica.nodes.sessions} agents connected` };
-  if (replica.isClosing) return { ok: false, message: "the process is ending" };
-  return { ok: false, message: "the lease is not held for certain" };
+  if (replica.isClosing) return { ok: false, message: "the process is shutting down" };
+  return { ok: false, message: "the lease may have expired" };
 }
 
-/** Do the last work as far as the record allows. The replica that adopts the nodes decides about the rest. */
+/**
+ * Run work for up to `ms`, and log a warning if it does not finish. States that were not written are corrected by the
+ * replica that adopts the nodes.
+ */
 async function within({ clock, log }: HealthProcess, ms: number, work: () => Promise<void>): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(ms, done.signal).then(

@@ -19,7 +19,7 @@ describe("HEALTH_KEYS", () => {
     expect(policyIn("{}")).toEqual(DEFAULT_HEALTH_POLICY);
   });
 
-  it("should read Bacalhau's file as it stands", () => {
+  it("should read Bacalhau's file unchanged", () => {
     const policy = policyIn(`
 Orchestrator: { NodeManager: { DisconnectTimeout: 2m } }
 Compute: { Heartbeat: { Interval: 20s, InfoUpdateInterval: 90 } }
@@ -47,7 +47,7 @@ Compute: { Heartbeat: { Interval: 20s, InfoUpdateInterval: 90 } }
     ["longer", "Orchestrator.NodeManager.DisconnectTimeout: 10m", 600_000, 1_200_000],
     ["a factor", "HEARTBEAT_INTERVAL: 5\nHEARTBEAT_TIMEOUT_FACTOR: 6", 30_000, 300_000],
     ["a factor of the usual interval", "HEARTBEAT_TIMEOUT_FACTOR: 2.5", 37_500, 300_000],
-    ["a factor besides a time", "HEARTBEAT_TIMEOUT: 50\nHEARTBEAT_TIMEOUT_FACTOR: 6", 90_000, 300_000],
+    ["a factor in addition to a time", "HEARTBEAT_TIMEOUT: 50\nHEARTBEAT_TIMEOUT_FACTOR: 6", 90_000, 300_000],
     ["a large factor", "HEARTBEAT_TIMEOUT_FACTOR: 60", 900_000, 1_800_000],
   ])("should follow with UNKNOWN where only UNHEALTHY is set: %s", (_, text, unhealthyAfterMs, unknownAfterMs) => {
     expect(policyIn(text)).toMatchObject({ unhealthyAfterMs, unknownAfterMs });

@@ -16,14 +16,14 @@ import { checkPolicy, DEFAULT_HEALTH_POLICY, type HealthPolicy } from "@rollcall
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
 
-/** What can be configured of health. */
+/** Configuration keys of the health service. */
 export const HEALTH_KEYS = defineKeys({
   "Orchestrator.NodeManager.DisconnectTimeout": {
     schema: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),
     default: DEFAULT_HEALTH_POLICY.unhealthyAfterMs,
     doc:
-      "Silence after which a node is UNHEALTHY. At least two of Compute.Heartbeat.Interval; agents are told to " +
-      "beat three times as often as this at least.",
+      "Silence after which a node is UNHEALTHY. At least twice Compute.Heartbeat.Interval. Agents must " +
+      "send at least three heartbeats within this time.",
     aliases: [...bacalhauNames("Requester", "NodeDisconnectedAfter"), "NodeDisconnectedAfter", "HEARTBEAT_TIMEOUT"],
     env: ["HEARTBEAT_TIMEOUT"],
   },
@@ -31,8 +31,9 @@ export const HEALTH_KEYS = defineKeys({
     schema: optional(decimal({ min: 2, max: 1_000 })),
     default: undefined,
     doc:
-      "The same as a multiple of Compute.Heartbeat.Interval: 6 with an interval of 5 seconds is 30 seconds. When " +
-      "set, it takes the place of Orchestrator.NodeManager.DisconnectTimeout.",
+      "The same timeout as a multiple of Compute.Heartbeat.Interval: 6 with an interval of 5 seconds is 30 " +
+      "seconds. If " +
+      "set, it replaces Orchestrator.NodeManager.DisconnectTimeout.",
     aliases: ["HEARTBEAT_TIMEOUT_FACTOR"],
     env: ["HEARTBEAT_TIMEOUT_FACTOR"],
   },
@@ -40,14 +41,15 @@ export const HEALTH_KEYS = defineKeys({
     schema: optional(duration({ minMs: SECOND_MS, maxMs: 30 * DAY_MS })),
     default: undefined,
     doc:
-      "Silence after which a node is UNKNOWN. It must exceed Orchestrator.NodeManager.DisconnectTimeout. When " +
-      "not set: 5 minutes, or twice that timeout where it is not shorter.",
+      "Silence after which a node is UNKNOWN. It must exceed Orchestrator.NodeManager.DisconnectTimeout. If " +
+      "not set: 5 minutes, or twice that timeout if the timeout is 5 minutes or more.",
   },
   "Orchestrator.NodeManager.DetectorTick": {
     schema: duration({ minMs: 10, maxMs: 60 * SECOND_MS }),
     default: 100,
     doc:
-      "How often silent nodes are looked for, and so by how much one may be declared late. The cost of a tick " +
+      "How often to check for silent nodes; a node can be declared UNHEALTHY or UNKNOWN this much late. The cost " +
+      "of a check " +
       "does not depend on the number of nodes.",
     aliases: [
       ...bacalhauNames("Requester", "HeartbeatFrequency"),
@@ -59,90 +61,90 @@ export const HEALTH_KEYS = defineKeys({
     schema: duration({ minMs: 100, maxMs: DAY_MS }),
     default: DEFAULT_HEALTH_POLICY.heartbeatIntervalMs,
     doc:
-      "Time between two heartbeats of a node. The control plane tells it to its agents; an agent's own setting " +
-      "is a wish.",
+      "Time between two heartbeats of a node. The control plane sends it to the agents; an agent's own setting " +
+      "is only a request.",
     aliases: HEARTBEAT_INTERVAL_NAMES,
     env: ["HEARTBEAT_INTERVAL", "HEARTBEAT_INTERVAL_SECONDS"],
   },
   "Compute.Heartbeat.InfoUpdateInterval": {
     schema: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),
     default: DEFAULT_HEALTH_POLICY.infoIntervalMs,
-    doc: "Time between two reports of a node's information, besides one whenever it changes.",
+    doc: "Time between two reports of a node's information. Changes are also reported at once.",
     aliases: INFO_INTERVAL_NAMES,
   },
   "Orchestrator.Brake.GroupLabel": {
     schema: text(),
     default: "zone",
     doc:
-      "Label whose values are the groups of the brake, such as zones or racks: reactions are held back when most " +
-      "nodes of a group, or of the whole cluster, are lost at once. Only labels of operators and join tokens " +
-      "count. The same on every replica of health.",
+      "Label whose values are the groups of the brake, such as zones or racks: reactions are held back when " +
+      "most nodes of a group, or of the whole cluster, are lost at once. Only labels set by operators and join " +
+      "tokens count. Use the same value on every health replica.",
   },
   "Health.AdvertiseAddress": {
     schema: optional(text()),
     default: undefined,
     doc:
-      "HOST:PORT at which agents reach this replica, for example behind a load balancer. When not set: the host " +
-      "by which they reach the registry where both run in one process, else this machine's host name, each with " +
-      "the agents' port.",
+      "HOST:PORT at which agents reach this replica, for example behind a load balancer. If not set: the " +
+      "agents' port, on the registry's host if registry and health run in one process, otherwise on this " +
+      "machine's host name.",
   },
   "Health.HeartbeatsPerSecond": {
     schema: int({ min: 1, max: 10_000_000 }),
     default: 20_000,
     doc:
-      "Most heartbeats of all agents together that one replica receives in a second. With more agents each is " +
-      "told to beat less often, up to a third of the time after which it would be UNHEALTHY; beyond that, " +
-      "further agents are told to come back later.",
+      "Maximum number of heartbeats that one replica receives per second from all agents together. With more " +
+      "agents, each sends them less often, at intervals of up to a third of the time after which its node would be " +
+      "UNHEALTHY. When that is not enough, additional agents are turned away and retry later.",
   },
   "Health.HellosPerSecond": {
     schema: int({ min: 1, max: 100_000 }),
     default: 3_000,
     doc:
-      "Agents that one replica admits in a second at most, after a burst of as many. Further ones, and those for " +
-      "whom there is no place in the queue, are told when to come back, spread over the time that it takes to " +
-      "welcome them: by this number, or by how fast the replica has taken in the last ones where that is slower. " +
-      "No node is judged for having been sent away. " +
-      "Agents that a replica sends away at its end come back within the time that follows from this number and " +
-      "that of the replicas that are left.",
+      "Maximum number of agents that one replica admits per second, after a burst of the same size. Additional " +
+      "agents, and those that do not fit into the queue, get a retry delay. The delays spread over the time that it " +
+      "takes to admit them at this rate or at the replica's recent rate, whichever is slower. No node is declared " +
+      "unhealthy because its agent was turned away. The agents of a replica that shuts down reconnect within a " +
+      "time that depends on this rate and the number of remaining replicas.",
   },
   "Health.Workers": {
     schema: int({ min: 1, max: 64 }),
     default: 1,
     flag: "workers",
     doc:
-      "Processes that share the ports of `serve health`, or of `up`, on this machine, each a health replica of " +
-      "its own with its own lease. A worker that crashes is started again, and the others take over its nodes at " +
-      "once. Each asks and answers the others at Listen.HealthInternalPort and the ports that follow it. Probes " +
-      "and metrics are those of all together.",
+      "Number of processes that share the ports of `serve health`, or of `up`, on this machine. Each is a " +
+      "health replica with its own lease. If a worker crashes, it is restarted, and the others take over its " +
+      "nodes at once. Workers call each other at Listen.HealthInternalPort and the ports that follow it. " +
+      "Probes and metrics cover all of them together.",
   },
   "Health.MaxConnections": {
     schema: optional(int({ min: 16, max: 1_000_000 })),
     default: undefined,
     doc:
-      "Most connections at a time on the agents' port of one process. At the limit, connections without a call " +
-      "make room for new ones, those that have had none for the longest first; agents that were welcomed are " +
-      "never cut for it. When not set: as many as the limit of open files (ulimit -n) leaves after all else, " +
-      "65536 at most. When it is more than that leaves, the port takes fewer, and the log says so at the start.",
+      "Maximum number of concurrent connections to the agents' port of one process. At the limit, connections " +
+      "without a call are closed to make room for new ones, starting with those that have been without a call " +
+      "for the longest time; welcomed agents are never disconnected for this. If not set: the limit " +
+      "of open files (ulimit -n) minus all other uses, at most 65536. A higher value than the limit allows is " +
+      "reduced at startup, with a warning in the log.",
   },
-  "Health.MaxStrangersPerAddress": {
+  "Health.MaxAnonymousPerAddress": {
     schema: int({ min: 16, max: 1_000_000 }),
     default: 2_048,
     doc:
-      "Most connections of one address on the agents' port that have not finished a Hello. It must exceed the " +
-      "number of agents behind one NAT or proxy that may come back at the same moment; those beyond it are cut, " +
-      "and retry. Welcomed agents do not count.",
+      "Maximum number of connections from one address to the agents' port that have not finished a Hello. It " +
+      "must exceed the number of agents behind one NAT or proxy that can reconnect at the same moment; " +
+      "connections beyond it are closed, and their agents retry. Welcomed agents do not count.",
   },
   "Health.HelloQueue": {
     schema: int({ min: 1, max: 100_000 }),
     default: 2_000,
-    doc: "Most agents that wait to be admitted. Further ones are told when to come back.",
+    doc: "Maximum number of agents that wait to be admitted. More are turned away and retry later.",
   },
 });
 
-/** The values of health's keys. */
+/** The values of the health service's keys. */
 export type HealthConfig = ConfigValues<typeof HEALTH_KEYS>;
 
-/** The policy of every node, as configured. */
+/** The configured policy. It applies to nodes without an override. */
 export function policyOf(config: HealthConfig): HealthPolicy {
   const heartbeatIntervalMs = config["Compute.Heartbeat.Interval"];
   const factor = config["Orchestrator.NodeManager.DisconnectTimeoutFactor"];
@@ -159,13 +161,17 @@ export function policyOf(config: HealthConfig): HealthPolicy {
   };
 }
 
-/** The default time to UNKNOWN. Programs without that state may have timeouts longer than our default. */
+/**
+ * The default time to UNKNOWN: that of the default policy, or twice the time to UNHEALTHY if the default policy's time
+ * is not longer than the time to UNHEALTHY. The second case occurs with configurations that were written for programs
+ * without an UNKNOWN state.
+ */
 function unknownAfterMs(unhealthyAfterMs: number): number {
   const { unknownAfterMs: usualMs } = DEFAULT_HEALTH_POLICY;
   return unhealthyAfterMs < usualMs ? usualMs : 2 * unhealthyAfterMs;
 }
 
-/** What is wrong between the values, for loadConfig. */
+/** Check the values against each other, for loadConfig. */
 export function checkHealthConfig(
   config: HealthConfig,
 ): readonly { readonly path: keyof HealthConfig; readonly message: string }[] {
@@ -175,11 +181,14 @@ export function checkHealthConfig(
 
 /** The address that agents are given for this replica. */
 export function agentEndpointOf(options: {
-  /** As configured. */
+  /** The configured address; undefined for none. */
   readonly advertise: string | undefined;
-  /** The port on which agents' streams are served. */
+  /** The port that serves agents' streams. */
   readonly port: number;
-  /** This machine's name; null where registry and health are one process, and the registry's host is meant. */
+  /**
+   * This machine's host name; null when registry and health run in one process, because agents then use the registry's
+   * host.
+   */
   readonly hostname: string | null;
 }): string {
   const { advertise, port, hostname } = options;

@@ -8,22 +8,22 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Health } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
-import type { NodeRecord } from "@rollcall/store";
+import type { Node } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
-import type { HeldNode } from "./replica/held-node.ts";
+import type { LiveNode } from "./replica/live-node.ts";
 import type { Sample } from "./replica/sample-ring.ts";
 
-/** What to report of a node besides its replica's memory. */
+/** The data of a node's health report that is not part of the node's state in memory. */
 export interface NodeHealthOptions {
-  /** The effective one, any mark included. */
+  /** The effective health, including any mark. */
   readonly health: Health;
   readonly replicaId: string;
   readonly withSamples: boolean;
   readonly clock: Clock;
 }
 
-/** What this replica knows of a node that it holds. */
-export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHealth {
+/** Convert the health of a node that this replica holds. */
+export function heldToProto(node: LiveNode, options: NodeHealthOptions): NodeHealth {
   const { health, replicaId, withSamples, clock } = options;
   const { timing, lastFrameAtMs, samples, clockSkewMs } = node;
   const nowMs = clock.nowMs();
@@ -45,14 +45,12 @@ export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHea
 }
 
 /**
- * What the record knows of a node without an owner, or whose owner does not answer.
+ * Convert the health of a node from its row in the store. Used when the node has no owner or its owner does not
+ * respond.
  *
- * @param telemetryUnavailable why the owner does not answer, for people; empty without an owner.
+ * @param telemetryUnavailable human-readable reason why the owner does not respond; empty without an owner.
  */
-export function recordToProto(
-  node: Pick<NodeRecord, "id" | "health" | "session">,
-  telemetryUnavailable = "",
-): NodeHealth {
+export function recordToProto(node: Pick<Node, "id" | "health" | "session">, telemetryUnavailable = ""): NodeHealth {
   return create(NodeHealthSchema, {
     nodeId: node.id,
     health: healthToProto(node.health),
@@ -62,8 +60,8 @@ export function recordToProto(
   });
 }
 
-/** The intervals in force, and the agent's wishes. */
-function intervalsToProto({ intervals, terms: { wishes } }: HeldNode) {
+/** The current intervals, and those that the agent requested. */
+function intervalsToProto({ intervals, terms: { wishes } }: LiveNode) {
   if (intervals === null) return {};
   const { heartbeatMs, infoMs } = wishes;
   return {

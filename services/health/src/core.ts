@@ -1,7 +1,7 @@
 import { HelloAdmission } from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/process";
 import type { FailedAttempts, RequestValidator } from "@rollcall/rpc";
-import type { StoredEvent } from "@rollcall/store";
+import type { EventRow } from "@rollcall/store";
 import { adoptOrphansTask, OrphanAdopter } from "./adoption/adopt-orphans.ts";
 import { AdoptedProber, probeAdoptedTask } from "./adoption/probe-adopted.ts";
 import { type HealthConfig, policyOf } from "./config.ts";
@@ -12,20 +12,23 @@ import { CutOffLeaver, leaveWhenCutOffTask } from "./moves/leave-when-cut-off.ts
 import { Rebalancer, rebalanceTask } from "./moves/rebalancer.ts";
 import { Reconnects } from "./moves/reconnects.ts";
 import { SessionMover } from "./moves/session-mover.ts";
-import { type HealthRecord, RECORD_RETRY } from "./record/health-record.ts";
-import { callToWrite, TransitionWriter, writeTransitionsTask } from "./record/transition-writer.ts";
-import type { HeldNode } from "./replica/held-node.ts";
-import { judgeSilenceTask } from "./replica/judge-silence.ts";
+import { failureDetectionTask } from "./replica/failure-detection-task.ts";
+import { FailureDetector, type FailureDetectorOptions } from "./replica/failure-detector.ts";
+import type { LiveNode } from "./replica/live-node.ts";
 import { Replica } from "./replica/replica.ts";
-import { Silence, type SilenceOptions } from "./replica/silence.ts";
+import { type HealthStore, STORE_RETRY } from "./store/health-store.ts";
+import { callToWrite, TransitionWriter, writeTransitionsTask } from "./store/transition-writer.ts";
 import type { ProofCheck } from "./stream/hello-arrival.ts";
-import { HelloDesk } from "./stream/hello-desk.ts";
+import { HelloQueue } from "./stream/hello-queue.ts";
 
-/** What the core is made of. No socket, database or timer: a simulation passes its own. */
+/**
+ * The dependencies of the core. The core uses sockets, the database and timers only through them, so that a
+ * simulation can replace them.
+ */
 export interface CoreOptions {
   /** The instance of the process's lease. */
   readonly instance: string;
-  readonly record: HealthRecord;
+  readonly record: HealthStore;
   readonly peers: PeerList;
   readonly config: HealthConfig;
   readonly clock: Clock;
@@ -39,48 +42,47 @@ export interface CoreOptions {
   readonly failures?: FailedAttempts | undefined;
   /** Resolves once the policy of each node is known. */
   readonly policiesKnown: () => Promise<void>;
-  /** The node's group of the brake; "" for none. */
-  readonly groupOf: (node: HeldNode) => string;
+  /** The node's brake group; "" for none. */
+  readonly groupOf: (node: LiveNode) => string;
   /** See ReplicaOptions. */
-  readonly onLabelsChanged: (node: HeldNode) => void;
+  readonly onLabelsChanged: (node: LiveNode) => void;
   /** See ReplicaOptions. */
-  readonly onConditionsChanged: (node: HeldNode) => void;
-  /** See HelloDeskOptions. */
+  readonly onConditionsChanged: (node: LiveNode) => void;
+  /** See HelloQueueOptions. */
   readonly isSigned?: ProofCheck;
-  /** See HelloDeskOptions. */
-  readonly nextTurn?: () => Promise<void>;
-  /** Creates the timing of the nodes. */
-  readonly createSilence?: (options: SilenceOptions) => Silence;
+  /** See HelloQueueOptions. */
+  readonly nextLoopTick?: () => Promise<void>;
+  /** Creates the failure detector; a simulation passes its own. Default: `new FailureDetector()`. */
+  readonly createFailureDetector?: (options: FailureDetectorOptions) => FailureDetector;
 }
 
-/** Admits agents, judges their nodes, writes what it observes, and adopts nodes. */
+/** Admits agents, decides the health of their nodes, writes observations, and adopts nodes. */
 export interface Core {
   readonly replica: Replica;
-  readonly desk: HelloDesk;
+  readonly queue: HelloQueue;
   readonly transitions: TransitionWriter;
   readonly adopter: OrphanAdopter;
   readonly reconnects: Reconnects;
   readonly tasks: readonly Task[];
-  /** Follow the log. */
-  observe(events: readonly StoredEvent[]): void;
+  /** Apply events from the log. */
+  observe(events: readonly EventRow[]): void;
   leaseHeld(): void;
   leaseDoubted(sinceMs: number): void;
-  /** Move the agents away before the end. `withdraw` stops new agents from coming here. */
+  /** Move the agents away before shutdown. `withdraw` keeps new agents from connecting to this replica. */
   drain(withdraw: () => Promise<void>): Promise<void>;
-  /** End every session, each with a time to reconnect. Call `transitions.flush()` next. */
+  /** End every session with a delay after which its agent reconnects. Call `transitions.flush()` next. */
   close(): void;
 }
 
-/** Create the core. */
 export function createCore(options: CoreOptions): Core {
   const { instance, record, peers, config, clock, log, metrics, random, gatherMs, policiesKnown } = options;
-  const nextTurn = options.nextTurn === undefined ? {} : { nextTurn: options.nextTurn };
+  const nextLoopTick = options.nextLoopTick === undefined ? {} : { nextLoopTick: options.nextLoopTick };
   const tickMs = config["Orchestrator.NodeManager.DetectorTick"];
   const policy = policyOf(config);
-  const silenceOptions = { clock, tickMs, metrics, doubtMs: policy.unhealthyAfterMs / 2 };
+  const detectorOptions = { clock, tickMs, metrics, doubtMs: policy.unhealthyAfterMs / 2 };
   const replica = new Replica({
-    ...silenceOptions,
-    silence: options.createSilence?.(silenceOptions) ?? new Silence(silenceOptions),
+    ...detectorOptions,
+    detector: options.createFailureDetector?.(detectorOptions) ?? new FailureDetector(detectorOptions),
     instance,
     policy,
     heartbeatsPerSecond: config["Health.HeartbeatsPerSecond"],
@@ -91,14 +93,15 @@ export function createCore(options: CoreOptions): Core {
       callToWrite(writing, node);
     },
     onMovedAway: (node) => {
-      // The event may be older than the adoption: a replica without its lease took the node just before.
+      // Compare an adopted node with the store. The event may be older than the adoption: the other replica may have
+      // taken the node and then lost its lease.
       if (node.publicKey === null) adopter.doubt([node.id]);
     },
     onLabelsChanged: options.onLabelsChanged,
     onConditionsChanged: options.onConditionsChanged,
   });
-  const loops = { clock, retry: RECORD_RETRY };
-  const isOpening = (nodeId: string) => desk.isOpening(nodeId);
+  const loops = { clock, retry: STORE_RETRY };
+  const isOpening = (nodeId: string) => queue.isOpening(nodeId);
   const transitions = new TransitionWriter({ record, replica, metrics, isOpening, groupOf: options.groupOf });
   const writing = writeTransitionsTask(transitions, { ...loops, gatherMs });
   const prober = new AdoptedProber({ log, replica, peers });
@@ -129,7 +132,7 @@ export function createCore(options: CoreOptions): Core {
   };
   const rebalancer = new Rebalancer({ ...moving, onAsked: (count) => metrics.movesAsked(count) });
   const leaving = leaveWhenCutOffTask(new CutOffLeaver(moving), loops);
-  const desk = new HelloDesk({
+  const queue = new HelloQueue({
     ...{ record, replica, metrics, log, clock, random, gatherMs, policiesKnown, reconnects },
     validator: options.validator,
     maxQueued: config["Health.HelloQueue"],
@@ -137,23 +140,24 @@ export function createCore(options: CoreOptions): Core {
     admission: new HelloAdmission(hellosPerSecond, clock.nowMs()),
     onUncertain: (nodeIds) => adopter.doubt(nodeIds),
     ...(options.isSigned === undefined ? {} : { isSigned: options.isSigned }),
-    ...nextTurn,
+    ...nextLoopTick,
   });
-  const judging = judgeSilenceTask({ replica, clock, tickMs, ...nextTurn });
+  const evaluating = failureDetectionTask({ replica, clock, tickMs, ...nextLoopTick });
   return {
     replica,
-    desk,
+    queue,
     transitions,
     adopter,
     reconnects,
-    tasks: [judging, writing, adoption, probing, rebalanceTask(rebalancer, loops), leaving],
+    tasks: [evaluating, writing, adoption, probing, rebalanceTask(rebalancer, loops), leaving],
     observe: (events) => {
-      desk.observe(events);
+      queue.observe(events);
       adopter.observe(events);
       replica.apply(events);
     },
     leaseHeld: () => {
-      // While it was in doubt others may have adopted its nodes, of which the disconnected ones have no event.
+      // Compare all nodes with the store. While the lease was in doubt, other replicas may have adopted this
+      // replica's nodes, and no event reports the adoption of disconnected nodes.
       if (replica.isInDoubt) adopter.doubt(null);
       replica.leaseHeld();
       adoption.call();

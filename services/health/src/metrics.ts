@@ -1,42 +1,41 @@
 import { getHeapStatistics } from "node:v8";
 import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
 
-/** How a Hello ended. */
+/** The result of a Hello. */
 export type HelloOutcome = "welcomed" | "refused" | "superseded" | "overloaded" | "store_unavailable" | "abandoned";
 
-/** Figures that are read at each scrape, so that keeping them costs nothing. */
+/** Values that are read only at each scrape, so that keeping them up to date costs nothing. */
 export interface HealthFigures {
   readonly sessions: number;
   readonly nodes: number;
   readonly beats: number;
   readonly hellosQueued: number;
   readonly transitionsQueued: number;
-  /** The factor by which heartbeat intervals are stretched; 1 for none. */
+  /** Stretch factor of heartbeat intervals; 1 for none. */
   readonly stretch: number;
 }
 
-/** Metrics of the health service. */
 export interface HealthMetrics {
   hello(outcome: HelloOutcome): void;
   /** Count agents that were asked to move to another replica. */
   movesAsked(count: number): void;
   /** Count a written transition. */
   transition(kind: "connection" | "health", state: string): void;
-  /** Observe how long after its deadline a silent node was declared. */
+  /** Observe the time between the deadline of a silent node and its health decision. */
   detectionDelay(delayMs: number): void;
-  /** Observe by how much a tick came late. */
+  /** Observe the delay of a tick. */
   loopLag(lagMs: number): void;
-  /** Count time in which nothing could be observed, granted to every node. */
+  /** Count time without any observation. Such time extends every node's deadline. */
   observationLost(lostMs: number): void;
-  /** Count a deadline, or all together, put off through no fault of a node. */
+  /** Count an extension of one deadline, or of all at once, that no node caused. */
   deadlineExtended(cause: ExtensionCause, extendedMs: number): void;
-  /** Count a node that beat again so soon after its declaration that it may never have been away. */
+  /** Count a node that sent a heartbeat so soon after it was declared lost that it may never have been away. */
   returnedAtOnce(): void;
 }
 
 /**
- * Why a deadline was put off: the process stood still or was starved, its lease was in doubt, or it had sent an agent
- * away.
+ * Why a deadline was extended: the process was paused or starved ("stall"), its lease or its network was in doubt, or
+ * it turned an agent away.
  */
 export type ExtensionCause = "stall" | "lease" | "network" | "turned_away";
 
@@ -48,31 +47,31 @@ export function createHealthMetrics(registry: MetricsRegistry, figures: () => He
   exposeFigures(registry, figures);
   const hellos = counter(registry, {
     name: "rollcall_health_hellos_total",
-    help: "Hellos of agents, by what became of them.",
+    help: "Hellos from agents, by outcome.",
     labelNames: ["outcome"],
   });
   const moves = counter(registry, {
     name: "rollcall_health_moves_asked_total",
-    help: "Agents that were asked to move to another replica, so that all have their share.",
+    help: "Agents asked to move to another replica to balance the load.",
   });
   const transitions = counter(registry, {
     name: "rollcall_health_transitions_total",
-    help: "Changes of connection and detected health that were written.",
+    help: "Changes of connection and detected health written to the store.",
     labelNames: ["kind", "state"],
   });
   const delay = histogram(registry, {
     name: "rollcall_health_detection_delay_seconds",
-    help: "How long after its deadline a silent node was declared.",
+    help: "Delay from a silent node's deadline until the node was declared.",
     buckets: DELAY_BUCKETS_SECONDS,
   });
   const lag = histogram(registry, {
     name: "rollcall_health_loop_lag_seconds",
-    help: "By how much the detector's tick came late.",
+    help: "Delay of the failure detector's ticks.",
     buckets: LAG_BUCKETS_SECONDS,
   });
   const lost = counter(registry, {
     name: "rollcall_health_observation_lost_seconds_total",
-    help: "Time in which this process could observe nothing, and which every node was granted.",
+    help: "Time during which this process could not observe nodes; every node's deadline was extended by it.",
   });
   return {
     hello: (outcome) => hellos.inc({ outcome }),
@@ -89,18 +88,18 @@ function createDeadlineMetrics(registry: MetricsRegistry): Pick<HealthMetrics, "
   const extensions = counter(registry, {
     name: "rollcall_health_deadline_extensions_total",
     help:
-      "How often deadlines were put off through no fault of a node: all together for stall, lease and network, " +
-      "one node's for turned_away.",
+      "Deadline extensions that were not a node's fault: of all nodes for stall, lease and network, " +
+      "of one node for turned_away.",
     labelNames: ["cause"],
   });
   const extended = counter(registry, {
     name: "rollcall_health_deadline_extension_seconds_total",
-    help: "By how much deadlines were put off.",
+    help: "Total extension of deadlines.",
     labelNames: ["cause"],
   });
   const returned = counter(registry, {
     name: "rollcall_health_suspect_declarations_total",
-    help: "Nodes that silence made UNHEALTHY and that beat again within one threshold: perhaps they were never gone.",
+    help: "Nodes that sent a heartbeat within one threshold after being declared UNHEALTHY: possible false alarms.",
   });
   return {
     deadlineExtended: (cause, extendedMs) => {
@@ -114,19 +113,19 @@ function createDeadlineMetrics(registry: MetricsRegistry): Pick<HealthMetrics, "
 function exposeFigures(registry: MetricsRegistry, figures: () => HealthFigures): void {
   const sessions = gauge(registry, {
     name: "rollcall_health_sessions",
-    help: "Agents' streams that were welcomed and are open.",
+    help: "Open streams of welcomed agents.",
   });
   const nodes = gauge(registry, {
     name: "rollcall_health_nodes_held",
-    help: "Nodes that this replica judges, with and without a stream.",
+    help: "Nodes whose health this replica decides, with and without a stream.",
   });
   const helloQueue = gauge(registry, {
     name: "rollcall_health_hello_queue",
-    help: "Hellos that wait for the record.",
+    help: "Hellos waiting for the store.",
   });
   const transitionQueue = gauge(registry, {
     name: "rollcall_health_transition_queue",
-    help: "Nodes whose state is not written yet.",
+    help: "Nodes whose state is not yet in the store.",
   });
   const beats = counter(registry, {
     name: "rollcall_health_beats_total",
@@ -134,11 +133,11 @@ function exposeFigures(registry: MetricsRegistry, figures: () => HealthFigures):
   });
   const stretch = gauge(registry, {
     name: "rollcall_health_interval_stretch",
-    help: "By how much heartbeat intervals are stretched to keep within the budget; 1 for not at all.",
+    help: "Stretch factor of heartbeat intervals to stay within the budget; 1 means not stretched.",
   });
   const heap = gauge(registry, {
     name: "rollcall_health_heap_bytes_per_session",
-    help: "JavaScript heap of the whole process in use, divided by its sessions; 0 without any.",
+    help: "JavaScript heap used by the process, divided by its number of sessions; 0 without sessions.",
   });
   let beatsExposed = 0;
   onScrape(registry, () => {

@@ -6,10 +6,10 @@ import { getClusterHealth, getNodeHealth, listNodeHealth, watchNodeHealth } from
 import { reportHeartbeat } from "./rpc/report-heartbeat.ts";
 import { readExecutionLog } from "./work/read-log.ts";
 
-/** What health serves to readers. */
+/** The services of health for readers. */
 export const SERVICES = [HealthQueryService];
 
-/** Who may call each method, for how long, and whether a client may repeat it by itself. */
+/** Who can call each method, for how long, and whether a client can retry it automatically. */
 export const POLICIES: PolicyTable = definePolicies(HealthQueryService, {
   getNodeHealth: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
   listNodeHealth: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
@@ -19,7 +19,6 @@ export const POLICIES: PolicyTable = definePolicies(HealthQueryService, {
   reportHeartbeat: { caller: "node", deadlineMs: 30_000, idempotent: false },
 });
 
-/** One line a method. */
 export function createRoutes(services: HealthServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(HealthQueryService, {

@@ -46,17 +46,18 @@ describe("a keeper that was killed", () => {
     return until(`${name} of ${id}`, async () => parseStat(await readFile(path, "utf8")));
   };
 
-  it("should lose no execution, no output and no end", async () => {
+  it("should not lose executions, output or exits", async () => {
     const runs = await start("echo before; while ! [ -e $HOME/go ]; do sleep 0.05; done; echo after; exit 5");
     const ends = await start("while ! [ -e $HOME/go ]; do sleep 0.05; done; echo last words; exit 6");
     const children = [await statOf(runs, "child"), await statOf(ends, "child")];
-    // What a keeper has read and not written is lost with it.
+    // A keeper that is killed loses the output that it has read but not yet written, so wait until the output is
+    // stored.
     await until("its first words", async () => {
       const { reply } = await client.request({ case: "readOutput", value: { id: runs } });
       return reply.case === "output" && reply.value.data.length > 0;
     });
     await first.end("SIGKILL");
-    // It ends while no keeper is there.
+    // The execution ends while no keeper is running.
     await letGo(ends);
     await until("its end", () => readFile(join(fixture.stateDirectory, "keeper/executions", ends, "run/exit")));
     await fixture.open();
@@ -69,7 +70,7 @@ describe("a keeper that was killed", () => {
     await fixture.written(runs, "before\nafter\n");
   });
 
-  it(`should find ${MANY} executions again, none restarted`, async () => {
+  it(`should find ${MANY} executions again and restart none`, async () => {
     const ids: string[] = [];
     for (let index = 0; index < MANY; index += 1) ids.push(await start("sleep 1000"));
     const before = await Promise.all(ids.map((id) => statOf(id, "child")));
@@ -79,7 +80,7 @@ describe("a keeper that was killed", () => {
     expect(await Promise.all(ids.map((id) => statOf(id, "child")))).toEqual(before);
   });
 
-  it("should find the end of an execution whose shim was sent every signal that can be caught", async () => {
+  it("should find the exit of an execution whose shim received every signal that can be caught", async () => {
     const id = await start("while ! [ -e $HOME/go ]; do sleep 0.05; done; exit 7");
     const shim = await statOf(id, "shim");
     await until("its beginning", () => hasBegun(id));
@@ -91,7 +92,7 @@ describe("a keeper that was killed", () => {
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code: 7 });
   });
 
-  it("should report an execution as gone whose shim and process were killed meanwhile", async () => {
+  it("should report an execution as gone if its shim and process were killed while no keeper was running", async () => {
     const id = await start("sleep 1000");
     const [shim, child] = [await statOf(id, "shim"), await statOf(id, "child")];
     await first.end("SIGKILL");
@@ -101,10 +102,10 @@ describe("a keeper that was killed", () => {
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "GONE", code: null, signal: null });
   });
 
-  it("should end what still runs of an execution whose record was lost, and say that it is gone", async () => {
+  it("should end the processes of an execution whose record was lost, and report it as gone", async () => {
     const id = await start("sleep 1000");
     const [shim, child] = [await statOf(id, "shim"), await statOf(id, "child")];
-    // From then on it writes nothing into the directory that is removed here.
+    // Once the execution has begun, its shim no longer writes into the directory that is removed below.
     await until("its beginning", () => hasBegun(id));
     await first.end("SIGKILL");
     await rm(join(fixture.stateDirectory, "keeper"), { recursive: true });
@@ -114,11 +115,11 @@ describe("a keeper that was killed", () => {
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "GONE" });
     if (fixture.cgroups === null) process.kill(child.pid, "SIGKILL");
     await until("the end of its process", async () => !(await isAlive(child)));
-    // It has nowhere to write down the end, and would wait for a keeper to take note.
+    // Kill the shim, because it cannot record the exit and would wait for a keeper to read it.
     process.kill(shim.pid, "SIGKILL");
   });
 
-  it("should end in the next boot what ran in the one before, and kill nothing", async () => {
+  it("should report executions of the previous boot as ended, and kill nothing", async () => {
     const id = await start("sleep 1000");
     const child = await statOf(id, "child");
     await first.end("SIGKILL");

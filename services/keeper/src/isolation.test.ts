@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { WorkContainment, WorkIdentity } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { silentLogger } from "@rollcall/process";
+import { silentLogger, systemClock } from "@rollcall/process";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import { keeperSocket } from "./keeper-places.ts";
 import { closedGroupOf } from "./launch/closed-groups.ts";
@@ -14,7 +15,7 @@ import { probeIsolation } from "./launch/isolation.ts";
 import { becoming } from "./launch/launch-script.ts";
 import { isAlive, parseStat } from "./machine/process-name.ts";
 import { processesOfUser } from "./machine/user-processes.ts";
-import { type FixtureOptions, IS_ROOT, identityOf, KeeperFixture } from "./testing/keeper-fixture.ts";
+import { type FixtureOptions, identityOf, KeeperFixture } from "./testing/keeper-fixture.ts";
 import { KeeperClient, KeeperProcess } from "./testing/keeper-process.ts";
 import { UserIds } from "./users/user-ids.ts";
 
@@ -23,7 +24,7 @@ const LAST = 56_399;
 const KEEPER_MAIN = fileURLToPath(new URL("./testing/keeper-main.ts", import.meta.url));
 const OWN = { user: null, userIds: [FIRST, LAST] };
 
-/** Takes over a descriptor of a process by pidfd_open and pidfd_getfd, and reads from it, in Perl. */
+/** A Perl script that takes over a descriptor of a process with pidfd_open and pidfd_getfd, and reads from it. */
 const TAKE_OVER = `
 $| = 1;
 my $pidfd = syscall(434, $ARGV[0] + 0, 0);
@@ -35,7 +36,7 @@ if ($fd >= 0) {
   print "READ by taking over\\n" if defined $count && $count > 0;
 }`;
 
-/** Tries each way to read another process, and prints READ for each that works. */
+/** Tries every way to read another process, and prints READ for each that works. */
 const ATTACK = `
 pid=$1; shift
 see() { if text=$(timeout 2 head -c 1 "$1" 2>/dev/null) && [ -n "$text" ]; then echo "READ $1"; fi; }
@@ -47,12 +48,12 @@ timeout 2 head -c 1 <&1 2>/dev/null | grep -q . && echo "READ its own output"
 echo tried
 `;
 
-const asRoot = IS_ROOT ? describe : describe.skip;
+const { describe: asRoot } = needsRoot();
 
 asRoot.each<[string, FixtureOptions]>([
   ["as this machine allows", {}],
   ["without cgroups and namespaces", { isBare: true }],
-])("executions with user ids of their own, %s", (_, options) => {
+])("executions with their own user ids, %s", (_, options) => {
   let fixture: KeeperFixture;
 
   beforeEach(async () => {
@@ -70,7 +71,7 @@ asRoot.each<[string, FixtureOptions]>([
     return until(`the process of ${id}`, async () => parseStat(await readFile(path, "utf8"))?.pid);
   }
 
-  it("should read nothing of each other, whichever way they try", async () => {
+  it("should not be able to read anything of each other", async () => {
     const script = "umask 0; echo hidden >secret; echo hidden >/tmp/secret; echo hidden; sleep 1000";
     const env = { PASSWORD: "hidden" };
     const value = { command: ["sh", "-c", script], env };
@@ -92,15 +93,15 @@ asRoot.each<[string, FixtureOptions]>([
     for (const uid of [one, other]) expect(uid).toBeGreaterThanOrEqual(FIRST);
   });
 
-  it("should be given descriptors of their output that only write, and no others", async () => {
+  it("should only get write-only descriptors of their output", async () => {
     const id = await fixture.sh("ls /proc/self/fd | tr '\\n' ' '; grep flags /proc/self/fdinfo/1; sleep 1000");
     await fixture.written(id, "flags");
     const text = await fixture.output(id);
-    // The last is that of ls itself.
+    // The last listed descriptor belongs to ls itself.
     expect(text).toMatch(/^0 1 2 3 flags:\s+0[0-7]*1\n$/);
   });
 
-  it("should have no capability to gain, and none of them in the bounding set", async () => {
+  it("should not be able to gain capabilities, and have an empty bounding set", async () => {
     const id = await fixture.sh("grep -E '^(NoNewPrivs|Cap|Groups)' /proc/self/status");
     await fixture.phase(id, "ended");
     await fixture.written(id, "NoNewPrivs:\t1\n");
@@ -109,7 +110,7 @@ asRoot.each<[string, FixtureOptions]>([
     expect(text).toMatch(/Groups:\s*\n/);
   });
 
-  it("should end with all processes that they started, whatever sessions those made", async () => {
+  it("should end with all processes that they started, even in other sessions", async () => {
     const start = "setsid sleep 1000 & (env -i setsid sleep 1000 &) & (env -i sh -c 'sleep 1000 & sleep 1000' &)";
     const id = await fixture.sh(`trap '' TERM; ${start}; echo begun; sleep 1000`, {
       resources: { millicores: 0 },
@@ -122,32 +123,32 @@ asRoot.each<[string, FixtureOptions]>([
     await until("their end", async () => (await processesOfUser(uid)).length === 0);
   });
 
-  it("should end with what their program left behind when it ends by itself", async () => {
+  it("should end with the processes that their program left behind when it exits", async () => {
     const id = await fixture.sh("(env -i setsid sleep 1000 &) ; exit 3");
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code: 3 });
     const uid = await userOf(id);
     await until("its end", async () => (await processesOfUser(uid)).length === 0);
   });
 
-  it("should be bounded in their processes, so that a fork bomb stays small and ends", async () => {
+  it("should have a process limit, so that a fork bomb stays small and ends", async () => {
     const id = await fixture.sh("f() { f | f & }; f; while :; do sleep 0.1; done", { resources: { pids: 40 } });
     await fixture.written(id, "fork", "stderr");
     const uid = await userOf(id);
     expect((await processesOfUser(uid)).length).toBeLessThanOrEqual(40);
-    // A fork that fails ends the shell; a shell that did not fail is stopped.
+    // A failed fork ends the shell. If no fork failed, stop the shell.
     await fixture.keeper.stop(fixture.record(id).identity, "log-1");
     await fixture.phase(id, "ended");
     await until("the end of all", async () => (await processesOfUser(uid)).length === 0);
   });
 
-  it("should tell how they ended, by a code or by a signal", async () => {
+  it("should report an exit code or a signal", async () => {
     const scripts = { "exit 143": [143, null], "kill -TERM $$": [null, "SIGTERM"], "kill -KILL $$": [null, "SIGKILL"] };
     for (const [script, [code, signal]] of Object.entries(scripts)) {
       expect(await fixture.phase(await fixture.sh(script), "ended")).toMatchObject({ code, signal });
     }
   });
 
-  it("should be reached by the signal that their job names", async () => {
+  it("should receive the signal that their job names", async () => {
     const id = await fixture.sh("trap 'echo caught; exit 0' TERM; echo begun; while :; do sleep 0.1; done");
     await fixture.written(id, "begun");
     await fixture.keeper.stop(fixture.record(id).identity, "log-1");
@@ -155,7 +156,7 @@ asRoot.each<[string, FixtureOptions]>([
     await fixture.written(id, "caught");
   });
 
-  it("should be found again by the next keeper, and be checked as they are", async () => {
+  it("should be found by the next keeper, and be checked in their namespaces", async () => {
     const check = {
       probe: { case: "command" as const, value: { command: ["sh", "-c", "[ -e /tmp/ready ] && [ -O $HOME ]"] } },
       interval: { seconds: 1n },
@@ -184,7 +185,7 @@ asRoot("executions of one user, which share a trust domain", () => {
 
   afterEach(() => fixture.dispose());
 
-  it("should take over no output of each other, and be ended where there are no cgroups", async () => {
+  it("should not be able to take over each other's output, and end even without cgroups", async () => {
     await fixture.open({ isBare: true });
     const id = await fixture.sh("setsid sleep 1000 & echo $!; sleep 1000");
     await fixture.written(id, "\n");
@@ -196,7 +197,7 @@ asRoot("executions of one user, which share a trust domain", () => {
     await fixture.phase(attacker, "ended");
     await fixture.written(attacker, "tried");
     const text = await fixture.output(attacker);
-    // The attack must work without protection: otherwise the tests above would prove nothing.
+    // The attack must work without protection. Otherwise the tests above prove nothing.
     expect(text).toContain("TAKEN OVER\n");
     expect(text).toContain("/environ\n");
     expect(text).not.toMatch(/READ$|fd\/1/m);
@@ -206,7 +207,7 @@ asRoot("executions of one user, which share a trust domain", () => {
     await until("the end of its daemon", async () => daemon !== null && !(await isAlive(daemon)));
   });
 
-  it("should end by their namespace where there are no cgroups", async () => {
+  it("should be ended through their namespace if there are no cgroups", async () => {
     if (!(await probeIsolation()).hasNamespaces) return;
     await fixture.open({ hasCgroups: false });
     const id = await fixture.sh("(env -i setsid sleep 1000 &) ; echo begun; readlink /proc/self/ns/pid; sleep 1000");
@@ -226,7 +227,7 @@ async function processesIn(space: string): Promise<number> {
 }
 
 asRoot("a keeper that inherits descriptors", () => {
-  it("should pass none of them on", async () => {
+  it("should not pass them on", async () => {
     const fixture = await KeeperFixture.create();
     await fixture.open();
     await fixture.keeper.close();
@@ -237,7 +238,7 @@ asRoot("a keeper that inherits descriptors", () => {
       ...{ stateDirectory: fixture.stateDirectory, directory: null, mayBeOwnUser: false, dockerHost: null },
       ...{ executors: ["process"], ...OWN, users: [], directories: [], secrets: null, secretGrants: [] },
     };
-    // Node closes low ones in what it starts.
+    // Use a low and a high descriptor, because Node.js closes only the low descriptors in child processes.
     const socket = keeperSocket(fixture.stateDirectory);
     const keeper = await KeeperProcess.start(settings, socket, { descriptors: { 7: file.fd, 200: file.fd } });
     const client = await KeeperClient.connect(socket);
@@ -253,7 +254,7 @@ asRoot("a keeper that inherits descriptors", () => {
     client.close();
     await keeper.end("SIGTERM");
     await file.close();
-    // It ends what the keeper before it started.
+    // Open a keeper that adopts the previous keeper's executions, so that it ends them.
     await fixture.open({ rules: OWN });
     await fixture.dispose();
     expect(text).not.toContain("inherited");
@@ -261,10 +262,10 @@ asRoot("a keeper that inherits descriptors", () => {
 });
 
 asRoot("a keeper that is not root", () => {
-  it("should say that all it runs is one trust domain, and that it cannot end everything", async () => {
+  it("should report that its executions share a trust domain and that it cannot end everything", async () => {
     const fixture = await KeeperFixture.create();
     const NOBODY = 65_534;
-    // A checkout in a closed directory can be read by root alone.
+    // Check whether the user can read the checkout. In a directory that is closed to other users, only root can.
     const [program = "", ...words] = becoming({ name: null, uid: NOBODY, gid: NOBODY }, []);
     const isReadable = spawnSync(program, [...words, process.execPath, "--check", KEEPER_MAIN]).status === 0;
     if (isReadable) {
@@ -284,7 +285,7 @@ asRoot("a keeper that is not root", () => {
       expect(reply).toMatchObject({ case: "greeting", value: { executors: ["process"], limits: [] } });
       expect(reply.case === "greeting" && reply.value.isolation).toMatchObject({
         ...{ identity: WorkIdentity.AGENT, containment: WorkContainment.MISSING, namespaces: [] },
-        problem: expect.stringContaining("no namespaces can be made"),
+        problem: expect.stringContaining("cannot create namespaces"),
       });
     }
     await rm(fixture.root, { recursive: true });
@@ -298,7 +299,7 @@ describe("describeIsolation()", () => {
   it.each<[object, object, keyof typeof WorkIdentity, keyof typeof WorkContainment]>([
     [own, {}, "OWN", "USER"],
     [own, { hasNamespaces: true }, "OWN", "NAMESPACE"],
-    // Those of a user who has others as well are not found by it.
+    // Several executions can run as the user web, so its user id does not identify the processes of one of them.
     [{ ...own, users: ["web"] }, {}, "OWN", "MISSING"],
     [{ ...own, user: "web" }, {}, "SHARED", "MISSING"],
     [{ ...own, user: "web" }, { hasNamespaces: true }, "SHARED", "NAMESPACE"],
@@ -313,14 +314,14 @@ describe("describeIsolation()", () => {
 });
 
 asRoot("closedGroupOf()", () => {
-  it("should name the group by which a user can have the rights of root", async () => {
+  it("should name the group through which a user can become root", async () => {
     expect(await closedGroupOf("root")).toBe("root");
     expect(await closedGroupOf("nobody")).toBeNull();
     expect(await closedGroupOf("no-such-user")).toBeNull();
     expect(await closedGroupOf("--help")).toBeNull();
   });
 
-  it("should read all groups where one has no name, and fail where they cannot be read", async () => {
+  it("should read all groups if one has no name, and fail if they cannot be read", async () => {
     await withProgram("id", "echo users docker 4242; exit 1", async () => {
       expect(await closedGroupOf("someone")).toBe("docker");
     });
@@ -331,13 +332,13 @@ asRoot("closedGroupOf()", () => {
 });
 
 asRoot("UserIds", () => {
-  it("should give no id twice, and a used one only when its processes and files are gone", async () => {
+  it("should not give an id twice, and reuse it only when its processes and files are gone", async () => {
     const fixture = await KeeperFixture.create();
     const range = { first: 56_900, last: 56_903, shared: [join(fixture.root, "shared")] };
     await fixture.open();
     await mkdir(join(fixture.root, "shared"));
     const home = (name: string) => join(fixture.root, name);
-    const open = () => new UserIds({ ...range, directory: fixture.root, log: silentLogger });
+    const open = () => new UserIds({ ...range, directory: fixture.root, clock: systemClock, log: silentLogger });
     const [one, other] = [open(), open()];
     const claim = async (ids: UserIds, name: string) => {
       await mkdir(home(name));
@@ -346,7 +347,7 @@ asRoot("UserIds", () => {
     const given = [await claim(one, "a"), await claim(other, "b"), await claim(one, "c"), await claim(other, "d")];
     expect(given).toEqual([56_900, 56_901, 56_902, 56_903]);
     await expect(one.claim(home("e"))).rejects.toThrow("Work.UserIds (56900-56903)");
-    // Of a the directory is still there, b left a file and c a process; d is gone.
+    // The directory of `a` still exists. The other directories are removed, but `b` has left a file and `c` a process.
     for (const name of ["b", "c", "d"]) await rm(home(name), { recursive: true });
     await writeFile(join(fixture.root, "shared", "left"), "");
     await chown(join(fixture.root, "shared", "left"), 56_901, 56_901);
@@ -363,12 +364,12 @@ asRoot("UserIds", () => {
     }
   });
 
-  it("should give none while accounts cannot be looked up, and all of them afterwards", async () => {
+  it("should give no ids while accounts cannot be looked up, and all of them afterwards", async () => {
     const fixture = await KeeperFixture.create();
     await fixture.open();
     try {
       const range = { first: 56_910, last: 56_910, shared: [], directory: fixture.root };
-      const ids = new UserIds({ ...range, log: silentLogger });
+      const ids = new UserIds({ ...range, clock: systemClock, log: silentLogger });
       await withProgram("getent", "exit 1", async () => {
         await expect(ids.claim(fixture.root)).rejects.toThrow("cannot determine whether the user id 56910");
       });
@@ -379,7 +380,7 @@ asRoot("UserIds", () => {
   });
 });
 
-/** Put a shell script of this name first in the PATH. */
+/** Run `act` while a shell script with this name is first in the PATH. */
 async function withProgram(name: string, script: string, act: () => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "rollcall-programs-"));
   const path = process.env.PATH;

@@ -4,31 +4,34 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { errorCode, makeDirectory, StartError } from "@rollcall/process";
 
-/** Where a keeper has its things. */
+/** The paths that a keeper uses. */
 export interface KeeperPlaces {
-  /** Of this state directory alone; the name of its cgroups. */
+  /** A name that is unique to the state directory. It is also the name of the keeper's cgroups. */
   readonly name: string;
-  /** What only the keeper's user can enter: its records, the output, and its socket where that is not the agent's. */
+  /**
+   * Only the keeper's user can enter this directory. It contains records, output, and the socket unless that is in the
+   * agent's directory.
+   */
   readonly directory: string;
-  /** Where the agent finds the keeper. */
+  /** The socket that the agent connects to. */
   readonly socket: string;
-  /** Where executions have directories of their own: other users must get there. */
+  /** The parent of the executions' own directories. Other users must be able to reach it. */
   readonly scratch: string;
-  /** Whether those are among temporary files, which the system may remove. */
+  /** Whether the scratch directory is temporary. The system may then remove its files. */
   readonly isScratchTemporary: boolean;
 }
 
-/** What sockaddr_un holds, less its end. */
+/** The maximum length of a path in sockaddr_un, without the final zero byte. */
 const MOST_SOCKET_BYTES = 107;
 
-/** Where root's keepers have directories of executions when the state directory is closed to other users. */
+/** Where root's keepers create the directories of executions if other users cannot enter the state directory. */
 const SYSTEM_SCRATCH = "/var/lib/rollcall-work";
 
 /**
- * Find the places of the keeper of a state directory, and make those that other users pass through.
+ * Determine the paths of a keeper, and create the directories that other users pass through.
  *
- * @param own the directory of a keeper that is a service of its own, in which the agent's user can write nothing; null
- *   for one that has the agent's user, and a directory in the agent's.
+ * @param own the keeper's own directory if it is a separate service; the agent's user cannot write there. Null if the
+ *   keeper runs as the agent's user, with a directory in the agent's state directory.
  */
 export async function keeperPlaces(stateDirectory: string, own: string | null = null): Promise<KeeperPlaces> {
   const state = resolve(stateDirectory);
@@ -39,8 +42,7 @@ export async function keeperPlaces(stateDirectory: string, own: string | null = 
     return { name, directory, socket, ...(await scratchDirectory(state, name)) };
   }
   const [directory, scratch] = [join(own, "keeper"), join(own, "work")];
-  if (Buffer.byteLength(join(directory, "socket")) > MOST_SOCKET_BYTES)
-    throw new StartError(`${own} is too long a path`);
+  if (Buffer.byteLength(join(directory, "socket")) > MOST_SOCKET_BYTES) throw new StartError(`path ${own} is too long`);
   for (const path of [own, scratch]) {
     await makeOwn(path, 0o711);
     await chmod(path, 0o711);
@@ -48,7 +50,7 @@ export async function keeperPlaces(stateDirectory: string, own: string | null = 
   return { name, directory, socket, scratch, isScratchTemporary: false };
 }
 
-/** Where the keeper of a state directory listens. `own` is as for keeperPlaces(). */
+/** The socket of a state directory's keeper. `own` has the same meaning as in keeperPlaces(). */
 export function keeperSocket(stateDirectory: string, own: string | null = null): string {
   if (own !== null) return join(own, "socket");
   const state = resolve(stateDirectory);
@@ -65,12 +67,15 @@ function socketPath(state: string, name: string): string {
   return join(tmpdir(), `rollcall-keeper-${process.getuid?.() ?? 0}-${name}`, "socket");
 }
 
-/** Beside the state directory, where all who must can pass; else below a directory of the system. */
+/**
+ * Choose the scratch directory: next to the state directory if the users of executions can pass through there, else
+ * below a system directory.
+ */
 async function scratchDirectory(
   state: string,
   name: string,
 ): Promise<Pick<KeeperPlaces, "scratch" | "isScratchTemporary">> {
-  // Only root's executions are other users'.
+  // Stay next to the state directory if the keeper is not root, because only root runs executions as other users.
   if (process.getuid?.() !== 0 || (await letsThrough(dirname(state)))) {
     const beside = join(dirname(state), `${basename(state)}-work`);
     await makeDirectory(beside, 0o711);
@@ -81,7 +86,7 @@ async function scratchDirectory(
     for (const path of [SYSTEM_SCRATCH, scratch]) await makeOwn(path, 0o711);
     return { scratch, isScratchTemporary: false };
   } catch (error) {
-    // As in a container whose root is read-only.
+    // Ignore these errors. They happen, for example, in a container with a read-only root file system.
     if (!["EROFS", "EACCES", "EPERM"].includes(errorCode(error) ?? "")) throw error;
   }
   const temporary = join(tmpdir(), `rollcall-work-0-${name}`);
@@ -89,7 +94,7 @@ async function scratchDirectory(
   return { scratch: temporary, isScratchTemporary: true };
 }
 
-/** Whether all users may pass through a directory and those above it. */
+/** Whether all users can pass through a directory and its parents. */
 async function letsThrough(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
   if (found === null || (found.mode & 0o001) === 0) return false;
@@ -97,19 +102,19 @@ async function letsThrough(path: string): Promise<boolean> {
   return parent === path || letsThrough(parent);
 }
 
-/** Make the first of these directories that can be made, for this user alone. */
+/** Create a directory, closed to other users, at the first of these paths that allows it. */
 export async function firstOwn([path = "", ...others]: readonly string[]): Promise<string> {
   try {
     await makeOwn(path, 0o700);
     return path;
   } catch (error) {
-    // As in a container whose root is read-only.
+    // Try the next path after these errors. They happen, for example, in a container with a read-only root file system.
     if (others.length === 0 || !["EROFS", "EACCES", "EPERM"].includes(errorCode(error) ?? "")) throw error;
     return firstOwn(others);
   }
 }
 
-/** Make a directory where any user may make one: what is there must be this user's own. */
+/** Create a directory where any user can create one. An existing directory must belong to this user. */
 export async function makeOwn(path: string, mode: number): Promise<void> {
   await makeDirectory(path, mode);
   const found = await lstat(path);

@@ -8,12 +8,13 @@ import type { Executor, Launch, Program } from "./execution/executor.ts";
 import { machineClock } from "./execution/keeper-services.ts";
 import { Journal } from "./journal/journal.ts";
 import { Keeper } from "./keeper.ts";
+import { LaunchQueue } from "./launch-queue.ts";
 import { SeenStamp } from "./seen-stamp.ts";
 import { identityOf } from "./testing/keeper-fixture.ts";
 
 const BOOT = "boot";
 
-/** Executions whose programs start one after the other, each once it is let. */
+/** Programs that start one after the other, each when the test allows it. */
 class SlowStarts {
   readonly begun: string[] = [];
   readonly #let = new Map<string, (launch: Launch) => void>();
@@ -39,15 +40,15 @@ class SlowStarts {
       },
       abandon: () => {},
       look: async () => ({ kind: "wait" }),
-      lookAfterEnd: async () => false,
+      release: async () => true,
       check: async () => ({ passed: null, message: "" }),
-      ...{ signal: nothing, kill: nothing, release: nothing, remove: nothing },
+      ...{ signal: nothing, kill: nothing, checkAfterEnd: nothing, remove: nothing },
       close: () => {},
     };
   }
 }
 
-describe("an execution that waits for its turn to start", () => {
+describe("an execution that is queued to start", () => {
   let directory: string;
   let keeper: Keeper;
   const starts = new SlowStarts();
@@ -67,7 +68,7 @@ describe("an execution that waits for its turn to start", () => {
     await rm(directory, { recursive: true });
   });
 
-  it("should end at once when it is stopped, and never be started", async () => {
+  it("should end at once when it is stopped, and never start", async () => {
     const [first, second, third] = [0, 1, 2].map(() => {
       return identityOf({ task: { case: "process", value: { command: ["true"] } } }, {});
     }) as [Identity, Identity, Identity];
@@ -75,10 +76,10 @@ describe("an execution that waits for its turn to start", () => {
     await until("the first start", () => starts.begun.length === 1);
     expect(keeper.waiting).toBe(2);
     await keeper.stop(second, "log");
-    // The first one is being started still.
+    // The second execution has ended, although the first one is still being started.
     expect(phaseOf(keeper, second.id)).toMatchObject({ kind: "ended", cause: "STOPPED" });
     expect(phaseOf(keeper, first.id)).toMatchObject({ kind: "starting" });
-    // It is held on to by nothing while the first start hangs.
+    // The queue no longer refers to the second execution, although the first start hangs.
     expect(keeper.waiting).toBe(1);
     starts.fail(first.id);
     await until("the third start", () => starts.begun.length === 2);
@@ -91,3 +92,17 @@ type Identity = ReturnType<typeof identityOf>;
 function phaseOf(keeper: Keeper, id: string) {
   return keeper.records().find(({ identity }) => identity.id === id)?.state.phase;
 }
+
+describe("LaunchQueue", () => {
+  it("should start the next launch after one that failed", async () => {
+    const queue = new LaunchQueue(1, silentLogger);
+    const begun: number[] = [];
+    const launch = async (n: number) => {
+      begun.push(n);
+      throw new Error("it cannot be launched");
+    };
+    for (const n of [1, 2, 3]) queue.add({ launch: () => launch(n) });
+    await until("all launches", () => begun.length === 3);
+    expect(queue.waiting).toBe(0);
+  });
+});

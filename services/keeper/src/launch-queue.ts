@@ -1,15 +1,17 @@
 import type { Logger } from "@rollcall/process";
 
-/** What is launched in its turn. */
+/** A launch that can be queued. */
 interface Launchable {
   readonly launch: () => Promise<void>;
 }
 
-/** Launches a few executions at a time, in the order in which they came. It holds no more than the keeper keeps. */
+/**
+ * Launches a few executions at a time, in order of arrival. The queue keeps no reference to a removed execution.
+ */
 export class LaunchQueue {
   readonly #most: number;
   readonly #log: Logger;
-  /** In the order in which they came. */
+  /** Queued launches in order of arrival. */
   readonly #waiting = new Set<Launchable>();
   #launching = 0;
 
@@ -18,14 +20,14 @@ export class LaunchQueue {
     this.#log = log;
   }
 
-  /** Have one launched in its turn. Returns the function that takes it out, where its turn has not come. */
+  /** Queue a launch. Returns a function that removes the launch from the queue if it has not started. */
   add(one: Launchable): () => void {
     this.#waiting.add(one);
     this.#next();
     return () => this.#waiting.delete(one);
   }
 
-  /** How many wait for their turn. */
+  /** The number of queued launches. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -38,7 +40,7 @@ export class LaunchQueue {
       this.#launching += 1;
       void one
         .launch()
-        .catch((err: unknown) => this.#log.error({ err }, "execution cannot be launched"))
+        .catch((err: unknown) => this.#log.error({ err }, "cannot launch execution"))
         .finally(() => {
           this.#launching -= 1;
           this.#next();

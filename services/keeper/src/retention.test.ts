@@ -16,7 +16,7 @@ describe("planRetention()", () => {
     expect(planRetention([first], bound + 1).remove).toEqual([first.id]);
   });
 
-  it("should forget the oldest ends that no control plane has recorded, beyond their bound", () => {
+  it("should forget the oldest unrecorded ends beyond the limit", () => {
     const ended = Array.from({ length: RETENTION.unrecorded + 2 }, (_, index) => ({
       id: `e${index}`,
       endedWallMs: 10_000 - index,

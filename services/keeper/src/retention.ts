@@ -1,30 +1,29 @@
-/** An execution that has ended. */
 export interface EndedExecution {
   readonly id: string;
   readonly endedWallMs: number;
-  /** Null while it is reported. */
+  /** When the execution was forgotten, in wall time; null while it is reported. */
   readonly forgottenWallMs: number | null;
 }
 
-/** What is kept of executions that have ended. */
+/** Limits on the number of ended executions to keep, and on the time to keep them. */
 export const RETENTION = {
-  /** Output of forgotten executions can be read for so long, */
+  /** How long the output of forgotten executions can be read. */
   forgottenMs: 86_400_000,
-  /** of so many of them. */
+  /** The maximum number of forgotten executions. */
   forgotten: 200,
-  /** Ends that no control plane has recorded. */
+  /** The maximum number of ended executions whose ends no control plane has stored. */
   unrecorded: 2_000,
 } as const;
 
-/** What to release. */
+/** Which executions to forget and to remove. */
 export interface RetentionPlan {
-  /** No longer to be reported, although their ends are not recorded. */
+  /** Ids of executions to stop reporting, although no control plane has stored their ends. */
   readonly forget: readonly string[];
-  /** To remove, with their output. */
+  /** Executions to remove, with their output. */
   readonly remove: readonly string[];
 }
 
-/** Decide which ended executions a machine lets go of, the oldest first. */
+/** Decide which ended executions a machine forgets or removes, the oldest first. */
 export function planRetention(ended: readonly EndedExecution[], wallMs: number): RetentionPlan {
   const unrecorded = ended.filter(({ forgottenWallMs }) => forgottenWallMs === null);
   const oldestFirst = [...unrecorded].sort((a, b) => a.endedWallMs - b.endedWallMs);

@@ -5,7 +5,10 @@ import type { MachineClock } from "./execution/keeper-services.ts";
 const FILE = "seen.json";
 const WRITE_EVERY_MS = 1_000;
 
-/** When the agent last heard from the control plane. It outlives the keeper, and not the machine's boot. */
+/**
+ * When the agent last received something from the control plane. The time survives the keeper, but not a
+ * reboot.
+ */
 export class SeenStamp {
   readonly #path: string;
   readonly #bootId: string;
@@ -21,7 +24,10 @@ export class SeenStamp {
     this.#atMs = atMs;
   }
 
-  /** Read what an earlier keeper of this boot wrote; else the control plane counts as seen just now. */
+  /**
+   * Read the time that an earlier keeper of this boot wrote. If there is none, assume that the agent has
+   * just received something.
+   */
   static async open(directory: string, bootId: string, clock: MachineClock): Promise<SeenStamp> {
     const path = join(directory, FILE);
     const text = await readFile(path, "utf8").catch(() => "");
@@ -33,7 +39,7 @@ export class SeenStamp {
     return this.#atMs;
   }
 
-  /** It was seen just now. */
+  /** Record that the agent has received something from the control plane just now. */
   renew(): void {
     this.#atMs = this.#clock.nowMs();
     if (this.#atMs - this.#writtenAtMs < WRITE_EVERY_MS) return;
@@ -44,12 +50,13 @@ export class SeenStamp {
         await writeFile(`${this.#path}.new`, text, { mode: 0o600 });
         await rename(`${this.#path}.new`, this.#path);
       } catch {
-        // An older stamp stops work a little early, after a restart of the keeper that comes just then.
+        // Ignore the error. The file keeps an older time, so if the keeper restarts now, executions stop
+        // a little early.
       }
     });
   }
 
-  /** Resolves when what was begun is written. */
+  /** Resolves when the current write is done. */
   close(): Promise<void> {
     return this.#writing;
   }

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { WorkContainment } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type Running, silentLogger } from "@rollcall/process";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import { openCgroups } from "./cgroup/cgroup-hierarchy.ts";
 import { keeperPlaces } from "./keeper-places.ts";
@@ -16,7 +17,7 @@ import { KeeperClient } from "./testing/keeper-process.ts";
 
 const run = promisify(execFile);
 
-/** Whom the agent runs as; its key is that user's. */
+/** The user who runs the agent and owns its key. */
 const AGENT = "daemon";
 
 let root: string;
@@ -27,7 +28,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-(IS_ROOT ? describe : describe.skip)("startKeeper(), as a service of root's beside an agent of another user", () => {
+needsRoot().describe("startKeeper() as root, with an agent of another user", () => {
   let running: Running | null = null;
   let own: string;
 
@@ -78,7 +79,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
       () => false,
     );
 
-  it("should give its socket to the agent's user, and nothing else to any other", async () => {
+  it("should give its socket to the agent's user, and nothing else to anyone", async () => {
     const client = await start();
     expect(await greeting(client)).toMatchObject({ executors: ["process"], problem: "" });
     client.close();
@@ -91,7 +92,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     ]);
   });
 
-  it("should run nothing as the agent's user, also where a job names it", async () => {
+  it("should not run executions as the agent's user, even if a job names it", async () => {
     const client = await start({ users: [AGENT] });
     const value = { command: ["true"], user: AGENT };
     const { id, spec, specDigest } = identityOf({ task: { case: "process", value } });
@@ -109,7 +110,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     client.close();
   });
 
-  it("should offer no executor when executions are to be the agent's user by default", async () => {
+  it("should offer no executor if executions would run as the agent's user by default", async () => {
     const client = await start({ user: AGENT });
     expect(await greeting(client)).toMatchObject({
       executors: [],
@@ -118,7 +119,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     client.close();
   });
 
-  it("should offer processes as soon as the user is there that they run as", async () => {
+  it("should offer the process executor as soon as its user exists", async () => {
     let isThere = false;
     const findUser = async (name: string) => (isThere ? findAccount(name) : null);
     const client = await start({}, { findUser });
@@ -130,14 +131,14 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     client.close();
   });
 
-  it("should announce cgroups that can be made later, and run executions in them", async () => {
+  it("should announce cgroups when they become available, and run executions in them", async () => {
     let areThere = false;
     const open = async (name: string) => (areThere ? openCgroups(name) : null);
     const client = await start({}, { openCgroups: open });
     const first = await greeting(client);
     expect(first?.isolation?.containment).not.toBe(WorkContainment.CGROUP);
     areThere = true;
-    // A machine of the tests may have none.
+    // Check only on a machine with cgroups.
     if ((await openCgroups("none")) !== null) {
       await until("the cgroups", () =>
         client.frames.some(
@@ -148,7 +149,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     client.close();
   });
 
-  it("should offer none where executions would be root's, even for development", async () => {
+  it("should offer no executor if executions would run as root, even for development", async () => {
     const client = await start({ user: null, mayBeOwnUser: true });
     expect(await greeting(client)).toMatchObject({
       executors: [],
@@ -157,21 +158,21 @@ afterEach(() => rm(root, { recursive: true, force: true }));
     client.close();
   });
 
-  it("should say so when there is no agent yet", async () => {
+  it("should report that there is no agent yet", async () => {
     await rm(join(root, "agent"), { recursive: true });
-    await expect(start()).rejects.toThrow(/the agent has to make it first/);
+    await expect(start()).rejects.toThrow(/start the agent first, it creates it/);
   });
 });
 
 describe("keeperPlaces()", () => {
   it.each([
-    ["beside the state directory, where others can pass to it", 0o711, () => join(root, "agent-work")],
+    ["next to the state directory, if others can reach it", 0o711, () => join(root, "agent-work")],
     [
-      "where others can pass, when they cannot pass to the state directory",
+      "elsewhere, if others cannot reach the state directory",
       0o700,
       (name: string) => (IS_ROOT ? `/var/lib/rollcall-work/${name}` : join(root, "agent-work")),
     ],
-  ])("should have the directories of executions %s", async (_, mode, expected) => {
+  ])("should put the directories of executions %s", async (_, mode, expected) => {
     await chmod(root, mode);
     const { scratch, name, isScratchTemporary } = await keeperPlaces(join(root, "agent"));
     expect([scratch, isScratchTemporary]).toEqual([expected(name), false]);

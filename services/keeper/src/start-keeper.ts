@@ -33,15 +33,14 @@ import type { KeeperFacts } from "./socket/keeper-connection.ts";
 import { KeeperSocket } from "./socket/keeper-socket.ts";
 import { UserIds } from "./users/user-ids.ts";
 
-/** What a keeper is started with. */
 export interface KeeperSettings extends Omit<WorkRules, "closedUserIds"> {
-  /** The state directory of the agent whose machine it keeps. */
+  /** The state directory of the agent on this machine. */
   readonly stateDirectory: string;
-  /** The keeper's own directory, where it is a service of its own; null for one in the state directory. */
+  /** The keeper's own directory if it is a separate service; null for a directory in the state directory. */
   readonly directory: string | null;
-  /** Whether executions may run as the keeper's own user, who can read the agent's key: for development alone. */
+  /** Whether executions can run as the keeper's own user, who can read the agent's key. For development only. */
   readonly mayBeOwnUser: boolean;
-  /** Where the container engine listens, as DOCKER_HOST; null for the one that is found. */
+  /** Where the container engine listens, in the form of DOCKER_HOST; null to search for one. */
   readonly dockerHost: string | null;
 }
 
@@ -49,19 +48,19 @@ export interface StartKeeperOptions {
   readonly settings: KeeperSettings;
   /** Version of this program. */
   readonly version: string;
-  /** Whether it ends when it has nothing to keep, and no agent to wait for. Default false. */
+  /** Whether the keeper exits when it has no executions and no agent to wait for. Default false. */
   readonly endsIdle?: boolean;
-  /** How users of this machine are found. Default: as the machine does. */
+  /** How to find users of this machine. Default: in the machine's user database. */
   readonly findUser?: typeof findAccount;
-  /** How cgroups are found. Default: as the machine has them. */
+  /** How to find cgroups. Default: those of the machine. */
   readonly openCgroups?: (name: string) => Promise<CgroupHierarchy | null>;
   readonly log: Logger;
 }
 
-/** An agent that is restarted is back within this. */
+/** How long an idle keeper waits before it exits. A restarted agent reconnects within this time. */
 const IDLE_MS = 10_000;
 
-/** The digest of settings, by which an agent sees that a keeper was started with others. */
+/** A digest of the settings. An agent compares it to detect a keeper that was started with other settings. */
 export function settingsDigest(settings: KeeperSettings): string {
   return createHash("sha256")
     .update(JSON.stringify(Object.entries(settings).sort(([one], [other]) => (one < other ? -1 : 1))))
@@ -69,12 +68,13 @@ export function settingsDigest(settings: KeeperSettings): string {
 }
 
 /**
- * Start the keeper of this machine. `done` resolves when an agent has it retire. Rejects with StartError for what a
- * person must put right; without a user to run executions as it starts, keeps what runs, and starts nothing.
+ * Start the keeper of this machine. `done` resolves when an agent asks the keeper to retire. Rejects with StartError
+ * for a problem that an operator must fix. Without a user for executions, the keeper still starts and manages what
+ * runs, but starts no executions.
  */
 export async function startKeeper(options: StartKeeperOptions): Promise<Running> {
   const { settings, version, endsIdle = false, findUser = findAccount, log } = options;
-  if (process.platform !== "linux") throw new StartError("work runs on Linux alone");
+  if (process.platform !== "linux") throw new StartError("work only runs on Linux");
   closeInherited();
   const places = await keeperPlaces(settings.stateDirectory, settings.directory);
   await makeDirectory(places.directory, 0o700);
@@ -84,7 +84,8 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
   }
   if (places.isScratchTemporary) log.warn({ directory: places.scratch }, TEMPORARY_WARNING);
   const isolation = await probeIsolation();
-  if (isolation.problem !== "") log.warn({ problem: isolation.problem }, "executions are not kept apart entirely");
+  if (isolation.problem !== "")
+    log.warn({ problem: isolation.problem }, "executions are not fully isolated from each other");
   const userIds = ownRange(settings);
   const agent = await agentOf(settings);
   const closedUserIds = [...new Set([process.getuid?.() ?? 0, agent.userId])];
@@ -114,7 +115,7 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const seen = await SeenStamp.open(places.directory, bootId, clock);
     const engine = new DockerEngine({ host: settings.dockerHost, log });
     const hasDocker = settings.executors.includes("docker");
-    // One that hangs holds nothing else up.
+    // Limit the wait, because a hanging engine must not delay the start.
     if (hasDocker) await Promise.race([engine.look(), systemClock.sleep(ENGINE_LIMIT_MS, NEVER)]);
     const watch = new FaultWatch({ directories: [places.directory, places.scratch], clock: systemClock, log });
     const keeper = parts.add(
@@ -157,7 +158,7 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     if (problem !== "") {
       const onSolved = (): void => {
         problem = "";
-        log.info({}, "processes are offered");
+        log.info({}, "process executor is available");
         socket.announce();
       };
       parts.add(startTasks([solveTask(problemNow, onSolved)], { log, clock: systemClock }));
@@ -170,10 +171,13 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
   return { ...running, done: retired };
 }
 
-/** After a boot the user's directory service can come up later than the keeper. */
+/**
+ * Time between two checks of whether processes can be started. After a boot, the directory service that knows the
+ * user can start later than the keeper.
+ */
 const SOLVE_EVERY_MS = 3_000;
 
-/** Look again whether processes can be started, until they can. */
+/** Check repeatedly whether processes can be started, until they can. */
 function solveTask(problemNow: () => Promise<string>, onSolved: () => void): Task {
   return {
     name: "offer-processes",
@@ -184,13 +188,13 @@ function solveTask(problemNow: () => Promise<string>, onSolved: () => void): Tas
   };
 }
 
-/** How long an engine may take to be in the first greeting. */
+/** How long to wait for the engine before the first greeting. */
 const ENGINE_LIMIT_MS = 2_000;
 const NEVER = new AbortController().signal;
 
 const ENGINE_UNRESPONSIVE = {
   reason: "ENGINE_UNRESPONSIVE",
-  message: "the container engine takes connections and does not answer: see whether it is stopped or overloaded",
+  message: "the container engine accepts connections but does not respond: check whether it is stopped or overloaded",
 };
 
 function idleTask(keeper: Keeper, socket: KeeperSocket, end: () => void): Loop {
@@ -200,14 +204,14 @@ function idleTask(keeper: Keeper, socket: KeeperSocket, end: () => void): Loop {
     clock: systemClock,
     everyMs: IDLE_MS / 10,
     turn: async () => {
-      const isBusy = socket.connections > 0 || keeper.records().some(({ state }) => state.phase.kind !== "ended");
+      const isBusy = socket.connections > 0 || keeper.isBusy;
       if (isBusy) sinceMs = machineClock.nowMs();
       else if (machineClock.nowMs() - sinceMs > IDLE_MS) end();
     },
   });
 }
 
-/** The range of user ids for executions; null when executions do not get their own. */
+/** The range of user ids for executions; null if executions do not have their own user ids. */
 function ownRange({ user, userIds }: KeeperSettings): readonly number[] | null {
   return user === null && isRoot() ? userIds : null;
 }
@@ -221,17 +225,17 @@ function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-/** What is enforced for all processes that the keeper starts. */
+/** The limits that are enforced for all processes that the keeper starts. */
 function limitsOf(cgroups: CgroupHierarchy | null, hasOwnUsers: boolean): readonly Limit[] {
   const limits = cgroups?.limits ?? [];
-  // The limit of processes per user bounds an execution that has its own user id.
+  // If each execution has its own user id, the kernel's limit of processes per user limits each execution.
   return hasOwnUsers && !limits.includes("pids") ? [...limits, "pids"] : limits;
 }
 
-/** The directory in which all keepers of the machine record the user ids that they gave. */
+/** Where all keepers of the machine record the user ids that are in use. */
 const SYSTEM_USER_IDS = "/var/lib/rollcall-user-ids";
 
-/** Directories in which any user can leave files. */
+/** Directories where any user can leave files. */
 const SHARED_DIRECTORIES = ["/tmp", "/var/tmp", "/dev/shm", "/run/lock"] as const;
 
 async function openUserIds(
@@ -245,16 +249,16 @@ async function openUserIds(
 ): Promise<UserIds> {
   const { places, settings, isolation, log } = options;
   const directory = await firstOwn([SYSTEM_USER_IDS, join(places.directory, "user-ids")]);
-  // Executions in namespaces have their own of all others.
+  // With namespaces, search only /run/lock, because executions have their own copies of all other shared directories.
   const shared = [...(isolation.hasNamespaces ? ["/run/lock"] : SHARED_DIRECTORIES), ...settings.directories];
-  return new UserIds({ first, last, directory, shared, log });
+  return new UserIds({ first, last, directory, shared, clock: systemClock, log });
 }
 
 const OWN_USER_WARNING =
   "EXECUTIONS RUN AS THE AGENT'S OWN USER and can read its key: " +
-  "this is for development, never for a machine that others use";
+  "use this for development only, never on a machine that others use";
 
-/** What this machine offers at the moment: a container engine may come and go. */
+/** The machine's current offer. A container engine can appear and disappear. */
 function toOffer(
   own: { readonly executors: readonly string[]; readonly problem: string; readonly limits: readonly Limit[] },
   engine: DockerEngine,
@@ -266,7 +270,7 @@ function toOffer(
     ...(executors.includes("process") ? [own.limits] : []),
     ...(executors.includes("docker") && facts !== null ? [facts.limits] : []),
   ];
-  // Placement knows of one kind of node: a limit counts where all its executors have it.
+  // Offer a limit only if all executors enforce it, because placement does not distinguish the executors of a node.
   const [first = [], ...others] = limits;
   const problems = [own.problem, wantsEngine ? engine.problem : ""].filter((one) => one !== "");
   return {
@@ -277,18 +281,19 @@ function toOffer(
 }
 
 const TEMPORARY_WARNING =
-  "executions have their directories among temporary files, which the system may remove: " +
-  "give the agent a state directory whose parents other users may pass through";
+  "executions have their directories in a temporary directory, where the system may remove them: " +
+  "give the agent a state directory whose parent directories all users can enter";
 
-/** Who the agent is: the owner of its state directory. */
+/** The agent's user, who owns the state directory. */
 async function agentOf({ stateDirectory, directory }: KeeperSettings): Promise<{ readonly userId: number }> {
   const found = await stat(stateDirectory).catch(() => null);
   if (found !== null) return { userId: found.uid };
-  if (directory !== null) throw new StartError(`there is no ${stateDirectory}: the agent has to make it first`);
+  if (directory !== null)
+    throw new StartError(`${stateDirectory} does not exist: start the agent first, it creates it`);
   return { userId: process.getuid?.() ?? 0 };
 }
 
-/** Why no process can be started; empty when one can, and where none is wanted. */
+/** Why no process can be started; empty if processes can be started or are not wanted. */
 async function processProblem(
   settings: KeeperSettings,
   closedUserIds: readonly number[],
@@ -300,20 +305,20 @@ async function processProblem(
   if (range !== null) {
     const [first = 0] = range;
     if (await canBecome({ name: null, uid: first, gid: first })) return "";
-    return `executions cannot have user ids such as ${first}: setpriv of util-linux is missing, or not allowed`;
+    return `executions cannot run with user ids such as ${first}: setpriv of util-linux is missing or not allowed`;
   }
   if (user === null) {
     if (isOwnUser(settings)) return "";
-    return "Work.User is not set, and executions never run as the agent's own user";
+    return "Work.User is not set, but executions never run as the agent's own user";
   }
   const account = await findUser(user);
-  if (account === null) return `Work.User names ${user}, and there is no such user`;
-  if (account.uid === 0) return "Work.User is root, and executions never run as root";
+  if (account === null) return `Work.User names ${user}, but there is no such user`;
+  if (account.uid === 0) return "Work.User is root, but executions never run as root";
   if (closedUserIds.includes(account.uid)) return "Work.User is the agent's own user, who can read its key";
   if (!(await canBecome(account))) {
     return process.getuid?.() === 0
-      ? `executions cannot become ${user}: setpriv of util-linux is missing or not allowed`
-      : `the agent is not root, and so executions cannot become ${user}`;
+      ? `executions cannot run as ${user}: setpriv of util-linux is missing or not allowed`
+      : `executions cannot run as ${user} because the agent is not root`;
   }
   return "";
 }

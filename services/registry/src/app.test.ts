@@ -19,7 +19,7 @@ function appOf(store: Store) {
 }
 
 describe("createApp()", () => {
-  it("should be ready while the record can be reached, and only then", async () => {
+  it("should be ready only while the database can be reached", async () => {
     const database = await createTestDatabase();
     try {
       const store = await database.openStore();
@@ -29,7 +29,7 @@ describe("createApp()", () => {
       expect(ready.store?.message).toMatch(/^at revision \d+$/);
       await store.close();
       expect(await app.ready()).toEqual({
-        store: { ok: false, message: "the record cannot be reached" },
+        store: { ok: false, message: "the database cannot be reached" },
       });
       await app.close();
     } finally {

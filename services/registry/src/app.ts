@@ -2,7 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Task } from "@rollcall/process";
 import { createPageTokens, type HttpPage, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
-import { createRecordCheck } from "@rollcall/store";
+import { createStoreCheck } from "@rollcall/store";
 import { prometheusPage } from "./discovery/prometheus-page.ts";
 import { createRegistrar } from "./registration/registrar.ts";
 import { createServiceAccounts } from "./registration/service-accounts.ts";
@@ -16,22 +16,22 @@ import { type EventRelay, relayEvents } from "./tasks/relay-events.ts";
 import { upkeep } from "./tasks/upkeep.ts";
 import { createWatches, type Watches } from "./watch/watches.ts";
 
-/** The registry, ready to be put behind a port. */
+/** The registry, ready to be served on a port. */
 export interface RegistryApp {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
-  /** What is read by plain HTTP. */
+  /** Pages served over plain HTTP. */
   readonly pages: readonly HttpPage[];
   /** Background work, for a supervisor to run. */
   readonly tasks: readonly Task[];
-  /** Whether the record can be reached. */
+  /** Whether the store can be reached. */
   ready(): Promise<ReadyReport>;
-  /** Finish the registrations that wait. Close the port first. */
+  /** Finish queued registrations. The caller must close the port first. */
   close(): Promise<void>;
 }
 
-/** Create the registry: who is here, and the log of what happened. */
+/** Create the registry: the list of nodes, and the event log. */
 export function createApp(services: RegistryProcess): RegistryApp {
   const registrar = createRegistrar(services);
   const gate = createRegistrationGate(services.config, services.clock);
@@ -41,7 +41,7 @@ export function createApp(services: RegistryProcess): RegistryApp {
   const relay = createRelay(services, watches);
   const counting = countCluster({ ...services, isLeader: () => upkeepTask.active });
   const upkeepTask = upkeep({ ...services, chores: registryChores(services), onHeld: () => counting.call() });
-  const checkRecord = createRecordCheck(services.store.reserved, services.log, services.clock);
+  const checkRecord = createStoreCheck(services.store.reserved, services.log, services.clock);
   return {
     routes: createRoutes({ ...services, registrar, gate, accounts, pageTokens, watches }),
     services: SERVICES,

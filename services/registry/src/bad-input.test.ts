@@ -11,13 +11,13 @@ beforeAll(async () => {
   await new TestNode("bystander").register(rig.registry);
 });
 afterAll(async () => {
-  // The input above disturbed no other call.
+  // The invalid input above has not disturbed any other call.
   const { node } = await rig.registry.getNode({ node: "bystander" });
   expect(node?.id).toBe("bystander");
   await rig.close();
 });
 
-/** Post bytes as they are, in an envelope where the method streams; the Connect protocol's error. */
+/** Post raw bytes, in an envelope if the method streams. Returns the Connect error. */
 async function post(
   method: (typeof METHODS)[number],
   body: string | Uint8Array<ArrayBuffer>,
@@ -38,7 +38,7 @@ async function post(
   return { code: "error" in parsed ? parsed.error.code : parsed.code, text };
 }
 
-/** A flag byte and a length before each message of a stream. */
+/** Size of the flag byte and the length before each message of a stream. */
 const ENVELOPE_BYTES = 5;
 
 function envelope(message: Buffer): Buffer {
@@ -49,7 +49,7 @@ function envelope(message: Buffer): Buffer {
 
 describe.each(METHODS)("$name", (method) => {
   it("should refuse garbage bytes", async () => {
-    // A field of length 127 that is not there.
+    // A field of length 127 whose bytes are missing.
     const garbage = new Uint8Array([0x0a, 0x7f, 0x00]);
     const { code, text } = await post(method, garbage, "proto");
     expect([code, text]).toEqual(["invalid_argument", expect.stringContaining("MALFORMED_MESSAGE")]);
@@ -67,8 +67,8 @@ describe.each(METHODS)("$name", (method) => {
   });
 });
 
-describe("a half of a surrogate pair", () => {
-  it("should be refused wherever it could reach the record", async () => {
+describe("half of a surrogate pair", () => {
+  it("should be refused wherever it could reach the store", async () => {
     const registerNode = METHODS.find(({ name }) => name === "RegisterNode");
     if (registerNode === undefined) throw new Error("there is no RegisterNode");
     const request = `{"nodeId":"x","info":{"hostname":"\\ud800"}}`;

@@ -10,18 +10,18 @@ import { invalidResumeToken, LAST_REVISION, parseResumeToken } from "./watch/res
 import type { WatchStart } from "./watch/watch-events.ts";
 import type { NodeWatchStart } from "./watch/watch-nodes.ts";
 
-/** What a ListEvents request asks for. */
+/** A parsed ListEvents request. */
 export interface EventListing {
   readonly filter: Omit<ReadEventsOptions, "after" | "limit">;
-  /** Events of one page. */
+  /** Maximum number of events per page. */
   readonly limit: number;
-  /** Where the first page begins. */
+  /** The revision after which the first page starts. */
   readonly firstAfter: bigint;
-  /** Names the filter and this history of the log, for page tokens. */
+  /** Identifies the filter and this history of the log, for page tokens. */
   readonly name: string;
 }
 
-/** Read a ListEvents request. Throws INVALID_REQUEST for an unknown type. */
+/** Parse a ListEvents request. Throws INVALID_REQUEST for an unknown type. */
 export function parseEventListing(request: ListEventsRequest, logId: string): EventListing {
   const filter = parseEventFilter(request);
   const times = parseTimes(request);
@@ -46,7 +46,7 @@ export function parseEventListing(request: ListEventsRequest, logId: string): Ev
   };
 }
 
-/** Read which events are wanted. Throws INVALID_REQUEST for an unknown type. */
+/** Parse which events are selected. Throws INVALID_REQUEST for an unknown type. */
 export function parseEventFilter(
   request: Pick<ListEventsRequest, "types" | "excludeTypes" | "subject" | "actor">,
 ): EventFilter {
@@ -61,7 +61,7 @@ export function parseEventFilter(
   };
 }
 
-/** Read where a watch begins. Throws INVALID_RESUME_TOKEN. */
+/** Parse where a watch starts. Throws INVALID_RESUME_TOKEN. */
 export function parseWatchStart(start: WatchEventsRequest["start"], logId: string): WatchStart {
   switch (start.case) {
     case undefined:
@@ -73,14 +73,14 @@ export function parseWatchStart(start: WatchEventsRequest["start"], logId: strin
     case "resumeToken": {
       const point = parseResumeToken(start.value);
       if (point.kind === "snapshot") {
-        throw invalidResumeToken("the resume token is one of WatchNodes");
+        throw invalidResumeToken("this is a resume token of WatchNodes");
       }
       return { kind: "after", revision: checkRevision(point.revision), logId: point.logId };
     }
   }
 }
 
-/** Read where a watch of nodes begins. Throws INVALID_RESUME_TOKEN. */
+/** Parse where a watch of nodes starts. Throws INVALID_RESUME_TOKEN. */
 export function parseNodeWatchStart(start: WatchNodesRequest["start"], logId: string): NodeWatchStart {
   switch (start.case) {
     case undefined:
@@ -96,7 +96,7 @@ export function parseNodeWatchStart(start: WatchNodesRequest["start"], logId: st
   }
 }
 
-/** Check that a revision is one that the record could hold. Throws INVALID_RESUME_TOKEN. */
+/** Check that the store could hold a revision. Throws INVALID_RESUME_TOKEN. */
 function checkRevision(revision: bigint): bigint {
   if (revision <= LAST_REVISION) return revision;
   throw invalidResumeToken(`revision ${revision} is ahead of any log`, { revision: `${revision}` });

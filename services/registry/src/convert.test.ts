@@ -51,7 +51,7 @@ describe("parseLabelSelector()", () => {
     ]);
   });
 
-  it("should say where it stopped to understand", () => {
+  it("should report where parsing failed", () => {
     expect(refusalOf(() => parseLabelSelector("zone in (a"))).toMatchObject({
       reason: "INVALID_SELECTOR",
       metadata: { position: "10" },
@@ -61,7 +61,7 @@ describe("parseLabelSelector()", () => {
 });
 
 describe("parseNodeListing()", () => {
-  it("should restrict nothing unless asked, 100 nodes a page", () => {
+  it("should restrict nothing by default, with 100 nodes per page", () => {
     expect(listing()).toMatchObject({
       filter: {},
       orderBy: { column: "id", descending: false },
@@ -86,7 +86,7 @@ describe("parseNodeListing()", () => {
     });
   });
 
-  it("should give one name to what means the same", () => {
+  it("should give equal listings the same name", () => {
     const { PENDING, APPROVED } = MembershipState;
     const one = listing({ memberships: [PENDING, APPROVED, PENDING], labelSelector: "a==b" });
     const other = listing({
@@ -97,7 +97,7 @@ describe("parseNodeListing()", () => {
     expect(other.name).toBe(one.name);
   });
 
-  it("should give different names to what differs", () => {
+  it("should give different listings different names", () => {
     const names = [
       {},
       { orderBy: "id desc" },

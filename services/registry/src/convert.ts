@@ -6,7 +6,7 @@ import { type InfoReport, NODE_ORDER_COLUMNS, type NodeFilter, type NodeOrderCol
 import {
   connectionStateFromProto,
   membershipStateFromProto,
-  nodeInfoToRecord,
+  nodeInfoToRow,
   nodeInfoViolations,
   nodeTypeFromProto,
   parseReadMask,
@@ -30,20 +30,20 @@ export interface NodeOrder {
   readonly descending: boolean;
 }
 
-/** What a ListNodes request asks for. */
+/** A parsed ListNodes request. */
 export interface NodeListing {
   readonly filter: NodeFilter;
   readonly orderBy: NodeOrder;
-  /** Nodes of one page. */
+  /** Maximum number of nodes per page. */
   readonly limit: number;
   /**
-   * Names the filter, the order and the history of the log in one fixed form, for page tokens; the page's size may
-   * change on the way.
+   * Identifies the filter, the order and the history of the log in page tokens, in a canonical form. The page size is
+   * not part of it, because it can change between pages.
    */
   readonly name: string;
 }
 
-/** Read a ListNodes request of this history of the log. Throws INVALID_ORDER_BY or INVALID_SELECTOR. */
+/** Parse a ListNodes request for this history of the log. Throws INVALID_ORDER_BY or INVALID_SELECTOR. */
 export function parseNodeListing(request: ListNodesRequest, logId: string): NodeListing {
   const orderBy = parseOrderBy(request.orderBy);
   const filter = { ...parseNodeFilter(request), ...parseListedAlone(request) };
@@ -59,10 +59,10 @@ export function parseNodeListing(request: ListNodesRequest, logId: string): Node
   };
 }
 
-/** The fields that say which nodes are wanted; the same in every request that has them. */
+/** The fields that select nodes; the same in every request that has them. */
 type NodeSelection = Pick<ListNodesRequest, "labelSelector" | "memberships" | "statuses" | "types">;
 
-/** Read which nodes are wanted. Throws INVALID_SELECTOR. */
+/** Parse which nodes are selected. Throws INVALID_SELECTOR. */
 export function parseNodeFilter(request: NodeSelection): NodeFilter {
   const selector = parseLabelSelector(request.labelSelector);
   const types = distinct(request.types.map(nodeTypeFromProto));
@@ -76,10 +76,10 @@ export function parseNodeFilter(request: NodeSelection): NodeFilter {
   };
 }
 
-/** Words of a search: each is looked for in every node that the other filters leave. */
+/** The maximum number of search words. Each word is looked up in every node that the other filters leave. */
 const MOST_WORDS = 8;
 
-/** What a list can be asked for besides, and a watch cannot. Throws INVALID_REQUEST. */
+/** Parse the filters that lists support and watches do not. Throws INVALID_REQUEST. */
 function parseListedAlone(request: ListNodesRequest): NodeFilter {
   const connections = distinct(request.connections.map(connectionStateFromProto));
   const schedulings = distinct(request.schedulings.map(schedulingStateFromProto));
@@ -87,7 +87,7 @@ function parseListedAlone(request: ListNodesRequest): NodeFilter {
   const hardwareAddresses = distinct(request.hardwareAddresses);
   const hostnames = distinct(request.hostnames);
   if (words.length > MOST_WORDS) {
-    throw refuseFields("INVALID_REQUEST", [{ field: "search", description: `takes ${MOST_WORDS} words at most` }]);
+    throw refuseFields("INVALID_REQUEST", [{ field: "search", description: `can have at most ${MOST_WORDS} words` }]);
   }
   return {
     ...(request.connections.length > 0 ? { connections } : {}),
@@ -98,7 +98,7 @@ function parseListedAlone(request: ListNodesRequest): NodeFilter {
   };
 }
 
-/** Read which fields of a node are wanted; null: all of them. Throws INVALID_REQUEST. */
+/** Parse which fields of a node are requested; null for all. Throws INVALID_REQUEST. */
 export function parseNodeMask({ readMask }: Pick<ListNodesRequest, "readMask">): ReadMask | null {
   const paths = readMask?.paths ?? [];
   if (paths.length === 0) return null;
@@ -107,12 +107,15 @@ export function parseNodeMask({ readMask }: Pick<ListNodesRequest, "readMask">):
   throw refuseFields("INVALID_REQUEST", [{ field: `read_mask.paths[${parsed.at}]`, description: parsed.description }]);
 }
 
-/** The number of items of a page: 0 asks for the default. */
+/** The page size; 0 in the request means the default. */
 export function pageSize(asked: number): number {
   return asked === 0 ? DEFAULT_PAGE_SIZE : asked;
 }
 
-/** Read an `order_by`: a column, and " desc" to reverse. Empty means by id. Throws INVALID_ORDER_BY. */
+/**
+ * Parse an `order_by`: a column, and " desc" for descending order. An empty string means ordered by id. Throws
+ * INVALID_ORDER_BY.
+ */
 export function parseOrderBy(text: string): NodeOrder {
   const [name = "", direction, ...rest] = text.trim().split(/\s+/);
   const column = name === "" ? "id" : NODE_ORDER_COLUMNS.find((it) => it === name);
@@ -128,7 +131,7 @@ export function parseOrderBy(text: string): NodeOrder {
   return { column, descending: direction === "desc" };
 }
 
-/** Read a label selector; an empty text selects everything. Throws INVALID_SELECTOR. */
+/** Parse a label selector; an empty string selects everything. Throws INVALID_SELECTOR. */
 export function parseLabelSelector(text: string): Selector {
   const parsed = parseSelector(text);
   if (parsed.ok) return parsed.selector;
@@ -138,14 +141,14 @@ export function parseLabelSelector(text: string): Selector {
   });
 }
 
-/** The values that are known here, sorted, each once. */
+/** The known values, sorted, without duplicates. */
 function distinct<T extends string>(values: readonly (T | undefined)[]): readonly T[] {
   return [...new Set(values.filter((value) => value !== undefined))].sort();
 }
 
-/** Read what a node says about itself. Throws INVALID_LABEL or INVALID_REQUEST, each with every violation. */
+/** Parse what a node reports about itself. Throws INVALID_LABEL or INVALID_REQUEST, each with all violations. */
 export function parseInfo(info: NodeInfo): InfoReport {
-  const report = nodeInfoToRecord(info);
+  const report = nodeInfoToRow(info);
   const { labels, others } = nodeInfoViolations(report);
   if (labels.length > 0) throw refuseFields("INVALID_LABEL", labels);
   if (others.length > 0) throw refuseFields("INVALID_REQUEST", others);

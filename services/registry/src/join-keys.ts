@@ -1,54 +1,55 @@
 import { type ConfigValues, checkedText, defineKeys, list, optional, text } from "@rollcall/config";
 import { issuerProblem, keysUrlProblem } from "@rollcall/identity/oidc";
 
-/** How machines of a Kubernetes cluster join by their pods' service accounts. */
+/** The keys for machines of a Kubernetes cluster, which join with the service accounts of their pods. */
 export const JOIN_KEYS = defineKeys({
   "Join.Kubernetes.Issuer": {
     schema: optional(checkedText("the URL of an issuer, such as https://login.example/realm", issuerProblem)),
     default: undefined,
     doc:
-      "The issuer of a Kubernetes cluster's service-account tokens, exactly as they name it; `kubectl get --raw " +
-      "/.well-known/openid-configuration` shows it. When set, a machine may give such a token in place of a join " +
-      "token: it is approved when the token names it as its pod's node, and waits for approval otherwise. Needs " +
+      "The issuer of a Kubernetes cluster's service-account tokens, exactly as in the tokens; `kubectl get --raw " +
+      "/.well-known/openid-configuration` shows it. When set, a machine can use such a token instead of a join " +
+      "token. It is approved if the token's pod runs on it; otherwise it waits for approval. Needs " +
       "Join.Kubernetes.ServiceAccounts.",
   },
   "Join.Kubernetes.Audience": {
     schema: text(),
     default: "rollcall-join",
     doc:
-      "The audience that these tokens must have. A pod gets such a token by a projected volume, and no other " +
-      "service takes it.",
+      "The audience that these tokens must have. A pod gets such a token from a projected volume, and no other " +
+      "service accepts it.",
   },
   "Join.Kubernetes.ServiceAccounts": {
     schema: list(text({ pattern: /^[^/\s]+\/[^/\s]+$/, expects: "NAMESPACE/NAME" })),
     default: [] as readonly string[],
-    doc: "The service accounts by which machines may join, each as NAMESPACE/NAME. Others are refused.",
+    doc: "The service accounts that machines can join with, each as NAMESPACE/NAME. Others are refused.",
   },
   "Join.Kubernetes.JWKSURL": {
     schema: optional(checkedText("a URL such as https://login.example/realm/keys", keysUrlProblem)),
     default: undefined,
     doc:
-      "Where the issuer's keys are, in place of what it says by /.well-known/openid-configuration: inside a cluster " +
+      "URL of the issuer's keys, instead of the one in /.well-known/openid-configuration: inside a cluster " +
       "https://kubernetes.default.svc/openid/v1/jwks.",
   },
   "Join.Kubernetes.CAFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
-    doc: "File with the certificates, in PEM, that vouch for that server, in place of those that Node.js knows.",
+    doc: "PEM file with the certificate authorities for that server, instead of those of Node.js.",
   },
   "Join.Kubernetes.TokenFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     doc:
-      "File with the token to send when the keys are fetched: most clusters show them to their service accounts " +
-      "alone. It is read each time, since Kubernetes renews it.",
+      "File with the token to send when fetching the keys: most clusters show them only to service accounts. " +
+      "It is read each time, because Kubernetes renews it.",
   },
 });
 
-/** Their values. */
 export type JoinConfig = ConfigValues<typeof JOIN_KEYS>;
 
-/** What is wrong with values that are each right. */
+/** Find contradictions between values that are valid individually. */
 export function checkJoinConfig(
   config: JoinConfig,
 ): readonly { readonly path: keyof JoinConfig & string; readonly message: string }[] {

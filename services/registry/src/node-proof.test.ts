@@ -41,7 +41,7 @@ describe("the proof of registerNode()", () => {
   });
 
   it("should refuse a proof for another cluster", async () => {
-    const node = new TestNode("stranger");
+    const node = new TestNode("unknown");
     const request = await node.joining(rig.registry);
     const { nonce } = await rig.registry.createChallenge({});
     const challenge = { nonce, clusterId: "another-cluster" };
@@ -52,16 +52,16 @@ describe("the proof of registerNode()", () => {
     });
   });
 
-  it("should refuse a key that is no point of the curve", async () => {
+  it("should refuse a key that is not on the curve", async () => {
     const request = await new TestNode("crooked").joining(rig.registry);
-    // The curve has no point with y = 2.
+    // The key is invalid, because the curve has no point with y = 2.
     const publicKey = new Uint8Array(32).fill(2, 0, 1);
     expect(await refusalOf(rig.registry.registerNode({ ...request, publicKey }))).toMatchObject({
       reason: "PROOF_INVALID",
     });
   });
 
-  it("should refuse a proof that was used before, also one that was refused then", async () => {
+  it("should refuse a proof that was used before, even if it was refused then", async () => {
     const node = new TestNode("replayed");
     const request = await node.joining(rig.registry);
     await rig.registry.registerNode(request);
@@ -76,7 +76,7 @@ describe("the proof of registerNode()", () => {
     expect(await refusalOf(rig.registry.registerNode(second))).toMatchObject(replayed);
   });
 
-  it("should take one of many that carry the same proof at once", async () => {
+  it("should accept one of many concurrent requests with the same proof", async () => {
     const request = await new TestNode("echo").joining(rig.registry);
     const calls = Array.from({ length: 8 }, () => rig.registry.registerNode(request));
     const outcomes = await Promise.allSettled(calls);

@@ -16,8 +16,8 @@ import {
   keyOf,
   keysInForce,
   lockNode,
+  type Node,
   type NodeKeys,
-  type NodeRecord,
   type PublicKey,
   promoteKey,
   type Tx,
@@ -26,20 +26,20 @@ import {
 import { refusalOfNode } from "./registration/registration.ts";
 import type { RegistryServices } from "./registry-services.ts";
 
-/** A call by which a node speaks for itself. */
+/** A call that a node makes about itself. */
 export interface NodeCall {
   readonly method: DescMethod;
   readonly nodeId: string;
   readonly proof: NodeProof;
 }
 
-/** Check that an id can be a node's. Throws INVALID_NODE_ID. */
+/** Check that an id is a valid node id. Throws INVALID_NODE_ID. */
 export function requireNodeId(nodeId: string): void {
   const invalid = checkNodeId(nodeId, "node_id");
   if (invalid !== null) throw refuse(invalid.reason, invalid.message, invalid);
 }
 
-/** A field that the contract requires, so that it is there. */
+/** The value of a required field. Throws INVALID_REQUEST if it is missing. */
 export function required<T>(value: T | undefined, field: string): T {
   if (value !== undefined) return value;
   const description = "value is required";
@@ -48,27 +48,27 @@ export function required<T>(value: T | undefined, field: string): T {
   });
 }
 
-/** Check that a nonce was made by this cluster and is young. Throws CHALLENGE_INVALID. */
+/** Check that this cluster recently created a nonce. Throws CHALLENGE_INVALID. */
 export function checkNonce({ store, clock }: Pick<RegistryServices, "store" | "clock">, nonce: Uint8Array): void {
-  const verdict = checkChallenge(store.clusterSecret(), nonce, clock.wallMs());
-  if (verdict === "valid") return;
+  const decision = checkChallenge(store.clusterSecret(), nonce, clock.wallMs());
+  if (decision === "valid") return;
   const why =
-    verdict === "expired"
+    decision === "expired"
       ? `the challenge is older than ${NONCE_TTL_MS / 1000} s`
-      : "the challenge was not made by this cluster";
+      : "the challenge was not created by this cluster";
   throw refuse("CHALLENGE_INVALID", `${why}; ask for a new one`);
 }
 
 /**
- * Check that the holder of a key signed this call, beside the event loop: whole machine rooms register at once. Throws
- * PROOF_INVALID.
+ * Check that the holder of a key signed this call. The check runs off the event loop, because whole machine rooms
+ * register at once. Throws PROOF_INVALID.
  */
 export async function checkSignature(clusterId: string, call: NodeCall, publicKey: Uint8Array): Promise<void> {
   if (await verifyProofAside(publicKey, textOf(clusterId, call), call.proof.signature)) return;
   throw proofInvalid(call.nodeId);
 }
 
-/** Check that the holder of the next key of a rotation signed the same text. Throws NEXT_KEY_PROOF_INVALID. */
+/** Check that the holder of a rotation's next key also signed the call. Throws NEXT_KEY_PROOF_INVALID. */
 export function checkNextSignature(
   clusterId: string,
   call: NodeCall,
@@ -80,12 +80,12 @@ export function checkNextSignature(
   throw refuse("NEXT_KEY_PROOF_INVALID", message, { metadata: { node } });
 }
 
-/** Check that bytes can be a public key. Throws INVALID_PUBLIC_KEY. */
+/** Check that bytes are a valid public key. Throws INVALID_PUBLIC_KEY. */
 export function checkPublicKey(node: string, publicKey: Uint8Array, field: string): void {
   const flaw = publicKeyFlaw(publicKey);
   if (flaw === null) return;
   const bytes = publicKey.length;
-  const description = `a public key is a raw Ed25519 key of ${PUBLIC_KEY_BYTES} bytes, ${FLAWS[flaw](bytes)}`;
+  const description = `the public key must be a raw Ed25519 key of ${PUBLIC_KEY_BYTES} bytes, ${FLAWS[flaw](bytes)}`;
   throw refuse("INVALID_PUBLIC_KEY", `node ${node}: ${description}`, {
     metadata: { node, bytes: String(bytes), flaw },
     violations: [{ field, description }],
@@ -98,23 +98,26 @@ const FLAWS: Readonly<Record<PublicKeyFlaw, (bytes: number) => string>> = {
   SMALL_ORDER: () => "not a point of small order, for which anyone can sign; generate another key",
 };
 
-/** A node that makes a call, locked and proven. */
+/** The node that makes a call, locked and authenticated. */
 export interface LockedCaller {
-  readonly node: NodeRecord;
-  /** Fingerprint of the key that signed. It is the node's key now. */
+  readonly node: Node;
+  /** The fingerprint of the key that signed the call, which is now the node's key. */
   readonly used: string;
-  /** To be appended by the caller: that the node used its next key for the first time. */
+  /**
+   * The event of the key rotation if the node has just used its next key for the first time. The caller must append
+   * it.
+   */
   readonly events: readonly NewEvent[];
 }
 
 /**
- * Lock the node that makes a call, its nonce used up and its proof checked against the keys of the record, of which the
- * next one is promoted by its first use; null when there is no such node. Throws CHALLENGE_INVALID, PROOF_INVALID, or
- * NODE_IS_ORCHESTRATOR: those have no key to prove anything with.
+ * Lock the node that makes a call, use up its nonce, and check its proof against the stored keys. The first use of the
+ * next key promotes it. Returns null when the node does not exist. Throws CHALLENGE_INVALID, PROOF_INVALID, or
+ * NODE_IS_ORCHESTRATOR, because orchestrators have no key.
  */
 export async function lockCaller(tx: Tx, services: RegistryServices, call: NodeCall): Promise<LockedCaller | null> {
   if (!(await useChallenge(tx, call.proof.nonce))) {
-    throw refuse("CHALLENGE_INVALID", "the challenge was used before; ask for a new one");
+    throw refuse("CHALLENGE_INVALID", "the challenge was already used; request a new one");
   }
   const node = await lockNode(tx, call.nodeId);
   if (node === null) return null;
@@ -130,15 +133,15 @@ export async function lockCaller(tx: Tx, services: RegistryServices, call: NodeC
     const event = keyRotatedEvent({ subject: id, before: current, after: used });
     return { ...caller, events: [event] };
   }
-  // A Hello does not lock the node's row: it may have been the first use, since the keys were read.
+  // Read the key again. A Hello does not lock the node's row, and may have used the next key after the keys were read.
   const now = (await keyOf(tx, [id])).get(id);
   if (now?.fingerprint !== used) throw proofInvalid(id);
   return { ...caller, events: [] };
 }
 
 /**
- * Find the key that signed a call among those that count. Throws PROOF_INVALID when none did, and NODE_IS_ORCHESTRATOR
- * when the node has none.
+ * Find which of the node's valid keys signed a call. Throws PROOF_INVALID when none did, and NODE_IS_ORCHESTRATOR when
+ * the node has no key.
  */
 export function findKey(
   { store }: Pick<RegistryServices, "store">,
@@ -147,7 +150,7 @@ export function findKey(
 ): PublicKey {
   const { nodeId } = call;
   if (keys === undefined) {
-    const message = `node ${nodeId} is a control-plane process; it does not speak for itself here`;
+    const message = `node ${nodeId} is a control-plane process, which cannot make this call`;
     throw refuse("NODE_IS_ORCHESTRATOR", message, { metadata: { node: nodeId }, subject: nodeId });
   }
   const text = textOf(store.clusterId(), call);
@@ -156,8 +159,11 @@ export function findKey(
   return used;
 }
 
-/** Who could not register now, because it was rejected, is not listened to either. Throws NODE_REJECTED. */
-export function checkMayReturn({ store, clock }: Pick<RegistryServices, "store" | "clock">, node: NodeRecord): void {
+/**
+ * Check that the node could register now. A rejected node that could not register cannot make other calls either.
+ * Throws NODE_REJECTED.
+ */
+export function checkMayReturn({ store, clock }: Pick<RegistryServices, "store" | "clock">, node: Node): void {
   const atMs = clock.wallMs();
   const subject = { ...node, alive: node.connection.state === "CONNECTED" };
   const by = { actor: `node:${node.id}`, message: "", atMs };
@@ -168,7 +174,7 @@ export function checkMayReturn({ store, clock }: Pick<RegistryServices, "store" 
   }
 }
 
-/** The error of a node that is not in the record. */
+/** The error for an unknown node. */
 export function notRegistered(node: string): Error {
   const message = `node ${node} is not registered; call RegisterNode first`;
   return refuse("NODE_NOT_REGISTERED", message, { metadata: { node } });

@@ -15,7 +15,7 @@ const CONFIG = {
 
 let rig: Rig;
 beforeAll(async () => {
-  // So low that even a slow machine does not register all of them in time.
+  // The limit is so low that even a slow machine reaches it.
   const config = { "Registry.RegistrationsPerSecond": 1 };
   rig = await startRig(await createTestDatabase(), { config });
 });
@@ -25,7 +25,7 @@ const succeed = async () => ({ ok: true });
 const fail = async () => ({ ok: false });
 
 describe("createRegistrationGate()", () => {
-  it("should let so many succeed, by token and in total, and tell the others when to retry", async () => {
+  it("should let at most N succeed, by token and in total, and tell the others when to retry", async () => {
     const clock = new ManualClock();
     const gate = createRegistrationGate(CONFIG, clock);
     await gate.pass("a", succeed);
@@ -50,15 +50,15 @@ describe("createRegistrationGate()", () => {
     const gate = createRegistrationGate(CONFIG, new ManualClock());
     for (let call = 0; call < 20; call += 1) {
       expect(await gate.pass("a", fail)).toEqual({ ok: false });
-      const broken = gate.pass("a", () => Promise.reject(new Error("the record is away")));
-      await expect(broken).rejects.toThrow("the record is away");
+      const broken = gate.pass("a", () => Promise.reject(new Error("the database is away")));
+      await expect(broken).rejects.toThrow("the database is away");
     }
     expect(await gate.pass("a", succeed)).toEqual({ ok: true });
   });
 });
 
 describe("registerNode()", () => {
-  it("should refuse more than so many a second, and leave no trace of the refused", async () => {
+  it("should refuse more than N a second, and leave no trace of the refused ones", async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 12 }, async (_, index) => {
         const node = new TestNode(`burst-${index}`);
@@ -77,7 +77,7 @@ describe("registerNode()", () => {
 });
 
 describe("the audit log of nodes", () => {
-  it("should have what a node does for itself, once for each change", async () => {
+  it("should contain a node's own actions, once for each change", async () => {
     const roomy = await startRig(await createTestDatabase());
     const node = new TestNode("self");
     await node.register(roomy.registry);

@@ -3,25 +3,25 @@ import { refuse } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
 import type { RegistryConfig } from "./config.ts";
 
-/**
- * Lets so many nodes register in a second. What it counts are registrations that succeed; it is this process's alone.
- */
+/** Limits the registrations per second. Counts only successful registrations of this process. */
 export interface RegistrationGate {
   /**
-   * Do a registration, unless there were too many. Throws REGISTRATION_LIMITED.
+   * Carry out a registration unless the limit is reached. Throws REGISTRATION_LIMITED.
    *
-   * @param token names the join token, or null for none.
-   * @param register answers whether it succeeded.
+   * @param token The id of the join token; null for none.
+   * @param register Returns whether it succeeded.
    */
   pass<T extends { readonly ok: boolean }>(token: string | null, register: () => Promise<T>): Promise<T>;
 }
 
-/** So many seconds' worth may come at once, such as when a rack is switched on. */
+/**
+ * The size of an allowed burst, in seconds' worth of registrations. A burst occurs, for example, when a rack
+ * is switched on.
+ */
 const BURST_SECONDS = 2;
-/** Tokens that are remembered at most. */
+/** Maximum number of tokens that are tracked. */
 const MAX_TOKENS = 10_000;
 
-/** Create the gate of one registry. */
 export function createRegistrationGate(config: RegistryConfig, clock: Pick<Clock, "nowMs">): RegistrationGate {
   const perSecond = config["Registry.RegistrationsPerSecond"];
   const perToken = config["Registry.RegistrationsPerTokenPerSecond"];
@@ -31,8 +31,8 @@ export function createRegistrationGate(config: RegistryConfig, clock: Pick<Clock
   );
   return {
     pass: async (token, register) => {
-      const verdict = limiter.ask(token, clock.nowMs());
-      if (!verdict.ok) throw limited(verdict, verdict.limit === "key" ? perToken : perSecond);
+      const decision = limiter.ask(token, clock.nowMs());
+      if (!decision.ok) throw limited(decision, decision.limit === "key" ? perToken : perSecond);
       let isDone = false;
       try {
         const answer = await register();
@@ -53,8 +53,8 @@ function limited(
   { limit, retryAfterMs }: { readonly limit: "total" | "key"; readonly retryAfterMs: number },
   perSecond: number,
 ): Error {
-  const whose = limit === "key" ? "with this join token" : "here";
-  const message = `more than ${perSecond} nodes a second register ${whose}; try again at the time that is given`;
+  const whose = limit === "key" ? " for this join token" : "";
+  const message = `registration rate limit of ${perSecond} per second${whose} exceeded; retry after the given delay`;
   const metadata = {
     limit: limit === "key" ? "join_token" : "total",
     per_second: String(perSecond),

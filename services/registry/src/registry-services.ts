@@ -6,12 +6,15 @@ import type { RegistrationGate } from "./registration-gate.ts";
 import type { RegistryProcess } from "./registry-process.ts";
 import type { Watches } from "./watch/watches.ts";
 
-/** What the registry's methods work with. */
+/** The objects that the registry's methods use. */
 export interface RegistryServices extends Omit<RegistryProcess, "store"> {
   readonly store: CallStore;
   readonly registrar: Registrar;
   readonly gate: RegistrationGate;
-  /** Null where machines do not join by service accounts. */
+  /**
+   * The verifier of service account tokens; null when machines cannot join with
+   * them.
+   */
   readonly accounts: ServiceAccounts | null;
   readonly pageTokens: PageTokens;
   readonly watches: Watches;

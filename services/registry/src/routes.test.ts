@@ -7,7 +7,7 @@ describe("POLICIES", () => {
     expect(policyProblems(SERVICES, POLICIES)).toEqual([]);
   });
 
-  it("should ask for a token, but where nodes prove themselves", () => {
+  it("should require a token, except where nodes prove their identity", () => {
     const tokenless = Object.entries(POLICIES)
       .filter(([, { caller }]) => caller === "anyone" || caller === "node")
       .map(([method]) => method.split("/")[1]);

@@ -15,10 +15,12 @@ import { rotateNodeKey } from "./rpc/rotate-node-key.ts";
 import { watchEvents } from "./rpc/watch-events.ts";
 import { watchNodes } from "./rpc/watch-nodes.ts";
 
-/** What the registry serves. */
+/** The services that the registry serves. */
 export const SERVICES = [RegistryService, EventService];
 
-/** Who may call each method, for how long, and whether a client may repeat it by itself. */
+/**
+ * Who can call each method, its deadline, and whether clients can retry it automatically.
+ */
 export const POLICIES: PolicyTable = {
   ...definePolicies(RegistryService, {
     createChallenge: { caller: "anyone", deadlineMs: 5_000, idempotent: true },
@@ -41,7 +43,6 @@ export const POLICIES: PolicyTable = {
   }),
 };
 
-/** One line a method. */
 export function createRoutes(services: RegistryServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(RegistryService, {

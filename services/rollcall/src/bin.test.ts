@@ -21,7 +21,7 @@ const BUNDLER = fileURLToPath(new URL("../bundle.mjs", import.meta.url));
 const PRINTS_ARGUMENTS = 'console.log(["program", ...process.execArgv, ...process.argv.slice(2)].join());';
 const run = promisify(execFile);
 
-// A copy, because the checkout may be built or not.
+// Test a copy of the launcher, because the checkout may or may not be built.
 let root: string;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "rollcall-bin-"));
@@ -35,7 +35,7 @@ function write(path: string, text: string): void {
   writeFileSync(join(root, path), text);
 }
 
-/** Put a Node.js where only the launcher finds it: it is not in the PATH. */
+/** Put a Node.js where only the launcher finds it, not in the PATH. */
 function installNode(path: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });
   symlinkSync(process.execPath, join(root, path));
@@ -63,7 +63,7 @@ describe("bin/rollcall", () => {
     expect(keeper.stdout).toBe("program,--max-semi-space-size=1,keeper\n");
   });
 
-  it("should give the Node.js of a package the libraries beside it, before those that the user names", async () => {
+  it("should give the Node.js of a package its bundled libraries before those that the user names", async () => {
     installNode("lib/rollcall/bin/node");
     write("lib/rollcall/bin/rollcall.cjs", "console.log(process.env.LD_LIBRARY_PATH);");
     const folder = join(realpathSync(root), "lib/rollcall/lib");
@@ -77,11 +77,13 @@ describe("bin/rollcall", () => {
     ["node", "EBADF"],
     ["up", "written"],
     ["agent", "written"],
+    ["up --help", "EBADF"],
+    ["serve health -h", "EBADF"],
   ])("should make writing to a closed output fail, and let servers work without one: %s", async (verb, outcome) => {
     installNode("node_modules/.bin/node");
     const program = 'let said = "written"; try { require("fs").writeSync(1, "x"); } catch ({ code }) { said = code; }';
     write("services/rollcall/bundle/src/start.cjs", `${program} console.error(said);`);
-    const words = ["-c", 'exec "$0" "$@" >&-', join(root, "bin/rollcall"), verb];
+    const words = ["-c", 'exec "$0" "$@" >&-', join(root, "bin/rollcall"), ...verb.split(" ")];
     for (const shell of ["sh", "bash"]) expect((await run(shell, words)).stderr).toBe(`${outcome}\n`);
   });
 
@@ -94,7 +96,7 @@ describe("bin/rollcall", () => {
 });
 
 describe("make", () => {
-  /** What it would run to build in a checkout that was installed. */
+  /** The commands that make would run to build in an installed checkout. */
   const commands = async () => {
     copyFileSync(MAKEFILE, join(root, "Makefile"));
     for (const manifest of ["package.json", "pnpm-workspace.yaml", "pnpm-lock.yaml"]) write(manifest, "");
@@ -119,7 +121,8 @@ describe("make", () => {
 
 describe("bundle.mjs", () => {
   it("should say in one line where it cannot write, and what to do", async () => {
-    // Nothing can be made below a file, by no user: as in a checkout that is read-only.
+    // A file instead of a directory stands for a read-only checkout, because not even root can create anything below a
+    // file.
     write("checkout", "");
     const built = run(process.execPath, [BUNDLER, join(root, "checkout/bundle")]);
     await expect(built).rejects.toMatchObject({

@@ -1,16 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { ConnectionState, HoldKind } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import type { CountedJob } from "./testing/work-fixture.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
 
 // Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+const { describe: asRoot } = needsRoot();
 
-/** The agents take turns every 30 to 75 s once they are known. */
+/** Time limit of the test. Known clones replace each other every 30 to 75 s. */
 const PATIENCE_MS = 240_000;
-/** Each agent has had the session once more. */
+/** Number of takeovers after which each agent has had the session once more. */
 const TAKEOVERS = 2n;
 
 asRoot("two agents that share a copied state directory", () => {
@@ -52,7 +53,7 @@ asRoot("two agents that share a copied state directory", () => {
     expect((await said("doctor")).code).not.toBe(0);
   });
 
-  it("should add no process while they take the session from each other, and be no reboot", async () => {
+  it("should add no process and report no reboot while they take the session from each other", async () => {
     const before = await fixture.client.epoch("alpha");
     await until(
       "more takeovers",
@@ -68,7 +69,7 @@ asRoot("two agents that share a copied state directory", () => {
     expect(await eventsOf("node.identity.duplicated")).toHaveLength(1);
   }, 300_000);
 
-  it("should leave nothing running that is not shown, once one of them is left", async () => {
+  it("should leave nothing running that is not shown, once only one of them is left", async () => {
     await fixture.agent("copy").killed();
     await until(
       "the first agent to be back",

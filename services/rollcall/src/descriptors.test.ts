@@ -5,7 +5,7 @@ import { until } from "@rollcall/testkit/time";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
 
-/** So few that what floods the agents' port could take them all. */
+/** Maximum number of open files: so low that a flood on the agents' port could use all descriptors. */
 const OPEN_FILES = 400;
 const FLOOD = 600;
 
@@ -25,14 +25,14 @@ describe("a process with few descriptors", () => {
     await database.drop();
   });
 
-  it("should say at the start how many it has, and that they are too few", async () => {
+  it("should say at startup how many it has, and that they are too few", async () => {
     const line = await health.logged(
-      "the limit of open files is too low for the connections that are configured, fewer are taken; raise ulimit -n",
+      "the limit of open files is too low for the configured connections; accepting fewer, raise ulimit -n",
     );
     expect(line).toMatchObject({ level: "warn", open_files: OPEN_FILES, api: 30, agents: 83 });
   });
 
-  it("should answer probes and the API, and keep its agents, while the agents' port is flooded with idle connections", async () => {
+  it("should answer probes and the API, and keep its agents, while idle connections flood their port", async () => {
     const agent = fixture.agent("n1");
     await fixture.client.becomes("n1", "APPROVED CONNECTED HEALTHY");
     const [host, port] = fixture.agentsAddress.split(":");
@@ -47,7 +47,7 @@ describe("a process with few descriptors", () => {
     }
     const api = await fetch(`http://${fixture.addresses.health}/`);
     expect(api.status).toBe(404);
-    await health.logged("connections without a call were cut for new ones at the limit", {
+    await health.logged("connections without a call were cut to make room at the limit", {
       port: "agents",
     });
     const text = await (await fetch(`http://${fixture.healthProbes}/metrics`)).text();

@@ -23,8 +23,8 @@ describe("an `up` whose agent would refuse the configuration", () => {
   });
 });
 
-describe("an `up` with the file of a compute node", () => {
-  it("should start, and its agent connect as `up` listens", async () => {
+describe("an `up` with a compute node's file", () => {
+  it("should start, with its agent using the TLS setting of `up`", async () => {
     const dir = await mkdtemp(join(tmpdir(), "rollcall-compute-"));
     const file = join(dir, "c.yaml");
     const tls = 'Orchestrators: ["nats://o:4222"], TLS: {RequireTLS: true, CACert: /nowhere/ca.pem}';
@@ -40,16 +40,16 @@ describe("a control plane and agents with the files of another program", () => {
   it("should start, warn once each, and work", async () => {
     const file = join(SAMPLES, "bacalhau-orchestrator.yaml");
     const up = await fixture.up("--config", file, "--no-agent");
-    const { problem } = await up.logged("odd setting");
-    expect(problem).toContain("left aside, since they mean nothing here: NameProvider, ");
-    expect(up.out.match(/"odd setting"/g)).toHaveLength(1);
+    const { problem } = await up.logged("unusual setting");
+    expect(problem).toContain("ignored, because Rollcall does not use them: NameProvider, ");
+    expect(up.out.match(/"unusual setting"/g)).toHaveLength(1);
 
     const agents = [
       fixture.agent("of-bacalhau", "--config", join(SAMPLES, "bacalhau-compute.yaml")),
       fixture.agent("of-kohakuriver", "--config", join(SAMPLES, "runner_config.py")),
     ];
     for (const id of ["of-bacalhau", "of-kohakuriver"]) {
-      // The orchestrator's file has manual approval.
+      // The orchestrator's file turns on manual approval.
       await fixture.client.becomes(id, "PENDING CONNECTED HEALTHY");
     }
     const node = await fixture.client.node("of-bacalhau");

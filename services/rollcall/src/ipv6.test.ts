@@ -22,8 +22,8 @@ async function client(line: string, env: Readonly<Record<string, string>>) {
   return { code: await runCli(shell, { verbs: [], configuration }), text: shell.written() };
 }
 
-describe("a control plane on an address of IPv6", () => {
-  it("should take agents and clients by the addresses that it prints", async () => {
+describe("a control plane on an IPv6 address", () => {
+  it("should accept agents and clients at the addresses that it prints", async () => {
     await fixture.up("--tls", "--listen", "[::1]", "--set", "Compute.Name=here");
     const own = { ROLLCALL_DATA_DIR: fixture.dataDirectory };
     const address = `[::1]:${fixture.server.split(":")[1]}`;

@@ -2,18 +2,19 @@ import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import { runInto } from "./testing/rollcall-process.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
 
 // Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+const { describe: asRoot } = needsRoot();
 
 const MIB = 1_048_576;
-/** The bytes that a line on standard error says are missing. */
+/** The number of missing bytes in a line on standard error. */
 const MISSING = /^([\d,]+) bytes of the standard output of execution \w+ (?:before this )?are (?:no longer|missing)/gm;
 
 type SpecInit = Extract<MessageInitShape<typeof JobSpecSchema>, { readonly $typeName?: never }>;
@@ -25,7 +26,7 @@ asRoot("the output of a job", () => {
   const directory = mkdtempSync(join(tmpdir(), "rollcall-job-logs-"));
 
   beforeAll(async () => {
-    // Executions run as another user and look for a file there.
+    // Open the directory for executions, which run as another user and look for a file in it.
     chmodSync(directory, 0o711);
     fixture = await WorkFixture.start();
     for (const name of ["east", "west"]) await fixture.startAgent(name);
@@ -68,7 +69,7 @@ asRoot("the output of a job", () => {
   const missingIn = (err: string) =>
     [...err.matchAll(MISSING)].reduce((sum, [, bytes = ""]) => sum + Number(bytes.replaceAll(",", "")), 0);
 
-  it("should say how much of it is no longer kept, and print the rest", async () => {
+  it("should report how much of it is no longer kept, and print the rest", async () => {
     const output = { maxFileBytes: BigInt(MIB), maxFiles: 2 };
     await submit("large", "yes 1234567 | head -c 8000000", { output });
     await completed("large");
@@ -78,23 +79,23 @@ asRoot("the output of a job", () => {
     expect(err).toMatch(/^[\d,]+ bytes of the standard output of execution \w{26} before this are no longer kept\n$/);
     expect(missing).toBeGreaterThan(8_000_000 - 3 * MIB);
     expect(seen.length + missing).toBe(8_000_000);
-    // The part that is kept has no gap.
+    // The part of the output that is still stored has no gap.
     const tail = await linesOf("large", "--tail", "3");
     expect([tail.code, tail.err, tail.text]).toEqual([0, "", "1234567\n".repeat(3)]);
     const all = await linesOf("large", "--tail", "2000000");
     expect([all.code, missingIn(all.err) + all.text.length]).toEqual([0, 8_000_000]);
   });
 
-  it("should be complete where run exits with 0, and else be reported with its missing bytes", async () => {
+  it("should be complete if run exits with 0, otherwise be reported with its missing bytes", async () => {
     const total = 60_000_000;
     const words = ["run", "--queue-timeout", "60s", "--", "sh", "-c", `yes 1234567 | head -c ${total}`];
     const { code, err, output } = await outputOf(...words);
     expect(output.length + missingIn(err)).toBe(total);
     expect(code).toBe(missingIn(err) === 0 ? 0 : 75);
-    expect(err).not.toContain("keeps no output");
+    expect(err).not.toContain("has no output");
   });
 
-  it("should be shown of every execution, each with its prefix, and of one as it was written", async () => {
+  it("should be shown for all executions with a prefix, and for one execution as written", async () => {
     await submit("many", 'echo "first $$ROLLCALL_INDEX"; printf "last $$ROLLCALL_INDEX"', { count: 3 });
     await completed("many");
     const all = await linesOf("many");
@@ -109,7 +110,7 @@ asRoot("the output of a job", () => {
     expect((await linesOf("many", "--stderr")).text).toBe("");
   });
 
-  it("should be shown with the times at which it was written, and since a time", async () => {
+  it("should be shown with timestamps, and since a given time", async () => {
     const begin = Date.now();
     await submit("timed", "echo early; echo early too >&2; sleep 4; echo late");
     await completed("timed");
@@ -118,7 +119,7 @@ asRoot("the output of a job", () => {
     expect(code).toBe(0);
     const times = lines.map((line) => Date.parse(line.split(" ")[0] ?? ""));
     expect(lines.map((line) => line.replace(/^\S+ /, ""))).toEqual(["early", "late"]);
-    // A time is that of the second in which the line was written.
+    // Times have a resolution of one second.
     const [early = 0, late = 0] = times;
     expect(early).toBeGreaterThanOrEqual(begin - 1_000);
     expect(late - early).toBeGreaterThanOrEqual(2_000);

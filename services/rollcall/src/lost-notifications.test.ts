@@ -6,7 +6,7 @@ import { until } from "@rollcall/testkit/time";
 import { runClient } from "./testing/run-client.ts";
 import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixture.ts";
 
-/** Notifications are checked every 10 s, and processes report every 15 s. */
+/** Time limit for the report. Notifications are checked every 10 s, and processes report every 15 s. */
 const WITHIN_MS = 90_000;
 
 describe("a process whose notifications stop arriving", () => {
@@ -36,7 +36,7 @@ describe("a process whose notifications stop arriving", () => {
     return text.split("\n").find((line) => line.startsWith("notifications")) ?? "";
   };
 
-  it("should say that they arrive while they do", async () => {
+  it("should report notifications that arrive", async () => {
     await until("the first check", async () => {
       const { status, notifications } = await ready();
       expect(status).toBe(200);

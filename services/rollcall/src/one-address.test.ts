@@ -15,13 +15,14 @@ import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.t
 
 const CURL_PAGE = fileURLToPath(new URL("../../../docs/heartbeat-with-curl.md", import.meta.url));
 
-// A small deployment: one process with the API, and the health replicas beside it. One story, as in serve.test.ts.
+// A small deployment: one process with the API, and separate health replicas. The tests build on each other,
+// as in serve.test.ts.
 describe("rollcall serve with several services", () => {
   let database: TestDatabase;
   let fixture: ServeFixture;
   let api: RollcallProcess;
   let health: RollcallProcess;
-  /** The one address, whatever is called. */
+  /** A client configuration with the single address that serves all services. */
   let atApi: Pick<ServeFixture, "addresses" | "tokenFile">;
 
   beforeAll(async () => {
@@ -44,20 +45,20 @@ describe("rollcall serve with several services", () => {
     });
   });
 
-  it("should take agents in, and their approval, at one address", async () => {
+  it("should accept agents and their approval at one address", async () => {
     await api.logged("admin token created", { file: fixture.tokenFile });
     const pending = await until("n1 to wait", async () => {
       const { text } = await runClient("node list", atApi);
       return /^n1 .*PENDING/m.test(text);
     });
     expect(pending).toBe(true);
-    expect(await runClient("node approve n1", atApi)).toEqual({ code: 0, text: "Ok\n" });
+    expect(await runClient("node approve n1", atApi)).toEqual({ code: 0, text: "Ok: n1 approved\n" });
     await until("n1 to be well", async () =>
       /^n1 .*APPROVED +HEALTHY/m.test((await runClient("node list", atApi)).text),
     );
   });
 
-  it("should ask the owners for what readers want of health", async () => {
+  it("should ask the owners for health that readers request", async () => {
     await until("a sample", async () => /^CPU .*%$/m.test((await runClient("node health n1", atApi)).text));
     expect((await runClient("node summary", atApi)).text).toMatch(/^Nodes: +1 connected \/ 1 total$/m);
     const token = readFileSync(fixture.tokenFile, "utf8").trim();
@@ -96,11 +97,11 @@ describe("rollcall serve with several services", () => {
     expect(await open.killed("SIGTERM")).toBe(0);
   });
 
-  it("should say that it cannot while no replica is there, and end in order", async () => {
+  it("should report that it cannot while no replica exists, and end cleanly", async () => {
     expect(await health.killed("SIGTERM")).toBe(0);
     const { code, text } = await runClient("node health n1", atApi);
     expect([code, text]).toEqual([0, expect.stringContaining("n1")]);
     expect(await api.killed("SIGTERM")).toBe(0);
-    await api.logged("ended");
+    await api.logged("stopped");
   });
 });

@@ -1,19 +1,19 @@
-import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { type Failure, type Shell, UsageError } from "@rollcall/cli";
+import { homeDirectory, workingDirectory } from "@rollcall/process/own-directories";
 import { ProcessSink } from "./process-sink.ts";
 
-/** What of Node's process and of the user's signals the command line needs. */
+/** The parts of Node.js' process and of signal handling that the command line needs. */
 export interface ProcessShell {
   readonly shell: Shell;
-  /** Leave signals, and logs that cannot be written, to a verb that runs for long: it ends where its output does. */
+  /** Stop handling signals and failed writes, because a long-running verb handles both itself. */
   releaseSignals(): void;
 }
 
 const INTERRUPTED = 130;
 
-/** The shell of this process. The first SIGINT or SIGTERM asks the verb to end, the second ends the process. */
+/** The shell of this process. The first SIGINT or SIGTERM aborts the verb, the second ends the process. */
 export function createProcessShell(process: NodeJS.Process): ProcessShell {
   const interrupted = new AbortController();
   const onSignal = () => {
@@ -25,7 +25,7 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
   let isReleased = false;
   const onFailure = (failure: Failure) => {
     if (!isReleased) {
-      // Whatever is under way ends: its output is lost.
+      // Abort the verb, because its further output would be lost.
       interrupted.abort(failure);
       return;
     }
@@ -37,9 +37,10 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
   const shell: Shell = {
     args: process.argv.slice(2),
     env: process.env,
-    cwd: process.cwd(),
-    home: homedir(),
+    cwd: workingDirectory(),
+    home: homeDirectory(),
     userId: process.getuid?.() ?? null,
+    ...(process.platform === "linux" ? { processFolder: "/proc" } : {}),
     runsOn: { node: process.versions.node, platform: `${process.platform}-${process.arch}` },
     out,
     err,
@@ -59,7 +60,7 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
   };
 }
 
-/** Questions go to standard error, so that what is piped on holds answers alone. */
+/** Prompts go to standard error, so that pipes contain only output. */
 function createAsk(process: NodeJS.Process, interrupted: AbortSignal): Shell["ask"] {
   const { stdin, stderr } = process;
   if (!stdin.isTTY || !stderr.isTTY) return null;
@@ -73,14 +74,14 @@ function createAsk(process: NodeJS.Process, interrupted: AbortSignal): Shell["as
   };
 }
 
-/** As createAsk(), and what is typed is not shown. */
+/** Like createAsk(), but without echoing the input. */
 function createAskSecret(process: NodeJS.Process, interrupted: AbortSignal): Shell["ask"] {
   const { stdin, stderr } = process;
   if (!stdin.isTTY || !stderr.isTTY) return null;
   return async (question) => {
     const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
     const lines = createInterface({ input: stdin, output: nowhere, terminal: true });
-    // While every key is read one by one, the terminal makes no signal of Ctrl-C.
+    // Send the signal explicitly, because in raw mode, the terminal sends no signal for Ctrl-C.
     lines.on("SIGINT", () => process.emit("SIGINT"));
     stderr.write(question);
     try {
@@ -92,15 +93,18 @@ function createAskSecret(process: NodeJS.Process, interrupted: AbortSignal): She
   };
 }
 
-/** More than all declared state of one call takes. */
+/** Maximum size of standard input in bytes. The declared state of one call needs less. */
 const MOST_INPUT = 16_777_216;
 
-/** Throws UsageError for a longer input: a part of declared state would mean that the rest is no longer declared. */
+/**
+ * Read all input. Throws UsageError for longer input, because truncated declared state would mean that the rest is
+ * no longer declared.
+ */
 async function readAll(input: NodeJS.ReadStream): Promise<string> {
   let text = "";
   for await (const chunk of input.setEncoding("utf8")) {
     text += chunk;
-    if (text.length > MOST_INPUT) throw new UsageError("standard input has more than 16 MiB; divide it");
+    if (text.length > MOST_INPUT) throw new UsageError("standard input is larger than 16 MiB; split it");
   }
   return text;
 }

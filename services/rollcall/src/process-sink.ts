@@ -2,24 +2,24 @@ import { fstatSync, fsyncSync, readlinkSync, writeSync } from "node:fs";
 import { Failure, type Sink } from "@rollcall/cli";
 import { errorCode, systemErrorWords } from "@rollcall/process";
 
-/** An output that a process was started with. */
+/** An output stream that the process was started with. */
 export interface ProcessOutput {
   readonly fd: number;
-  /** "standard output", for messages. */
+  /** The name in messages: "standard output". */
   readonly name: string;
-  /** What Node.js has made of it. */
+  /** The stream of Node.js for this output. */
   readonly stream: Pick<NodeJS.WriteStream, "write" | "on" | "isTTY" | "columns" | "rows">;
-  /** Called once, when something cannot be written. */
+  /** Called once, when a write fails. */
   onFailure(failure: Failure): void;
 }
 
-/** What cannot be synchronised, such as /dev/null, is as safe as it will be. */
+/** Error codes of outputs such as /dev/null, which cannot be synced and need not be. */
 const UNSYNCED = new Set(["EINVAL", "ENOTSUP", "EROFS"]);
 
 /**
- * Standard output or standard error of this process. Files are written here: Node.js does not look how much of a piece
- * the system has taken, and what does not fit a disk that is nearly full would be lost without an error. Pipes and
- * terminals are written by Node.js.
+ * Standard output or standard error of this process. This class writes to files itself, because Node.js ignores how
+ * much the system has written: on a nearly full disk, output would be lost without an error. For pipes and terminals
+ * it uses Node.js.
  */
 export class ProcessSink implements Sink {
   readonly #output: ProcessOutput;
@@ -30,7 +30,8 @@ export class ProcessSink implements Sink {
   constructor(output: ProcessOutput) {
     this.#output = output;
     this.#isFile = isFile(output);
-    // Node.js writes warnings there without this sink, and a server survives it when nobody reads them.
+    // Handle errors of the stream, because Node.js also writes warnings to it, and a server must survive when no one
+    // reads them.
     output.stream.on("error", (error: Error) => {
       if (this.#hasWritten) this.#fail(error);
     });
@@ -63,7 +64,7 @@ export class ProcessSink implements Sink {
   }
 
   async taken(): Promise<void> {
-    // A sink that failed reports it at the end.
+    // Do not wait if the sink has failed, because finish() reports the failure.
     if (!this.#isFile && this.#failure === null) await this.#drained();
   }
 
@@ -84,7 +85,7 @@ export class ProcessSink implements Sink {
     }
   }
 
-  /** Whatever was written before is written, or has failed, when an empty piece is. */
+  /** Wait until everything written before has succeeded or failed, by writing an empty chunk. */
   #drained(): Promise<void> {
     return new Promise((resolve) => {
       this.#output.stream.write("", (error) => {
@@ -108,7 +109,7 @@ function isFile({ fd, stream }: ProcessOutput): boolean {
     const found = fstatSync(fd);
     return !found.isFIFO() && !found.isSocket();
   } catch {
-    // It is closed: Node.js says so with the first piece.
+    // The descriptor is closed, which Node.js reports with the first write.
     return false;
   }
 }
@@ -118,19 +119,19 @@ function writeWhole(fd: number, bytes: Uint8Array): void {
 }
 
 function failureWords(fd: number, name: string, error: unknown): string {
-  // `bin/rollcall` replaces a closed standard output with one that is not open for writing.
+  // If standard output is closed, `bin/rollcall` replaces it with a descriptor that is not open for writing.
   if (errorCode(error) === "EBADF") return `${name}: it is closed; redirect it to /dev/null to discard the output`;
   const place = placeOf(fd);
   return `${place === null ? name : `${place} (${name})`}: ${systemErrorWords(error)}`;
 }
 
-/** The path of a file or device, where the system has one for it. */
+/** The path of an open file or device; null if the system does not know it. */
 function placeOf(fd: number): string | null {
   try {
     const place = readlinkSync(`/proc/self/fd/${fd}`);
     return place.startsWith("/") ? place : null;
   } catch {
-    // Only Linux has it.
+    // Ignore the error, because only Linux has /proc.
     return null;
   }
 }

@@ -12,7 +12,10 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Run a server that ends once it has started. Answers what its start saw in the environment, and its exit code. */
+/**
+ * Run a server that exits as soon as it has started. Returns the environment that it started with, and the exit
+ * code.
+ */
 async function start(env: Record<string, string | undefined>) {
   const process = Object.assign(new EventEmitter(), { exit: () => {}, env });
   let seen: string | undefined;
@@ -27,7 +30,7 @@ async function start(env: Record<string, string | undefined>) {
   return { seen, code };
 }
 
-/** A program in place of systemd's that writes down what it was called with. */
+/** Create a replacement for systemd-notify that records its arguments. */
 function fakeSystemdNotify(code: number): string {
   const file = join(folder, "systemd-notify");
   writeFileSync(file, `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> '${folder}/told'\nexit ${code}\n`);
@@ -36,18 +39,18 @@ function fakeSystemdNotify(code: number): string {
 }
 
 describe("runServer()", () => {
-  it("should tell systemd once it has started, and hide the socket from children", async () => {
+  it("should notify systemd once it has started, and hide the socket from children", async () => {
     const env = { PATH: fakeSystemdNotify(0), NOTIFY_SOCKET: "/run/notify" };
     expect(await start(env)).toEqual({ seen: undefined, code: 0 });
     expect(readFileSync(join(folder, "told"), "utf8")).toBe("/run/notify --ready\n");
     expect(env).not.toHaveProperty("NOTIFY_SOCKET");
   });
 
-  it("should work on when systemd cannot be told", async () => {
+  it("should continue when systemd cannot be notified", async () => {
     expect(await start({ PATH: fakeSystemdNotify(1), NOTIFY_SOCKET: "/run/notify" })).toMatchObject({ code: 0 });
   });
 
-  it("should tell nothing without systemd", async () => {
+  it("should notify no one without systemd", async () => {
     expect(await start({ PATH: fakeSystemdNotify(0) })).toEqual({ seen: undefined, code: 0 });
     expect(() => readFileSync(join(folder, "told"))).toThrow("ENOENT");
   });

@@ -3,12 +3,12 @@ import { promisify } from "node:util";
 import { type Logger, type RunOptions, runProcess } from "@rollcall/process";
 import { hasTerminal } from "./has-terminal.ts";
 
-/** How runProcess runs, and the environment in which systemd says where it listens. */
+/** Options of runProcess, and the environment with systemd's notification socket. */
 export interface RunServerOptions extends RunOptions {
   readonly process: RunOptions["process"] & { readonly env: Record<string, string | undefined> };
 }
 
-/** Run a server as runProcess() does, and tell systemd, when it started this process, that the start is done. */
+/** Run a server like runProcess(), and notify systemd when the start is complete, if systemd started it. */
 export function runServer(given: RunServerOptions): Promise<number> {
   const options = { hasTerminal: hasTerminal(), ...given };
   const socket = takeNotifySocket(options.process.env);
@@ -23,7 +23,9 @@ export function runServer(given: RunServerOptions): Promise<number> {
   });
 }
 
-/** Where systemd listens. Children, of which some start servers as well, must not find it. */
+/**
+ * Take systemd's notification socket out of the environment, because child processes can also be servers.
+ */
 function takeNotifySocket(env: Record<string, string | undefined>): string | null {
   const { NOTIFY_SOCKET: socket } = env;
   delete env.NOTIFY_SOCKET;
@@ -32,7 +34,10 @@ function takeNotifySocket(env: Record<string, string | undefined>): string | nul
 
 const LIMIT_MS = 10_000;
 
-/** Node opens no datagram sockets, so systemd's own program sends the word; the unit needs NotifyAccess=all. */
+/**
+ * Notify systemd that startup is complete. Node.js cannot open datagram sockets, so systemd-notify sends the
+ * notification; the unit needs NotifyAccess=all.
+ */
 async function notifyReady(
   socket: string,
   { process: { env }, log }: { readonly process: RunServerOptions["process"]; readonly log: Logger },
@@ -41,7 +46,7 @@ async function notifyReady(
   try {
     await run("systemd-notify", ["--ready"], { env: { ...env, NOTIFY_SOCKET: socket }, timeout: LIMIT_MS });
   } catch (error) {
-    // systemd ends the process when its word does not come in time; until then it works.
-    log.error({ err: error }, "systemd cannot be told that the start is done");
+    // Continue. The server works until systemd ends it because no notification arrived in time.
+    log.error({ err: error }, "cannot notify systemd that startup is complete");
   }
 }

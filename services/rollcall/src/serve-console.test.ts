@@ -62,13 +62,13 @@ class Browser {
 }
 
 describe("serve console", () => {
-  it("should sign in by itself, and pass the calls of pages on to the services that have the methods", async () => {
+  it("should handle sign-in, and forward the calls of pages to the services with the methods", async () => {
     const browser = new Browser();
     const sessionId = await browser.signIn(adminToken());
     for (const isGrpcWeb of [false, true]) {
       const me = await browser.client(AccessService, isGrpcWeb).whoAmI({});
       expect(me).toMatchObject({ sessionId, actor: expect.stringMatching(/^token:/) });
-      // Errors come through as they are.
+      // The console passes errors through unchanged.
       const refusal = await refusalOf(browser.client(RegistryService, isGrpcWeb).getNode({ node: "nothing" }));
       expect(refusal.reason).toBe("NODE_NOT_FOUND");
     }
@@ -76,7 +76,7 @@ describe("serve console", () => {
   });
 
   it.each([false, true])(
-    "should pass streams on, and end them when their session is revoked (gRPC-Web: %s)",
+    "should forward streams, and end them when their session is revoked (gRPC-Web: %s)",
     async (isGrpcWeb) => {
       const [browser, admin] = [new Browser(), new Browser()];
       await admin.signIn(adminToken());
@@ -100,14 +100,14 @@ describe("serve console", () => {
     },
   );
 
-  it("should let an admin alone list sessions, with whose they are", async () => {
+  it("should let only an admin list sessions, with their owners", async () => {
     const browser = new Browser();
     const id = await browser.signIn(adminToken());
     const { accessTokens } = await browser.client(AccessService).listAccessTokens({});
     expect(accessTokens.find((it) => it.id === id)).toMatchObject({ kind: 2, name: "console from 127.0.0.1" });
   });
 
-  it("should say that a service is away, and go on when it is back", async () => {
+  it("should report an unreachable service, and continue when it returns", async () => {
     const browser = new Browser();
     await browser.signIn(adminToken());
     await together.killed("SIGTERM");
@@ -125,7 +125,7 @@ describe("serve console without an address", () => {
     expect(alone.err).toContain("set --upstream to the URL of the API");
   });
 
-  it("should refuse to pass tokens on in clear text over a network", async () => {
+  it("should refuse to forward tokens in clear text over a network", async () => {
     const words = ["serve", "console", "--upstream", "http://rollcall.example:7700"];
     const refused = new RollcallProcess(words, { DATABASE_URL: database.url });
     expect(await refused.exit()).toBe(2);

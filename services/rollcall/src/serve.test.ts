@@ -8,7 +8,7 @@ import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.t
 
 const WELL = "APPROVED CONNECTED HEALTHY";
 
-// One story: each test goes on from what the one before has left.
+// One story: each test continues with the state of the previous one.
 describe("rollcall serve", () => {
   let database: TestDatabase;
   let fixture: ServeFixture;
@@ -37,7 +37,7 @@ describe("rollcall serve", () => {
     expect(statSync(fixture.tokenFile).mode & 0o777).toBe(0o600);
   });
 
-  it("should show each process as a node of its own", async () => {
+  it("should show each process as a separate node", async () => {
     await until("four nodes", async () => {
       const { nodes } = await fixture.client.registry.listNodes({ types: [1] });
       const services = nodes.map(({ id }) => id.split("-")[0]);
@@ -45,7 +45,7 @@ describe("rollcall serve", () => {
     });
   });
 
-  it("should take in an agent through the registry that waits for approval, and tell it of the approval as it happens", async () => {
+  it("should register an agent that waits for approval, and notify it of the approval immediately", async () => {
     agent = fixture.agent("n1");
     await agent.logged("waiting for an operator's approval");
     const pending = await fixture.client.becomes("n1", "PENDING CONNECTED HEALTHY");
@@ -56,21 +56,21 @@ describe("rollcall serve", () => {
     expect((await fixture.client.becomes("n1", WELL)).mayTakeWork).toBe(true);
   });
 
-  it("should answer the command line as one, each service at its own address", async () => {
+  it("should answer the command line as one, with each service at its own address", async () => {
     const listed = await runClient("node list --show labels,seen", fixture);
     expect(listed.code).toBe(0);
     expect(listed.text).toMatch(/^n1 +Compute +APPROVED +HEALTHY +- +\d+s ago$/m);
     expect(await runClient("node approve n1", fixture)).toEqual({
       code: 0,
-      text: "nothing to change: node n1 already approved\nOk\n",
+      text: "Ok: n1 was already approved\n",
     });
-    expect(await runClient("node cordon n1", fixture)).toEqual({ code: 0, text: "Ok\n" });
+    expect(await runClient("node cordon n1", fixture)).toEqual({ code: 0, text: "Ok: n1 cordoned\n" });
     expect((await runClient("node health n1", fixture)).text).toMatch(/^CPU .*%$/m);
     expect((await runClient("node summary", fixture)).text).toMatch(/^Nodes: +1 connected \/ 1 total$/m);
   });
 
   it.each(["registry", "health", "admin", "scheduler"] as const)(
-    "should survive the death of %s: the agent is never judged",
+    "should survive the death of %s: the agent is never declared unhealthy",
     async (service) => {
       const before = await fixture.client.node("n1");
       const process = { registry, health, admin, scheduler }[service];
@@ -87,7 +87,7 @@ describe("rollcall serve", () => {
     },
   );
 
-  it("should cut the stream of a node that is rejected, and tell it why", async () => {
+  it("should end the stream of a rejected node, with the reason", async () => {
     await fixture.client.admin.rejectNode({ node: "n1", reason: "wrong rack" });
     const { detail } = await agent.logged("connection lost", { reason: "NODE_REJECTED" });
     expect(detail).toContain("wrong rack");
@@ -102,14 +102,14 @@ describe("rollcall serve", () => {
     await fixture.client.becomes("n1", WELL);
   });
 
-  it("should cut the stream of a node that is deleted, and leave its agent idle", async () => {
+  it("should end the stream of a deleted node, and leave its agent idle", async () => {
     await fixture.client.admin.deleteNode({ node: "n1", reason: "sold" });
-    await agent.logged("node was deleted, idle until the agent is started again");
+    await agent.logged("node was deleted, idle until the agent is restarted");
     expect(await fixture.client.node("n1")).toBeNull();
     expect(await agent.killed("SIGTERM")).toBe(0);
   });
 
-  it("should end in order when it is told to, and no longer be shown as connected", async () => {
+  it("should shut down cleanly when asked, and no longer be shown as connected", async () => {
     expect(await health.killed("SIGTERM")).toBe(0);
     expect(await admin.killed("SIGTERM")).toBe(0);
     expect(await scheduler.killed("SIGTERM")).toBe(0);
@@ -117,6 +117,6 @@ describe("rollcall serve", () => {
     const connected = nodes.filter(({ connection }) => connection?.state === 1);
     expect(connected.map(({ id }) => id.split("-")[0])).toEqual(["registry"]);
     expect(await registry.killed("SIGTERM")).toBe(0);
-    for (const process of [registry, health, admin, scheduler]) await process.logged("ended");
+    for (const process of [registry, health, admin, scheduler]) await process.logged("stopped");
   });
 });

@@ -6,30 +6,29 @@ const KEEP_ALIVE_MS = 60_000;
 const FAILED = 1;
 const MISUSED = 2;
 
-/** A verb that runs until it is told to end. */
+/** A verb that runs until it is stopped. */
 export interface ServerVerb {
   readonly name: string;
   /** The arguments after the name, for help. */
   readonly usage: string;
   readonly description: string;
-  /** What its arguments can be, each once. */
+  /** The arguments that can be given, each at most once. */
   readonly choices: readonly string[];
-  /** Load the verb's code: only the verb that is called needs it. */
+  /** Import the verb's code, which only this verb needs. */
   load(): Promise<{
     run(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number>;
     readonly flags: readonly string[];
   }>;
 }
 
-/** What a server verb runs in. */
 export interface ServerVerbContext {
   readonly shell: Shell;
   readonly process: NodeJS.Process;
-  /** Leave signals and a broken output to the verb. */
+  /** Stop handling signals and failed writes, because the verb handles both itself. */
   releaseSignals(): void;
 }
 
-/** A server's verb as the command line takes it. */
+/** Adapt a server verb to the command line. */
 export function toForeignVerb(
   { name, usage, description, choices, load }: ServerVerb,
   { shell, process, releaseSignals }: ServerVerbContext,
@@ -42,7 +41,8 @@ export function toForeignVerb(
       surviveStraySignals(process, hasTerminal());
       releaseSignals();
       const code = await reported(shell, async () => (await load()).run(words, shell, process));
-      // What a server leaves behind, a pool that is closing or a watch of files, must not keep its process.
+      // Exit explicitly, because leftovers of a server, such as a closing pool or a file watcher, must not keep
+      // the process alive.
       return process.exit(code);
     },
     complete: async (words) => {
@@ -59,7 +59,7 @@ export const MACHINE_VERBS: readonly ServerVerb[] = [
   {
     name: "agent",
     usage: "",
-    description: "Run the agent of this machine",
+    description: "Run an agent on this machine",
     choices: [],
     load: async () => {
       const { AGENT_FLAGS, runAgent } = await import("./verbs/agent.ts");
@@ -69,7 +69,7 @@ export const MACHINE_VERBS: readonly ServerVerb[] = [
   {
     name: "keeper",
     usage: "",
-    description: "Keep the executions of this machine for its agent",
+    description: "Keep this machine's executions running while its agent restarts",
     choices: [],
     load: async () => {
       const { KEEPER_FLAGS, runKeeper } = await import("./verbs/keeper.ts");
@@ -79,7 +79,8 @@ export const MACHINE_VERBS: readonly ServerVerb[] = [
 ];
 
 async function reported(shell: Shell, run: () => Promise<number>): Promise<number> {
-  // What a verb waits for while it ends may be nothing that keeps Node running, such as a child that was let go.
+  // Keep Node.js alive while a verb ends, because the verb may wait for something that does not keep it alive,
+  // such as a detached child.
   const alive = setInterval(() => {}, KEEP_ALIVE_MS);
   try {
     const code = await run();

@@ -1,12 +1,12 @@
 import { SERVICE_NAMES } from "./control-plane/process-plan.ts";
 import { MACHINE_VERBS, type ServerVerb } from "./server-verb.ts";
 
-/** `up`, `serve`, `migrate`, `backup` and `restore`, and the verbs of a machine. */
+/** `up`, `demo`, `serve`, `migrate`, `backup` and `restore`, and the verbs that run an agent or a keeper. */
 export const SERVER_VERBS: readonly ServerVerb[] = [
   {
     name: "up",
     usage: "",
-    description: "Run everything on this machine, with a Postgres of its own",
+    description: "Run everything on this machine, with an embedded Postgres",
     choices: [],
     load: async () => {
       const { runUp, UP_FLAGS } = await import("./verbs/up.ts");
@@ -14,9 +14,19 @@ export const SERVER_VERBS: readonly ServerVerb[] = [
     },
   },
   {
+    name: "demo",
+    usage: "[crash|freeze|start] [node]",
+    description: "Try everything on this machine: a control plane, five agents, jobs and a login issuer",
+    choices: ["crash", "freeze", "start", "issuer"],
+    load: async () => {
+      const { DEMO_FLAGS, runDemo } = await import("./verbs/demo.ts");
+      return { run: runDemo, flags: DEMO_FLAGS };
+    },
+  },
+  {
     name: "serve",
-    usage: "<service>...",
-    description: "Run one service or several: registry, health, health-query, admin, scheduler, console",
+    usage: "<service...>",
+    description: "Run one or more services: registry, health, health-query, admin, scheduler, console",
     choices: SERVICE_NAMES,
     load: async () => {
       const { runServe, SERVE_FLAGS } = await import("./verbs/serve.ts");
@@ -26,7 +36,7 @@ export const SERVER_VERBS: readonly ServerVerb[] = [
   {
     name: "migrate",
     usage: "",
-    description: "Bring the database to this release's schema, and end",
+    description: "Migrate the database to this release's schema",
     choices: [],
     load: async () => {
       const { runMigrate, MIGRATE_FLAGS } = await import("./verbs/migrate.ts");
@@ -36,7 +46,7 @@ export const SERVER_VERBS: readonly ServerVerb[] = [
   {
     name: "backup",
     usage: "[verify] [file]",
-    description: "Copy the whole record into one archive, or verify an archive",
+    description: "Back up the whole database to one archive, or verify an archive",
     choices: [],
     load: async () => {
       const { BACKUP_FLAGS, runBackup } = await import("./verbs/backup.ts");
@@ -46,7 +56,7 @@ export const SERVER_VERBS: readonly ServerVerb[] = [
   {
     name: "restore",
     usage: "<file>",
-    description: "Bring an archive into an empty record",
+    description: "Restore an archive into an empty database",
     choices: [],
     load: async () => {
       const { RESTORE_FLAGS, runRestore } = await import("./verbs/restore.ts");

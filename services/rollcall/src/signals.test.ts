@@ -1,5 +1,7 @@
+import { once } from "node:events";
 import { mkdtempSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -8,11 +10,11 @@ import { TestAuthority } from "@rollcall/testkit/certificates";
 import { endAll, RollcallProcess } from "./testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixture.ts";
 
-/** What supervisors, log rotation and curious people send to a process that is to continue. */
+/** Signals that supervisors, log rotation and curious people send to a process that must continue. */
 const STRAY = ["SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGIO"] as const;
 const ANY_PORT = ["--port", "0", "--probe-port", "0"];
 
-describe("a process that runs for long", () => {
+describe("a long-running process", () => {
   let database: TestDatabase;
   let directory: string;
   let fixture: UpFixture;
@@ -64,28 +66,41 @@ describe("a process that runs for long", () => {
       process.kill(signal);
       await process.logged("signal ignored", { signal });
     }
-    // No line answers to it.
+    // SIGPIPE must not write a log line.
     process.kill("SIGPIPE");
     process.kill("SIGHUP");
     await process.logged(reloads, { signal: "SIGHUP" }, 2);
-    // What Node.js does on SIGUSR1 unless it is kept from it.
+    // Without a handler, Node.js would start its debugger on SIGUSR1 and report that on standard error.
     expect(process.err).toBe("");
     process.kill("SIGTERM");
     expect(await process.exit()).toBe(0);
-    await process.logged("ended");
+    await process.logged("stopped");
   });
 
-  it("should end in order on SIGQUIT, and when a service manager sends SIGHUP and SIGCONT along with SIGTERM", async () => {
+  it("should shut down cleanly on SIGQUIT, and when SIGHUP and SIGCONT arrive with SIGTERM", async () => {
     for (const signals of [["SIGQUIT"], ["SIGTERM", "SIGCONT", "SIGHUP"]] as const) {
       const process = serve("scheduler");
       await process.logged("serving");
       for (const signal of signals) process.kill(signal);
       expect(await process.exit()).toBe(0);
-      await process.logged("ended");
+      await process.logged("stopped");
     }
   });
 
-  it("should work when nobody reads what it writes any more", async () => {
+  it("should end a migration that waits for its database, without a stack", async () => {
+    const silent = createServer();
+    silent.listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const process = new RollcallProcess(["migrate"], { DATABASE_URL: `postgres://u:p@127.0.0.1:${port}/d` });
+    await once(silent, "connection");
+    process.kill("SIGTERM");
+    const code = await process.exit();
+    silent.close();
+    expect({ code, err: process.err }).toEqual({ code: 1, err: "interrupted by SIGTERM: run migrate again\n" });
+  });
+
+  it("should work when its output is no longer read", async () => {
     const process = await fixture.up("--set", "Compute.Name=here", ...WITHOUT_WORK);
     process.closeOutput();
     for (const signal of ["SIGHUP", "SIGUSR2"] as const) process.kill(signal);
@@ -96,8 +111,8 @@ describe("a process that runs for long", () => {
     expect(await process.exit()).toBe(0);
   });
 
-  it("should work when standard error breaks, where Node.js writes its warnings", async () => {
-    // Node.js writes a line about every connection.
+  it("should work when standard error breaks, to which Node.js writes its warnings", async () => {
+    // Let Node.js write a line to standard error about every connection.
     const process = serveWith({ NODE_DEBUG: "net" }, "scheduler");
     const { probe_port: port } = await process.logged("serving");
     process.closeOutput();

@@ -14,7 +14,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Run a command with a file as its standard input, where nothing listens. */
+/** Run a command with a file as its standard input, without a server. */
 function reading(path: string, how: "<" | "cat", words: string) {
   const script = how === "cat" ? 'cat "$0" | exec "$@"' : 'exec "$@" < "$0"';
   const env = { HOME: folder, ROLLCALL_SERVER: "127.0.0.1:1", ROLLCALL_TOKEN: "x" };
@@ -27,7 +27,7 @@ describe("standard input", () => {
     const labels = Array.from({ length: 3_000 }, (_, at) => `{kind: NodeLabels, name: n${at}, spec: {labels: {a: b}}}`);
     writeFileSync(path, labels.join("\n---\n"));
     const { code, err } = await reading(path, how, "apply --dry-run -f -");
-    expect([code, err]).toEqual([2, "the files declare 3000 objects, and may declare 500 at once\n"]);
+    expect([code, err]).toEqual([2, "the files declare 3000 objects; the limit is 500 at once\n"]);
   });
 
   it("should be refused beyond its limit, and never cut", async () => {
@@ -36,7 +36,7 @@ describe("standard input", () => {
     for (const words of ["apply -f -", "job run -", "diff -f -"]) {
       expect(await reading(path, "<", words)).toEqual({
         code: 2,
-        err: "standard input has more than 16 MiB; divide it\n",
+        err: "standard input is larger than 16 MiB; split it\n",
       });
     }
   });

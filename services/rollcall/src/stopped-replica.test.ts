@@ -6,15 +6,15 @@ import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.t
 
 const WELL = "APPROVED CONNECTED HEALTHY";
 /**
- * How long a node may be silent, and the replica stands still: longer than an agent on a busy machine needs to come
- * back.
+ * How long the replica is stopped, and how long a node can be silent. An agent on a busy machine needs less
+ * time to reconnect.
  */
 const STOP_MS = 10_000;
 const THRESHOLD = ["--set", `Orchestrator.NodeManager.DisconnectTimeout=${STOP_MS / 1_000}s`];
 const UNKNOWN = ["--set", "Orchestrator.NodeManager.UnknownTimeout=60s"];
 
-// The drills of bench/drills, shrunk: thresholds and faults together.
-describe("a health replica that stands still", () => {
+// A small version of the drills in bench/drills, with thresholds and faults scaled down together.
+describe("a stopped health replica", () => {
   let database: TestDatabase;
   let fixture: ServeFixture;
   let health: RollcallProcess;
@@ -38,18 +38,18 @@ describe("a health replica that stands still", () => {
     await database.drop();
   });
 
-  it("should judge no node for its own stop", async () => {
+  it("should declare no node unhealthy while it is paused", async () => {
     health.kill("SIGSTOP");
-    // The stop is the fault itself, and how long it lasts is all that matters of it.
+    // Use a fixed delay, because the stop itself is the fault, so only its duration matters.
     await delay(STOP_MS);
     health.kill("SIGCONT");
-    // The agent has left what did not answer, and has come back.
+    // The agent has left the silent connection and reconnected.
     await agent.logged("connected", {}, 1);
     await fixture.client.becomes("n1", WELL);
     expect(await fixture.client.healthHistory("n1")).toEqual(["HEALTHY"]);
   });
 
-  it("should still notice a node that is really gone", async () => {
+  it("should still notice a node that is gone", async () => {
     agent.kill("SIGSTOP");
     await fixture.client.becomes("n1", "APPROVED DISCONNECTED UNHEALTHY");
     agent.kill("SIGCONT");

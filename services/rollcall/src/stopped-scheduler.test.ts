@@ -36,7 +36,7 @@ describe("a scheduler that is stopped", () => {
     const token = { id: randomUUID(), name: "t", role: "submitter", hash: accessTokenHash(TOKEN) };
     await ensureAccessToken(store.db, token);
     leader = serve();
-    await leader.logged("scheduler leads");
+    await leader.logged("scheduler became the leader");
     standby = serve();
     const { port } = await standby.logged("serving");
     const baseUrl = `http://127.0.0.1:${port}`;
@@ -64,17 +64,17 @@ describe("a scheduler that is stopped", () => {
   const placed = async () =>
     [...(await readAllocations(store.db, NODES)).values()].reduce((sum, { executions }) => sum + executions, 0);
 
-  it("should be replaced by the one that stands by, and write nothing when it goes on", async () => {
+  it("should be replaced by the standby, and write nothing when it resumes", async () => {
     await submit("before", 6);
     await eventually(async () => expect(await placed()).toBe(6));
     const stopped = (await readLease(store.db, SCHEDULER_LEASE))?.instance ?? "";
     leader.kill("SIGSTOP");
-    await submit("meanwhile", 6);
-    await standby.logged("scheduler leads");
+    await submit("later", 6);
+    await standby.logged("scheduler became the leader");
     await eventually(async () => expect(await placed()).toBe(12));
     const revision = await currentRevision(store.db);
     leader.kill("SIGCONT");
-    await eventually(() => expect(leader.out).toMatch(/lease of a task (?:lost|in doubt)/));
+    await eventually(() => expect(leader.out).toMatch(/task lease (?:lost|in doubt)/));
     await submit("after", 6);
     await eventually(async () => expect(await placed()).toBe(18));
     const { events } = await readEvents(store.db, { after: revision, limit: 1_000 });
@@ -82,8 +82,8 @@ describe("a scheduler that is stopped", () => {
     expect((await readLease(store.db, SCHEDULER_LEASE))?.instance).not.toBe(stopped);
   });
 
-  it("should lead again when the other is killed", async () => {
+  it("should take over again when the other is killed", async () => {
     await standby.killed();
-    await leader.logged("scheduler leads", {}, 1);
+    await leader.logged("scheduler became the leader", {}, 1);
   });
 });

@@ -21,7 +21,7 @@ afterEach(async () => {
   rmSync(authority.dir, { recursive: true, force: true });
 });
 
-/** Run a verb as the user of the fixture's `up` would. */
+/** Run a verb as the user of the fixture's `up`. */
 async function client(line: string, env: Readonly<Record<string, string>> = {}) {
   const shell = createTestShell({
     args: line.split(" "),
@@ -36,7 +36,7 @@ async function client(line: string, env: Readonly<Record<string, string>> = {}) 
   return { code, text: shell.written() };
 }
 
-/** Wait until the fixture's own clients see a node beat. */
+/** Wait until the command line reports a node as healthy. */
 async function isHealthy(id: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
   const line = new RegExp(`^${id},.*HEALTHY.*,CONNECTED`, "m");
   let listed = "";
@@ -63,7 +63,7 @@ async function serialOf(address: string): Promise<string> {
 }
 
 describe("rollcall up --tls", () => {
-  it("should serve this user and this machine's agent without another word, and tell all others what to do", async () => {
+  it("should serve this user and this machine's agent without configuration, and tell others what to do", async () => {
     const up = await fixture.up("--tls", "--set", "Compute.Name=here", ...WITHOUT_WORK);
     const ca = join(fixture.dataDirectory, "tls/ca.pem");
     await isHealthy("here");
@@ -73,9 +73,9 @@ describe("rollcall up --tls", () => {
 
     const elsewhere = { ROLLCALL_DATA_DIR: authority.dir };
     const plain = await client(`node list --server ${fixture.server}`, elsewhere);
-    expect(plain).toMatchObject({ code: 1, text: expect.stringContaining("this port speaks TLS") });
+    expect(plain).toMatchObject({ code: 1, text: expect.stringContaining("this port requires TLS") });
     const untrusted = await client(`node list --server https://${fixture.server}`, elsewhere);
-    expect(untrusted.code).toBe(1);
+    expect(untrusted.code).toBe(3);
     expect(untrusted.text).toContain("authority that is not trusted here");
     expect(untrusted.text).toContain("--ca-file");
     const token = join(fixture.dataDirectory, "admin-token");
@@ -86,14 +86,15 @@ describe("rollcall up --tls", () => {
     await clear.logged("connection failed", { reason: "TLS_REQUIRED" });
     await clear.killed();
     const secure = ["--server", `https://${fixture.server}`];
-    const stranger = fixture.agent("stranger", ...secure);
-    const { detail } = await stranger.logged("connection failed", { reason: "UNREACHABLE" });
+    const other = fixture.agent("other", ...secure);
+    const { detail } = await other.logged("connection failed", { reason: "UNREACHABLE" });
     expect(detail).toContain("--ca-file");
-    await stranger.killed();
+    await other.killed();
     fixture.agent("second", ...secure, "--ca-file", ca);
     await isHealthy("second");
 
-    // The printed command needs no file: what it names is fetched, compared, and kept.
+    // The printed command needs no file: the agent fetches the named authority, compares its fingerprint and stores
+    // it.
     const [flag] = /--ca-fingerprint sha256:[0-9a-f]{64}/.exec((await client("token create")).text) ?? [""];
     fixture.agent("third", ...secure, ...flag.split(" "));
     await isHealthy("third");
@@ -106,7 +107,7 @@ describe("rollcall up --tls", () => {
     });
     expect(await client("node list", user)).toMatchObject({ code: 0, text: expect.stringContaining("third") });
 
-    // No process prints a secret.
+    // No process may print a secret.
     const secrets = [
       readFileSync(token, "utf8").trim(),
       ...["ca-key.pem", "server-key.pem"].map((name) => bodyOf(join(fixture.dataDirectory, "tls", name))),
@@ -115,13 +116,13 @@ describe("rollcall up --tls", () => {
     await up.killed("SIGTERM");
     for (const secret of secrets) {
       expect(secret.length).toBeGreaterThan(8);
-      for (const said of [up.out, up.err, clear.out, stranger.out]) expect(said).not.toContain(secret);
+      for (const said of [up.out, up.err, clear.out, other.out]) expect(said).not.toContain(secret);
     }
   });
 });
 
 describe("rollcall up --tls-cert", () => {
-  it("should take a new certificate without a restart, keep the streams that stand, and refuse a broken one", async () => {
+  it("should load a new certificate without a restart, keep open streams, and refuse a broken one", async () => {
     const { certFile, keyFile } = authority.write("server");
     const files = ["--tls-cert", certFile, "--tls-key", keyFile, "--tls-ca", authority.caFile];
     const up = await fixture.up(...files, "--set", "Compute.Name=here", ...WITHOUT_WORK);
@@ -132,8 +133,8 @@ describe("rollcall up --tls-cert", () => {
     const second = await serialOf(fixture.server);
     expect(second).not.toBe(first);
     writeFileSync(certFile, "broken");
-    const { problem } = await up.logged("tls certificate cannot be replaced, the one in use stays");
-    expect(problem).toBe(`${certFile}: holds no certificate in PEM form`);
+    const { problem } = await up.logged("cannot replace the tls certificate, keeping the current one");
+    expect(problem).toBe(`${certFile}: contains no PEM certificate`);
     expect(await serialOf(fixture.server)).toBe(second);
     await isHealthy("here");
     const said = up.out.split("\n").filter((line) => line.includes('"connected"'));
@@ -142,7 +143,7 @@ describe("rollcall up --tls-cert", () => {
     expect(metrics).toMatch(/rollcall_tls_certificate_expiry_timestamp_seconds \d{10}/);
   });
 
-  it("should take only clients and agents with a certificate where they need one", async () => {
+  it("should accept only clients and agents with a certificate if one is required", async () => {
     const { certFile, keyFile } = authority.write("server");
     const own = authority.write("client", { usage: "client", names: [] });
     const files = ["--tls-cert", certFile, "--tls-key", keyFile, "--tls-ca", authority.caFile];
@@ -151,14 +152,14 @@ describe("rollcall up --tls-cert", () => {
     await fixture.up(...files, "--tls-client-ca", authority.caFile, ...settings, ...WITHOUT_WORK);
     const without = await client("node list");
     expect(without.code).toBe(1);
-    expect(without.text).toContain("name one with --client-cert and --client-key");
+    expect(without.text).toContain("pass one with --client-cert and --client-key");
     const shown = { ROLLCALL_CLIENT_CERT: own.certFile, ROLLCALL_CLIENT_KEY: own.keyFile };
     await isHealthy("here", shown);
-    const stranger = ["--server", `https://${fixture.server}`, "--ca-file", authority.caFile];
-    await fixture.agent("stranger", ...stranger).logged("connection failed", { reason: "CLIENT_CERTIFICATE_REQUIRED" });
+    const other = ["--server", `https://${fixture.server}`, "--ca-file", authority.caFile];
+    await fixture.agent("other", ...other).logged("connection failed", { reason: "CLIENT_CERTIFICATE_REQUIRED" });
   });
 
-  it("should say at its start what is wrong with the files", async () => {
+  it("should say at startup what is wrong with the files", async () => {
     const { certFile } = authority.write("server");
     const { keyFile } = authority.write("other");
     const dir = ["--data-dir", fixture.dataDirectory];
@@ -167,12 +168,12 @@ describe("rollcall up --tls-cert", () => {
     expect(wrong.err).toContain(`${keyFile}: not the key of the certificate in ${certFile}`);
     const half = new RollcallProcess(["up", ...dir, "--tls-cert", certFile]);
     expect(await half.exit()).toBe(2);
-    expect(half.err).toContain("TLS.CertFile and TLS.KeyFile go together");
-    const stranger = new TestAuthority(mkdtempSync(join(authority.dir, "stranger-")));
+    expect(half.err).toContain("TLS.CertFile and TLS.KeyFile must be set together");
+    const other = new TestAuthority(mkdtempSync(join(authority.dir, "other-")));
     const files = ["--tls-cert", certFile, "--tls-key", authority.write("server").keyFile];
-    const unverified = new RollcallProcess(["up", ...dir, ...files, "--tls-ca", stranger.caFile]);
+    const unverified = new RollcallProcess(["up", ...dir, ...files, "--tls-ca", other.caFile]);
     expect(await unverified.exit()).toBe(1);
-    expect(unverified.err).toContain(`${stranger.caFile}: holds no root that verifies the certificate in`);
+    expect(unverified.err).toContain(`${other.caFile}: contains no root that verifies the certificate in`);
     const announced = new RollcallProcess(["up", ...dir, "--no-agent", "--set", "TLS.AgentCAFile=/nowhere.pem"]);
     expect(await announced.exit()).toBe(1);
     expect(announced.out).toContain("cannot announce authorities to agents: /nowhere.pem: cannot be read");
@@ -181,7 +182,7 @@ describe("rollcall up --tls-cert", () => {
 
 describe("listening beyond loopback", () => {
   it.each([["up"], ["serve", "registry", "--database-url", "postgres://u:p@127.0.0.1:1/x"]])(
-    "should need TLS or a word: %s",
+    "should require TLS or explicit consent: %s",
     async (...verb) => {
       const refused = new RollcallProcess([...verb, "--listen", "0.0.0.0"]);
       expect(await refused.exit()).toBe(2);
@@ -190,11 +191,11 @@ describe("listening beyond loopback", () => {
     },
   );
 
-  it("should warn when it was said, and tell who speaks TLS to it", async () => {
+  it("should warn if clear text was allowed, and recognize clients that use TLS", async () => {
     const up = await fixture.up("--listen", "0.0.0.0", "--insecure-plaintext", "--no-agent");
     expect(up.out).toContain("Everything listens on 0.0.0.0 in clear text");
 
-    // The other way round: who speaks TLS to it learns that, too.
+    // A client that uses TLS with a clear-text server also gets a clear error.
     const https = `https://${fixture.server}`;
     const listed = await client(`node list --server ${https} --ca-file ${authority.caFile}`);
     expect(listed.text).toContain("it does not speak TLS");
@@ -204,7 +205,7 @@ describe("listening beyond loopback", () => {
   });
 });
 
-/** A line from the middle of a key. */
+/** Return a line from the middle of a key. */
 function bodyOf(pemFile: string): string {
   return readFileSync(pemFile, "utf8").split("\n")[1] ?? "";
 }

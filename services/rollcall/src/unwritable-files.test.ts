@@ -12,16 +12,19 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { builtLauncher, runInto } from "./testing/rollcall-process.ts";
+import { needs } from "@rollcall/testkit/needs";
+import { builtLauncher, npmLauncher, runInto } from "./testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture, WITHOUT_WORK } from "./testing/up-fixture.ts";
 
 const FULL = "cannot write /dev/full (standard output): no space left on device\n";
 const CLOSED = "cannot write standard output: its reader has closed the pipe\n";
 const CLOSED_OUTPUT = "cannot write standard output: it is closed; redirect it to /dev/null to discard the output\n";
-/** Files end after 1 KiB. The signal would end the process before it could say why. */
+/** Limit files to 1 KiB. Ignore SIGXFSZ, which would end the process before it could report the reason. */
 const SMALL_FILES = ["sh", "-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "sh"];
 const SETPRIV = "setpriv";
 const NOBODY = [SETPRIV, "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+const { PATH } = process.env;
 
 let fixture: UpFixture;
 let folder: string;
@@ -37,7 +40,7 @@ beforeAll(async () => {
     ROLLCALL_TOKEN_FILE: join(fixture.dataDirectory, "admin-token"),
     ROLLCALL_DATA_DIR: fixture.dataDirectory,
   };
-  // What is written below: entries of the audit log, and an object to export.
+  // Create the audit entries and the object that the commands below print.
   for (const words of [
     "token create --description x",
     "policy set --default --heartbeat-interval 600ms",
@@ -51,7 +54,7 @@ afterAll(() => fixture.dispose());
 
 const wordsOf = (words: string) => words.replace("FOLDER", folder).split(" ");
 
-/** Run a command with its standard output in a device or a new file. */
+/** Run a command with standard output redirected to a device or a new file. */
 async function into(path: string, words: string, within: readonly string[] = []) {
   const out = openSync(path, "w");
   return runInto(out, wordsOf(words), { env, within }).finally(() => closeSync(out));
@@ -83,7 +86,7 @@ describe("output that cannot be written", () => {
     expect([code, err]).toEqual([1, CLOSED]);
   });
 
-  it("should not be called written where only its beginning fits", async () => {
+  it("should not be reported as written if only its beginning fits", async () => {
     const file = join(folder, "default.yaml");
     const { code, err } = await into(file, "config default", SMALL_FILES);
     expect([code, err]).toEqual([1, `cannot write ${file} (standard output): file too large\n`]);
@@ -100,19 +103,29 @@ describe("output that cannot be written", () => {
   });
 });
 
-describe("standard output that is closed", () => {
+describe.each([
+  ["bin/rollcall", builtLauncher],
+  ["the npm package", npmLauncher],
+] as const)("closed standard output with %s", (name, layOut) => {
   const nowhere = openSync("/dev/null", "w");
   let launcher: string;
   beforeAll(() => {
-    launcher = builtLauncher(join(folder, "checkout"));
+    launcher = layOut(join(folder, name));
   });
   afterAll(() => closeSync(nowhere));
   const redirected = (words: string, how: string) =>
-    runInto(nowhere, wordsOf(words), { env, launcher, within: ["sh", "-c", `exec "$@" ${how}`, "sh"] });
+    runInto(nowhere, wordsOf(words), {
+      env: { ...env, PATH: `${dirname(launcher)}:${PATH}` },
+      launcher,
+      within: ["sh", "-c", `exec "$@" ${how}`, "sh"],
+    });
 
-  it.each([...COMMANDS, "job list", "whoami"])("should end a command with one sentence: %s", async (words) => {
-    expect(await redirected(words, ">&-")).toEqual({ code: 1, err: CLOSED_OUTPUT });
-  });
+  it.each([...COMMANDS, "job list", "whoami", "up --help"])(
+    "should end a command with one sentence: %s",
+    async (words) => {
+      expect(await redirected(words, ">&-")).toEqual({ code: 1, err: CLOSED_OUTPUT });
+    },
+  );
 
   it.each([
     ["run --detach --queue-timeout 1h -- true", 75],
@@ -131,13 +144,13 @@ describe("backup", () => {
   afterAll(() => closeSync(nowhere));
   const backup = (path: string, within: readonly string[] = []) => runInto(nowhere, ["backup", path], { env, within });
 
-  it("should leave nothing where there is no room, and say so", async () => {
+  it("should leave nothing behind if the disk is full, and say so", async () => {
     const path = join(folder, "large.backup");
     expect(await backup(path, SMALL_FILES)).toEqual({ code: 1, err: `cannot write ${path}: file too large\n` });
     expect(readdirSync(folder).filter((name) => name.startsWith("large"))).toEqual([]);
   });
 
-  it("should keep the archive that is there", async () => {
+  it("should keep the existing archive", async () => {
     const path = join(folder, "kept.backup");
     expect(await backup(path)).toEqual({ code: 0, err: "" });
     const before = readFileSync(path);
@@ -149,7 +162,7 @@ describe("backup", () => {
     ["/dev/null", "it is not a regular file"],
     ["/proc/rollcall.backup", "no such file or directory"],
     ["/proc/version/rollcall.backup", "not a directory"],
-  ])("should refuse what can be no archive: %s", async (path, why) => {
+  ])("should refuse files that cannot be archives: %s", async (path, why) => {
     expect(await backup(path)).toEqual({ code: 1, err: `cannot write ${path}: ${why}\n` });
     expect(statSync("/dev/null").isCharacterDevice()).toBe(true);
   });
@@ -158,14 +171,17 @@ describe("backup", () => {
 const canBecomeNobody =
   process.getuid?.() === 0 && spawnSync(SETPRIV, [...NOBODY.slice(1), process.execPath, "--version"]).status === 0;
 
-(canBecomeNobody ? describe : describe.skip)("a directory of another user", () => {
+needs("to run as root, and setpriv", canBecomeNobody).describe("a directory of another user", () => {
   const nowhere = openSync("/dev/null", "w");
   afterAll(() => closeSync(nowhere));
   const asNobody = (words: string, more: Readonly<Record<string, string>> = {}) =>
     runInto(nowhere, wordsOf(words), { env: { ...env, HOME: "/nonexistent", ...more }, within: NOBODY });
 
   it.each([
-    ["node list", /^cannot read \S+run\.json: permission denied; run this as the user of that data directory[^\n]*\n$/],
+    [
+      "node list",
+      /^cannot read \S+run\.json: permission denied; run this as the owner of that data directory[^\n]*\n$/,
+    ],
     ["whoami", /^cannot read \S+run\.json: permission denied; [^\n]*\n$/],
     ["backup /tmp/x.backup", /^the data directory \S+ cannot be used: [^\n]*permission denied[^\n]*\n$/],
     ["restore /etc/shadow", /^cannot read \/etc\/shadow: permission denied\n$/],
@@ -178,7 +194,7 @@ const canBecomeNobody =
     expect(code).not.toBe(0);
   });
 
-  it("should be one sentence for what is written there, without a file left", async () => {
+  it("should be one sentence for files, and leave no file behind", async () => {
     rmSync(join(folder, "home"), { recursive: true, force: true });
     mkdirSync(join(folder, "home"), { mode: 0o755 });
     const home = { XDG_CONFIG_HOME: join(folder, "home"), ROLLCALL_DATA_DIR: "/nonexistent" };

@@ -8,7 +8,8 @@ const WELL = "APPROVED CONNECTED HEALTHY";
 const WATCHER = "rollcall-postgres-watcher";
 const WITHOUT_AGENT = ["--set", "Up.Agent=false"];
 
-// However it ends, what it started ends as well, and the next one can start. One story, in one data directory.
+// However `up` ends, all processes that it started must also end, and `up` must be able to start
+// again. The tests share one data directory and build on each other.
 describe("the end of rollcall up", () => {
   let fixture: UpFixture;
   let up: RollcallProcess;
@@ -17,31 +18,31 @@ describe("the end of rollcall up", () => {
   });
   afterAll(() => fixture.dispose());
 
-  it("should take Postgres and the agent along after a SIGKILL, without a goodbye", async () => {
+  it("should end Postgres and the agent after a SIGKILL, without a goodbye", async () => {
     up = await fixture.up();
     const own = await ownNode();
     const epoch = await fixture.client.epoch(own);
     await up.killed();
-    // Its keeper among them.
+    // The agent's keeper must also end.
     await nothingIsLeft();
     up = await fixture.up(...WITHOUT_WORK);
     await until("a new stream", async () => (await fixture.client.epoch(own)) > epoch);
-    // The agent was not asked to leave.
+    // The agent sent no goodbye.
     const events = await fixture.client.events(own);
     expect(events.filter(({ reason }) => reason === "AGENT_SHUTDOWN")).toEqual([]);
   });
 
-  it("should be in order when several signals come in a moment", async () => {
-    // The system makes one of two that are the same and not yet delivered.
+  it("should be orderly when several signals arrive at once", async () => {
+    // The system merges two equal signals that are not yet delivered.
     up.kill("SIGTERM");
     up.kill("SIGINT");
     expect(await up.exit()).toBe(0);
-    await up.logged("ending already");
-    await up.logged("ended");
+    await up.logged("already shutting down");
+    await up.logged("stopped");
     await nothingIsLeft();
   });
 
-  it("should take along an agent that has only just begun, and let the next one start at once", async () => {
+  it("should end an agent that has just started, and let the next one start at once", async () => {
     up = fixture.launch(...WITHOUT_WORK);
     const started = [await pidOf("postgres started"), await pidOf("local agent started")];
     await up.killed();
@@ -57,35 +58,35 @@ describe("the end of rollcall up", () => {
     await watcher();
   });
 
-  it("should refuse another one in its data directory, whichever Postgres that uses", async () => {
+  it("should refuse another one in its data directory, whichever Postgres it uses", async () => {
     const elsewhere = ["--database-url", "postgres://x@127.0.0.1:1/x"];
     for (const more of [[], elsewhere]) {
       const second = fixture.launch(...more);
       const { problem } = await second.logged("cannot start");
-      const text = `rollcall up runs already in ${fixture.dataDirectory}, as process ${up.pid}`;
+      const text = `rollcall up is already running in ${fixture.dataDirectory}, as process ${up.pid}`;
       expect(problem).toBe(`${text}: stop that process, or use another --data-dir`);
       expect(await second.exit()).toBe(1);
     }
   });
 
-  it("should leave an unwatched Postgres to the next one, which starts it again", async () => {
+  it("should leave an unwatched Postgres to the next one, which restarts it", async () => {
     const postgres = await pidOf("postgres started");
     const last = await watcher();
-    // It must start no other one.
+    // Stop `up`, so that it cannot start another watcher.
     up.kill("SIGSTOP");
     endProcess(last);
     await haveEnded(last);
     await up.killed();
     expect((await processesOf(fixture.dataDirectory)).map(({ pid }) => pid)).toContain(postgres);
     up = await fixture.up(...WITHOUT_AGENT);
-    const message = "postgres found running without its process, starting it again";
+    const message = "postgres found running without its launcher, restarting it";
     await up.logged(message, { pid: postgres });
     await haveEnded(postgres);
     await up.killed();
     await nothingIsLeft();
   });
 
-  it("should take several workers along after a SIGKILL of their primary", async () => {
+  it("should end several workers after a SIGKILL of their primary", async () => {
     up = await fixture.up("--workers", "2", ...WITHOUT_WORK);
     await ownNode();
     await up.killed();
@@ -105,7 +106,7 @@ describe("the end of rollcall up", () => {
     return found.pid;
   }
 
-  /** The node of this machine, once it is well. */
+  /** The node of this machine, once it is healthy. */
   async function ownNode(): Promise<string> {
     const id = await until("a compute node", async () => {
       const { nodes } = await fixture.client.registry.listNodes({ types: [2] });

@@ -10,7 +10,7 @@ import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
 const WELL = "APPROVED CONNECTED HEALTHY";
 const CHANGES: readonly string[] = ["node.connection.changed", "node.health.changed"];
 
-// One story: each test goes on from what the one before has left.
+// One story: each test continues with the state of the previous one.
 describe("rollcall up", () => {
   let fixture: UpFixture;
   let up: RollcallProcess;
@@ -30,13 +30,13 @@ describe("rollcall up", () => {
       return nodes[0]?.id;
     });
     await client.becomes(own, WELL);
-    // It takes work once its keeper has said what it can run.
+    // The node can take work as soon as its keeper has reported its capabilities.
     const node = await until("a node that may take work", async () => {
       const { node: seen } = await client.registry.getNode({ node: own });
       return seen?.mayTakeWork && seen;
     });
-    // This machine falls and rises more often within minutes than one that is well; that alone shall not be held
-    // against it.
+    // The test stops and starts this machine's agent more often than a healthy machine would. This must not count as
+    // flapping.
     const scope = { scope: { case: "node", value: own } } as const;
     await client.policies.setHealthPolicy({ scope, values: { flappingHold: { seconds: 0n } } });
     expect(node.info?.cpu?.threads).toBeGreaterThan(0);
@@ -46,7 +46,7 @@ describe("rollcall up", () => {
     expect(nodes.map(statesOf)).toEqual([expect.stringMatching(/^APPROVED CONNECTED/)]);
   });
 
-  it("should leave what its clients need, for their user alone", () => {
+  it("should leave what its clients need, readable only by their user", () => {
     const { dataDirectory, server } = fixture;
     expect(readRunFile(dataDirectory)).toMatchObject({ pid: up.pid, server });
     for (const file of ["admin-token", "run.json", "agent/node-key.pem"]) {
@@ -72,7 +72,8 @@ describe("rollcall up", () => {
     await client.grantTime("second");
     await lost.killed();
     await client.becomes("lost", "APPROVED DISCONNECTED UNKNOWN");
-    // By the log, not by polling: on a busy machine a state may be over before the next poll.
+    // Read the states from the event log instead of polling, because on a busy machine, a state can end before the next
+    // poll.
     const changes = (await client.events("lost")).filter(({ type }) => CHANGES.includes(type)).slice(-3);
     expect(changes.map(({ after }) => after?.health ?? after?.connection)).toEqual([
       "DISCONNECTED",
@@ -81,20 +82,20 @@ describe("rollcall up", () => {
     ]);
   });
 
-  it("should start its own agent again when that is killed, and leave it down when it is stopped", async () => {
+  it("should restart its agent when it is killed, and leave it stopped when it is stopped", async () => {
     endProcess(Number((await up.logged("local agent started")).pid));
-    expect(await up.logged("the local agent crashed, starting it again")).toMatchObject({ signal: "SIGKILL" });
+    expect(await up.logged("the local agent crashed; restarting it")).toMatchObject({ signal: "SIGKILL" });
     const { pid } = await up.logged("local agent started", {}, 1);
     await fixture.client.becomes(own, WELL);
     endProcess(Number(pid), "SIGTERM");
-    const { command } = await up.logged("the local agent ended, start it again with this command");
+    const { command } = await up.logged("the local agent exited; restart it with this command");
     expect(command).toBe(
       `rollcall agent --set Compute.Heartbeat.Interval=500ms --server ${fixture.server} --state-dir ` +
         `${fixture.dataDirectory}/agent`,
     );
   });
 
-  it("should show it HEALTHY again when it is started", async () => {
+  it("should show it HEALTHY again after a restart", async () => {
     ownAgent = fixture.agentOf(join(fixture.dataDirectory, "agent"));
     await fixture.client.becomes(own, WELL);
     await fixture.client.grantTime(own);
@@ -104,12 +105,12 @@ describe("rollcall up", () => {
     const third = fixture.agentOf(join(fixture.dataDirectory, "agent"));
     expect(await third.exit()).toBe(1);
     expect(third.err).toBe(
-      `an agent of ${fixture.dataDirectory}/agent runs already, as process ${ownAgent.pid}: stop it first, or ` +
+      `an agent is already running for ${fixture.dataDirectory}/agent, as process ${ownAgent.pid}: stop it first, or ` +
         "choose another --state-dir\n",
     );
   });
 
-  it("should survive the death of Postgres: streams continue, no node is judged, and everything settles", async () => {
+  it("should survive the death of Postgres: streams continue, no node becomes unhealthy, and everything settles", async () => {
     const before = await fixture.client.epoch("second");
     const { pid } = await up.logged("postgres started");
     endProcess(Number(pid));
@@ -119,11 +120,11 @@ describe("rollcall up", () => {
     expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
   });
 
-  it("should survive its own death: agents that live on come back and are never judged", async () => {
+  it("should survive its own death: agents that kept running reconnect and are never declared unhealthy", async () => {
     const epochs = await epochsOf("second", own);
     expect(await up.killed()).toBe("SIGKILL");
     up = await fixture.up();
-    await up.logged("an agent runs already, left as it is", { pid: ownAgent.pid });
+    await up.logged("an agent is already running; leaving it unchanged", { pid: ownAgent.pid });
     await haveComeBack(epochs);
     expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
   });
@@ -137,17 +138,17 @@ describe("rollcall up", () => {
     up = await fixture.up();
     second = fixture.agent("second");
     await haveComeBack(epochs);
-    // What was decided before is still there.
+    // Earlier decisions are still in effect.
     const node = await fixture.client.node("second");
     expect(node?.scheduling?.holds.map(({ message }) => message)).toEqual(["drill"]);
     expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
   });
 
-  it("should end in order when it is told to", async () => {
+  it("should shut down cleanly when asked", async () => {
     const epochs = await epochsOf("second", own);
     up.kill("SIGTERM");
     expect(await up.exit()).toBe(0);
-    await up.logged("ended");
+    await up.logged("stopped");
     expect(readRunFile(fixture.dataDirectory)).toBeNull();
     up = await fixture.up();
     await haveComeBack(epochs);
@@ -155,19 +156,20 @@ describe("rollcall up", () => {
     const goodbye = events.findIndex(
       ({ type, reason }) => type === "node.connection.changed" && reason === "AGENT_SHUTDOWN",
     );
-    // The reason of this one depends on how often the node fell before, in the seconds that it was given then.
+    // Do not check this event's reason. It depends on how many times the node failed earlier, while its thresholds were
+    // short.
     const next = events.slice(goodbye).find(({ type }) => type === "node.health.changed");
     expect([goodbye >= 0, next?.after?.health]).toEqual([true, "UNHEALTHY"]);
     expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
   });
 
-  /** How often each node's stream has been taken. */
+  /** The session epoch of each node. */
   async function epochsOf(...ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> {
     const epochs = ids.map(async (id) => [id, await fixture.client.epoch(id)] as const);
     return new Map(await Promise.all(epochs));
   }
 
-  /** Each node has opened a new stream since, and is well. */
+  /** Wait until each node has opened a new stream and is healthy. */
   async function haveComeBack(epochs: ReadonlyMap<string, bigint>): Promise<void> {
     for (const [id, epoch] of epochs) {
       await until(`a new stream of ${id}`, async () => {

@@ -2,16 +2,17 @@ import { randomInt } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import { processesOf } from "./testing/processes.ts";
 import { RollcallProcess } from "./testing/rollcall-process.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
 
-// Only root has user ids to give.
-const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+// Only root can assign user ids.
+const { describe: asRoot } = needsRoot();
 
 asRoot("executions that are kept apart", () => {
   let fixture: WorkFixture;
@@ -35,13 +36,13 @@ asRoot("executions that are kept apart", () => {
   it("should be shown with the node", async () => {
     const described = fixture.rollcall("node", "describe", "apart");
     expect(await described.exit()).toBe(0);
-    expect(described.out).toMatch(/^Isolation +each execution has a user id of its own/m);
+    expect(described.out).toMatch(/^Isolation +each execution has its own user id/m);
     expect(described.out).toMatch(/all processes of an execution end with it/);
     expect(described.out).toMatch(/limits on .*pids/);
   });
 
   it("should end with their daemons when their job is stopped", async () => {
-    // A duration that no other process sleeps identifies them.
+    // Use a sleep duration that no other process uses, to recognize the processes.
     const length = `${randomInt(1_000_000, 2_000_000)}`;
     await submit("daemons", `setsid sleep ${length} & (env -i setsid sleep ${length} &) ; sleep 1000`);
     await until("the daemons", async () => (await processesOf(`sleep ${length}`)).length >= 2);
@@ -52,7 +53,7 @@ asRoot("executions that are kept apart", () => {
     });
   });
 
-  it("should be bounded in their processes by their job", async () => {
+  it("should have their number of processes limited by their job", async () => {
     const length = `${randomInt(2_000_000, 3_000_000)}`;
     const script = `for i in $(seq 100); do (sleep ${length} &); done 2>/dev/null; sleep 1000`;
     await submit("bounded", script, 30);

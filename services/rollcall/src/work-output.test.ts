@@ -1,20 +1,21 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError } from "@rollcall/errors";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import { runInto } from "./testing/rollcall-process.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
 
 // Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+const { describe: asRoot } = needsRoot();
 
 const rows = (count: number, row: string) => Buffer.from(`${row}\n`.repeat(count));
 
-/** What programs print that looks like fields of a message, or is no text. */
+/** Output of programs that looks like fields of messages, or is not text. */
 const OUTPUTS: readonly (readonly [name: string, script: string, output: Buffer])[] = [
   ["rows of stars", `yes '${"*".repeat(79)}' | head -600`, rows(600, "*".repeat(79))],
   ["a number again and again", "yes 2 | head -100000", rows(100_000, "2")],
@@ -42,7 +43,7 @@ asRoot("the output of ordinary programs", () => {
     rmSync(directory, { recursive: true });
   });
 
-  /** Run the command line. Answers its exit code, what it said on standard error, and its output. */
+  /** Run a command. Returns its exit code, standard error and standard output. */
   async function outputOf(...words: readonly string[]) {
     const file = join(directory, "out");
     const out = openSync(file, "w");
@@ -81,7 +82,7 @@ asRoot("the output of ordinary programs", () => {
     expect([code, seen.equals(output)]).toEqual([0, true]);
   });
 
-  it("should be that of this command, not of an earlier one of the same name", async () => {
+  it("should belong to this command, not to an earlier one of the same name", async () => {
     const run = (text: string) => outputOf("run", "--queue-timeout", "60s", "--name", "reused", "--", "echo", text);
     for (const text of ["one", "two", "two"]) {
       const { code, err, output } = await run(text);
@@ -90,9 +91,9 @@ asRoot("the output of ordinary programs", () => {
     }
   });
 
-  it("should run with as much environment as a job may have, whatever is in it", async () => {
+  it("should run with the largest environment a job can have, whatever it contains", async () => {
     const values = [":".repeat(240), "\n".repeat(240), '[{,"\\'.repeat(48), "0 1 ".repeat(60)];
-    // Nearly 64 KiB: as JSON, where line feeds and quotes are escaped, it would be a quarter more.
+    // Variables of nearly 64 KiB. As JSON, with escaped line feeds and quotes, they are a quarter larger.
     const env = Object.fromEntries(
       Array.from({ length: 250 }, (_, at) => [`V${at}`, values[at % values.length] ?? ""]),
     );
@@ -101,7 +102,7 @@ asRoot("the output of ordinary programs", () => {
         ...{ name: "environment", type: JobType.BATCH, queueTimeout: { seconds: 60n } },
         task: {
           case: "process",
-          // One dollar would have Rollcall put the values among the words.
+          // The dollar signs are doubled, because Rollcall replaces a variable after a single dollar sign.
           value: { command: ["sh", "-c", 'printf "%s" "$$V0$$V1$$V2$$V3$$V249"'], env },
         },
       },
@@ -116,18 +117,15 @@ asRoot("the output of ordinary programs", () => {
   it.each([
     ["a job", 700, /INVALID_REQUEST|65,?536|64 KiB/],
     ["a message", 12_000, /larger than/],
-  ] as const)(
-    "should be refused by the reason that is true, where it is too large for %s",
-    async (_, count, reason) => {
-      const env = Object.fromEntries(Array.from({ length: 200 }, (_unused, at) => [`V${at}`, ":".repeat(count)]));
-      const refused = await fixture.client.jobs
-        .submitJob({
-          spec: { name: "large", type: JobType.BATCH, task: { case: "process", value: { command: ["true"], env } } },
-        })
-        .then(() => null, describeError);
-      expect(refused?.message).toMatch(reason);
-    },
-  );
+  ] as const)("should be refused with the right reason if it is too large for %s", async (_, count, reason) => {
+    const env = Object.fromEntries(Array.from({ length: 200 }, (_unused, at) => [`V${at}`, ":".repeat(count)]));
+    const refused = await fixture.client.jobs
+      .submitJob({
+        spec: { name: "large", type: JobType.BATCH, task: { case: "process", value: { command: ["true"], env } } },
+      })
+      .then(() => null, describeError);
+    expect(refused?.message).toMatch(reason);
+  });
 
   it.each([
     [1, ["job", "logs", "logs-rows-of-stars"]],
@@ -136,14 +134,14 @@ asRoot("the output of ordinary programs", () => {
     [75, ["run", "--queue-timeout", "60s", "--", "sh", "-c", "echo x; sleep 600"]],
     [75, ["run", "--queue-timeout", "60s", "--detach", "--", "true"]],
     [3, ["run", "--queue-timeout", "60s", "--", "sh", "-c", "exit 3"]],
-  ])("should end with code %i, and the cause of output that cannot be written: %j", async (code, words) => {
+  ])("should exit with code %i, and report why output cannot be written: %j", async (code, words) => {
     const full = openSync("/dev/full", "w");
     const end = await runInto(full, fixture.wordsFor(words)).finally(() => closeSync(full));
     const cause = /^cannot write \/dev\/full \(standard output\): no space left on device$/gm;
     expect([end.code, end.err.match(cause) ?? []]).toEqual([code, code === 3 ? [] : [expect.any(String)]]);
   });
 
-  it("should end run, and stop its job, where the reader of its output is gone", async () => {
+  it("should end run and stop its job when the reader of its output is gone", async () => {
     const words = ["run", "--queue-timeout", "60s", "--name", "endless", "--", "sh", "-c", "yes | head -c 1G"];
     const { code, err } = await runInto("closed pipe", fixture.wordsFor(words));
     expect([code, err]).toEqual([75, expect.stringContaining("its reader has closed the pipe\n")]);
@@ -152,7 +150,7 @@ asRoot("the output of ordinary programs", () => {
     });
   });
 
-  it("should be read back, and leave its node connected, where it is more than a connection may flood with", async () => {
+  it("should be read back, and leave its node connected, if it exceeds the flood limit of a connection", async () => {
     const { code, err, output } = await outputOf(
       "run",
       "--queue-timeout",

@@ -1,15 +1,16 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError } from "@rollcall/errors";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import { RUNS_WORK, WorkFixture } from "./testing/work-fixture.ts";
 
 // Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+const { describe: asRoot } = needsRoot();
 const VALUE = "correct horse battery staple";
 
 asRoot("secrets of a node", () => {
@@ -38,7 +39,7 @@ asRoot("secrets of a node", () => {
     return { name, type: JobType.BATCH, count: 2, retry: { attempts: 0 }, task };
   };
 
-  it("should reach only jobs whose owner and name are granted them, on the node that grants them", async () => {
+  it("should reach only jobs whose owner and name they are granted to, on the granting node", async () => {
     await fixture.client.jobs.submitJob({ spec: specOf("granted-1", "password") });
     const ended = await until("the ends of the job", async () => {
       const all = await fixture.executions({ name: "granted-1" });
@@ -54,7 +55,7 @@ asRoot("secrets of a node", () => {
     ["other", "password"],
     ["granted-2", "unlisted"],
     ["granted-3", "missing"],
-  ])("should keep job %s with secret %s off all nodes, with the reason", async (name, secret) => {
+  ])("should keep job %s with secret %s off all nodes, and say why", async (name, secret) => {
     const refused = await fixture.client.jobs.submitJob({ spec: specOf(name, secret) }).catch(describeError);
     expect(refused).toMatchObject({ reason: "JOB_FITS_NOWHERE", metadata: { SECRET_NOT_ALLOWED: "2" } });
     const plan = await fixture.client.jobs.planJob({ spec: specOf(name, secret) });

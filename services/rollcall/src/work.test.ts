@@ -2,16 +2,17 @@ import { randomUUID } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { HoldKind, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import { endProcess } from "./testing/rollcall-process.ts";
 import { WorkFixture } from "./testing/work-fixture.ts";
 
 // Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 ? describe : describe.skip;
+const { describe: asRoot } = needsRoot();
 
 asRoot("work on machines that come and go", () => {
   let fixture: WorkFixture;
@@ -42,7 +43,7 @@ asRoot("work on machines that come and go", () => {
     ]);
   });
 
-  it("should kill what uses more memory than it was given, and say so", async () => {
+  it("should kill and report an execution that uses more memory than it was granted", async () => {
     const command = ["sh", "-c", 'x=$(head -c 200000000 /dev/zero | tr "\\0" x); sleep 5'];
     const name = `oom-${randomUUID().slice(0, 8)}`;
     await fixture.client.jobs.submitJob({
@@ -56,7 +57,7 @@ asRoot("work on machines that come and go", () => {
     });
   });
 
-  it("should move nothing and restart nothing while an agent is stopped and started, or its keeper killed", async () => {
+  it("should move and restart nothing while an agent is restarted or its keeper killed", async () => {
     const job = fixture.service({ count: 20, selector: "", constraints: { node: "alpha" } });
     await job.submit();
     const before = await fixture.ready(job, 20);
@@ -85,7 +86,7 @@ asRoot("work on machines that come and go", () => {
     expect([await logs.exit(), logs.out, logs.err]).toEqual([0, "said\n", "complained\n"]);
   });
 
-  it("should wait for a check that fails for longer than its failures, at first and in an update", async () => {
+  it("should wait for a check that fails for longer than its failures, at startup and in an update", async () => {
     const name = `slow-${randomUUID().slice(0, 8)}`;
     const signs = [1, 2].map((version) => join(tmpdir(), `${name}-${version}`));
     const submit = (sign: string) => {
@@ -101,7 +102,7 @@ asRoot("work on machines that come and go", () => {
         await submit(sign);
         const tried = await until("tries that fail", async () => {
           return (await fixture.executions({ name })).find(({ version, observation }) => {
-            return version === index + 1 && observation?.message.includes("check failed 1 times");
+            return version === index + 1 && observation?.message.includes("check failed once");
           });
         });
         await writeFile(sign, "");
@@ -121,7 +122,7 @@ asRoot("work on machines that come and go", () => {
     }
   });
 
-  it("should go back to the version that was ready when the next one fails, by the processes that run", async () => {
+  it("should revert to the ready version when the next one fails, as the running processes show", async () => {
     const update = { minReadyTime: { seconds: 2n }, autoRevert: true };
     const job = fixture.service({ update, queueTimeout: { seconds: 300n } });
     await job.submit();
@@ -140,7 +141,7 @@ asRoot("work on machines that come and go", () => {
     await fixture.stopped(job);
   });
 
-  it("should keep what runs on a node that is held for flapping, and place nothing new there", async () => {
+  it("should keep executions on a node that is held for flapping, and place nothing new there", async () => {
     await fixture.startAgent("flapper");
     const values = {
       ...{ heartbeatInterval: { seconds: 1n }, unhealthyAfter: { seconds: 5n } },
@@ -150,7 +151,7 @@ asRoot("work on machines that come and go", () => {
     await fixture.client.policies.setHealthPolicy({ scope, values });
     const job = fixture.service({
       ...{ constraints: { node: "flapper" }, loss: { lostAfter: { seconds: 3600n } } },
-      // The scheduler may not have read yet that the node takes work.
+      // Let the job wait for a node, because the scheduler may not have read yet that the node can take work.
       queueTimeout: { seconds: 300n },
     });
     await job.submit();
@@ -174,7 +175,7 @@ asRoot("work on machines that come and go", () => {
     await fixture.stopped(job);
   });
 
-  it("should move a service off a node that is drained, and say when that is done", async () => {
+  it("should move a service off a drained node, and report when that is done", async () => {
     const job = fixture.service({ selector: "" });
     await job.submit();
     const [first] = await fixture.ready(job);
@@ -196,7 +197,7 @@ asRoot("work on machines that come and go", () => {
     ["was killed", "SIGKILL", { seconds: 600n }],
     ["froze", "SIGSTOP", { seconds: 600n }],
   ] as const)(
-    "should leave one execution when the node of one whose agent %s (%s) is back, with lostAfter %j",
+    "should leave one execution when the node whose agent %s (%s) returns, with lostAfter %j",
     async (_, signal, lostAfter) => {
       const job = fixture.service(lostAfter === undefined ? {} : { loss: { lostAfter } });
       await job.submit();
@@ -204,7 +205,7 @@ asRoot("work on machines that come and go", () => {
       const lost = first?.nodeId ?? "";
       const agent = fixture.agent(lost);
       agent.kill(signal);
-      await until(`${lost} to be judged`, async () => {
+      await until(`${lost} to be evaluated`, async () => {
         const found = (await fixture.executions(job)).find(({ id }) => id === first?.id);
         return found?.state === ExecutionState.LOST || found?.replacedById !== "";
       });

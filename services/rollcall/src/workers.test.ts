@@ -9,7 +9,7 @@ import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.t
 
 const AGENTS = 12;
 
-// One story: each test goes on from what the one before has left.
+// One story: each test continues with the state of the previous one.
 describe("rollcall serve health --workers 2", () => {
   let database: TestDatabase;
   let store: Store;
@@ -26,7 +26,7 @@ describe("rollcall serve health --workers 2", () => {
       fixture.serve("registry"),
       fixture.serve("admin"),
     ]);
-    // One after the other: a busy machine has no connection for all of them at once.
+    // Connect one agent after the other, because a busy machine cannot connect all of them at once.
     for (let index = 0; index < AGENTS; index += 1) {
       const agent = new FakeAgent({ nodeId: `w${index}` });
       const { nodeId, publicKey } = agent;
@@ -54,7 +54,7 @@ describe("rollcall serve health --workers 2", () => {
       .execute();
     return rows;
   };
-  const allWell = () =>
+  const allHealthy = () =>
     until("every agent to be well", async () => {
       const rows = await sessions();
       const well = rows.filter((it) => it.connection === "CONNECTED" && it.health === "HEALTHY");
@@ -62,8 +62,8 @@ describe("rollcall serve health --workers 2", () => {
     });
   const probe = async (path: string) => (await fetch(`http://${fixture.healthProbes}${path}`)).text();
 
-  it("should share the agents among replicas, each with a lease of its own", async () => {
-    const rows = await allWell();
+  it("should share the agents among replicas, each with its own lease", async () => {
+    const rows = await allHealthy();
     const holders = (await leases()).map(({ instance }) => instance);
     expect(holders).toHaveLength(2);
     for (const holder of holders) {
@@ -90,11 +90,11 @@ describe("rollcall serve health --workers 2", () => {
     expect(ids.map((id) => id.slice(0, 9))).toEqual(["health-w1", "health-w2"]);
   });
 
-  it("should hand the nodes of a worker that was killed to the other one, start it again, and judge no node", async () => {
+  it("should hand the nodes of a killed worker to the other one, and restart it", async () => {
     const line = await health.logged("worker started", { worker: 1 });
     const [first] = (await leases()).map(({ instance }) => instance).filter((it) => it.startsWith("health-w1"));
     process.kill(Number(line.pid), "SIGKILL");
-    await health.logged("worker ended, starting it again", { worker: 1 });
+    await health.logged("worker exited; restarting it", { worker: 1 });
     await until("the lease to be ended", async () => {
       const held = await leases();
       return held.every(({ instance }) => instance !== first);
@@ -104,18 +104,18 @@ describe("rollcall serve health --workers 2", () => {
       expect(rows.filter(({ replica_id }) => replica_id === first)).toEqual([]);
     });
     await health.logged("worker serving", { worker: 1 }, 1);
-    await allWell();
+    await allHealthy();
     for (const { nodeId, longestGapMs } of agents) {
       const history = await fixture.client.healthHistory(nodeId);
-      // A node whose own log shows the gap was rightly judged.
+      // Skip an agent whose own log shows a gap, because its node was rightly declared unhealthy.
       if (longestGapMs < 2_500) expect(history).toEqual(["HEALTHY"]);
     }
   });
 
-  it("should end in order when it is told to", async () => {
+  it("should shut down cleanly when asked", async () => {
     expect(await health.killed("SIGTERM")).toBe(0);
     expect(await leases()).toEqual([]);
-    await health.logged("ended");
+    await health.logged("stopped");
   });
 
   it("should leave no worker behind when the primary is killed", async () => {
@@ -125,7 +125,7 @@ describe("rollcall serve health --workers 2", () => {
     );
     await health.killed();
     await haveEnded(...workers);
-    // They ended in order, not as if they had crashed.
+    // The leases show that the workers shut down cleanly instead of crashing.
     await until("their leases to be ended", async () => (await leases()).length === 0);
   });
 });

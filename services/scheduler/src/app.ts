@@ -4,25 +4,25 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { type OwnerQuota, WorkMemory } from "@rollcall/domain";
 import type { Task } from "@rollcall/process";
 import { type CheckResult, createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
-import { createRecordCheck, leasedTask, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "@rollcall/store";
+import { createStoreCheck, leasedTask, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "@rollcall/store";
 import { NodeView } from "./jobs/node-view.ts";
 import { forgetEnded } from "./leader/forget-ended.ts";
 import { Leader } from "./leader/leader.ts";
 import { createLeaderMetrics } from "./leader/leader-metrics.ts";
 import type { LeaderOptions, LeaderTiming } from "./leader/leader-options.ts";
-import { createPostgresRecord } from "./leader/leader-record.ts";
+import { createPostgresRecord } from "./leader/leader-store.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import type { SchedulerProcess } from "./scheduler-process.ts";
 import { WorkHub } from "./watch/work-hub.ts";
 
-/** The scheduler, ready to be put behind a port. */
+/** The scheduler, ready to be served on a port. */
 export interface SchedulerApp {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
   /** Background work, for a supervisor to run. */
   readonly tasks: readonly Task[];
-  /** Whether the record can be reached, and whether this process leads. */
+  /** Whether the store can be reached, and whether this process leads. */
   ready(): Promise<ReadyReport>;
   close(): Promise<void>;
 }
@@ -31,7 +31,7 @@ const TIMING: LeaderTiming = { pollMs: 1_000, gatherMs: 20, clockEveryMs: 10_000
 
 const UNLIMITED: OwnerQuota = { jobs: null, executions: null, millicores: null };
 
-/** Create the scheduler: what runs where. */
+/** Create the scheduler: it decides what runs where. */
 export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   const { store, feed, signals, instance, clock, log, metrics } = scheduler;
   const timing = { ...TIMING, ...scheduler.timing };
@@ -62,7 +62,7 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   const hub = new WorkHub({ store, signals, feed, clock });
   const nodes = new NodeView({ store, feed, log });
   const pageTokens = createPageTokens(store.clusterSecret());
-  const checkRecord = createRecordCheck(store.reserved, log, clock);
+  const checkRecord = createStoreCheck(store.reserved, log, clock);
   return {
     routes: createRoutes({ store, clock, log, pageTokens, hub, nodes, feed, quota }),
     services: SERVICES,
@@ -73,8 +73,8 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   };
 }
 
-/** One that stands by is as ready as one that leads. */
+/** The result of the readiness check. A standby process is as ready as a leading one. */
 function shown({ isLeading }: Leader, isActive: boolean): CheckResult {
   if (isLeading) return { ok: true, message: "leads" };
-  return { ok: true, message: isActive ? "reads the record to lead" : "stands by" };
+  return { ok: true, message: isActive ? "loading the store before it leads" : "stands by" };
 }

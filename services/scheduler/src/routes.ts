@@ -14,17 +14,23 @@ import type { SchedulerServices } from "./scheduler-services.ts";
 import { watchExecutions } from "./watch/watch-executions.ts";
 import { watchJobs } from "./watch/watch-jobs.ts";
 
-/** What the scheduler serves. */
+/** The services of the scheduler. */
 export const SERVICES = [JobService];
 
-/** To repeat it is refused, or restarts again, unless it carries a request id: no client may do so by itself. */
+/**
+ * The policy of calls that change something. Without a request id, a repeated call is refused or restarts
+ * again, so clients must not retry it automatically.
+ */
 const CHANGE: MethodPolicy = { caller: "submitter", deadlineMs: 30_000, idempotent: false };
 const READING: MethodPolicy = { caller: "viewer", deadlineMs: 10_000, idempotent: true };
-/** All nodes may have to be read first; then the log says which have changed. */
+/**
+ * The policy of calls that plan. The first call may have to read all nodes. Later calls know from the log
+ * which nodes have changed.
+ */
 const PLANNING: MethodPolicy = { ...READING, deadlineMs: 30_000, readsLog: true };
 const WATCHING: MethodPolicy = { caller: "viewer", deadlineMs: 0, idempotent: true };
 
-/** Who may call each method, for how long, and whether a client may repeat it by itself. */
+/** Who can call each method, for how long, and whether a client can retry it automatically. */
 export const POLICIES: PolicyTable = definePolicies(JobService, {
   submitJob: { ...CHANGE, readsLog: true },
   planJob: PLANNING,
@@ -46,7 +52,7 @@ export const POLICIES: PolicyTable = definePolicies(JobService, {
   watchExecutions: WATCHING,
 });
 
-/** Serve jobs: one line a method. */
+/** Serve jobs, one line per method. */
 export function createRoutes(
   services: SchedulerServices & { readonly feed: EventFeed },
 ): (router: ConnectRouter) => void {

@@ -5,15 +5,15 @@ import type { CallStore } from "@rollcall/store";
 import type { NodeView } from "./jobs/node-view.ts";
 import type { WorkHub } from "./watch/work-hub.ts";
 
-/** What the scheduler's methods work with. */
+/** The objects that the scheduler's methods use. */
 export interface SchedulerServices {
   readonly store: CallStore;
   readonly clock: Clock;
   readonly log: Logger;
   readonly pageTokens: PageTokens;
   readonly hub: WorkHub;
-  /** What jobs can be planned against. */
+  /** The nodes that jobs are planned against. */
   readonly nodes: NodeView;
-  /** What the jobs of each submitter can use. */
+  /** The resources that the jobs of each submitter can use. */
   readonly quota: OwnerQuota;
 }

@@ -3,46 +3,51 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 
-/** Debian's Chromium, as .ci/run installs it. */
+/** Debian's Chromium, as .ci/run installs it, unless the variable CHROMIUM names another. */
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-/** Whether there is a browser to test with. On CI's machine there has to be one. */
+/**
+ * Whether the tests can use a browser. On CI's machines it is true even without a browser, so that the tests fail.
+ */
 export const HAS_CHROMIUM = existsSync(CHROMIUM) || process.env.CI !== undefined;
 
 const PATIENCE_MS = 90_000;
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Start the browser. As root it has no sandbox of its own. */
+/** Start the browser, without a sandbox if the user is root. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
 
-/** What a page did that it must not do. */
+/** The forbidden actions of a page. */
 export interface Misdeeds {
-  /** Requests to any other origin, errors of scripts, dialogs, and what the Content-Security-Policy refused. */
+  /**
+   * Descriptions of requests to other origins, script errors, dialogs, and violations of the
+   * Content-Security-Policy.
+   */
   readonly found: string[];
 }
 
-/** A page of the console, and what it did wrong so far. */
+/** A page of the console, and its forbidden actions so far. */
 export interface ConsolePage {
   readonly page: Page;
   readonly context: BrowserContext;
   readonly misdeeds: Misdeeds;
 }
 
-/** How a page is opened. */
+/** Options for opening a page. */
 export interface OpenOptions {
   readonly width?: number;
   readonly theme?: "light" | "dark";
-  /** What the browser says that it is. */
+  /** The user agent that the browser sends. */
   readonly userAgent?: string;
-  /** How many nodes a page of this browser keeps at most. */
+  /** The maximum number of nodes that a page of this browser keeps. */
   readonly mostNodes?: number;
-  /** Other origins to which requests may go, as to an issuer to sign in at. */
+  /** Other origins that the page can request, such as an issuer for the sign-in. */
   readonly mayAsk?: readonly string[];
 }
 
-/** Open the console signed in with a token. */
+/** Open the console, and sign in with a token. */
 export async function openConsole(
   browser: Browser,
   origin: string,
@@ -58,7 +63,7 @@ export async function openConsole(
   return opened;
 }
 
-/** Open a page of a browser of its own, at no address yet. */
+/** Open a page in a separate browser context, without loading an address. */
 export async function openPage(browser: Browser, origin: string, options: OpenOptions = {}): Promise<ConsolePage> {
   const viewport = { width: options.width ?? 1280, height: 800 };
   const { theme = "light", userAgent, mayAsk = [] } = options;
@@ -79,7 +84,7 @@ export async function openPage(browser: Browser, origin: string, options: OpenOp
   page.on("dialog", (dialog) => {
     found.push(`dialog ${dialog.message()}`);
     dialog.dismiss().catch(() => {
-      // The page has gone with it.
+      // Ignore the error, because the page is already closed.
     });
   });
   page.on("console", (message) => {
@@ -88,17 +93,17 @@ export async function openPage(browser: Browser, origin: string, options: OpenOp
   return { page, context, misdeeds: { found } };
 }
 
-/** Wait until the page says that it is live. */
+/** Wait until the page shows that it is live. */
 export async function untilLive(page: Page): Promise<void> {
   await page.getByTestId("link-state").filter({ hasText: "Live" }).waitFor({ state: "attached" });
 }
 
-/** The first access token of a control plane. */
+/** Read the first access token of a control plane. */
 export function adminToken(dataDirectory: string): string {
   return readFileSync(join(dataDirectory, "admin-token"), "utf8").trim();
 }
 
-/** Every page that a reader may reach without a name. */
+/** Every page that a viewer can open without knowing the name of an object. */
 export const PAGES = [
   "/",
   "/nodes",
@@ -115,20 +120,31 @@ export const PAGES = [
   "/control-plane",
 ] as const;
 
-/** Something that axe found. */
+/** A violation that axe found. */
 interface Violation {
   readonly id: string;
   readonly impact: string;
   readonly nodes: readonly { readonly html: string }[];
 }
 
-/** What axe finds that is serious or critical. */
+/** The serious and critical violations that axe finds on a page. */
 export async function seriousOf(page: Page): Promise<readonly string[]> {
-  // The page's own policy forbids inline scripts, so the tool comes in through the debugger.
+  // Load axe with the debugger, because the page's policy forbids inline scripts.
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(AXE);
   const run = "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations)";
   const violations = await page.evaluate<readonly Violation[]>(run);
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+}
+
+const CELL_COLORS = `[6, 20, 34].map((x) => {
+  const scale = window.devicePixelRatio;
+  const drawing = document.querySelector("main canvas").getContext("2d");
+  return [...drawing.getImageData(x * scale, 6 * scale, 1, 1).data].join(" ");
+})`;
+
+/** The colors of the first map's first two cells, and of the empty space after them. */
+export function cellColors(page: Page): Promise<readonly string[]> {
+  return page.evaluate<readonly string[]>(CELL_COLORS);
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import type { Browser, Page } from "playwright-core";
 import { AccessService, Role } from "../../../libs/api/src/gen/rollcall/admin/v1/access_pb.ts";
 import { BrakeService } from "../../../libs/api/src/gen/rollcall/admin/v1/brake_pb.ts";
@@ -6,6 +6,7 @@ import { HealthPolicyService } from "../../../libs/api/src/gen/rollcall/admin/v1
 import { JoinTokenService } from "../../../libs/api/src/gen/rollcall/admin/v1/join_token_pb.ts";
 import { WebhookService } from "../../../libs/api/src/gen/rollcall/events/v1/webhooks_pb.ts";
 import { JobType } from "../../../libs/api/src/gen/rollcall/work/v1/work_pb.ts";
+import { needs } from "../../../libs/testkit/src/jest/needs.ts";
 import { TestIssuer } from "../../../libs/testkit/src/test-issuer.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
 import { clientWith } from "../../../services/console/src/testing/console-rig.ts";
@@ -15,15 +16,18 @@ import { RUNS_WORK } from "../../../services/rollcall/src/testing/work-fixture.t
 import { adminToken, HAS_CHROMIUM, openConsole, PAGES, seriousOf, startBrowser, untilLive } from "./console-browser.ts";
 
 const LIMIT_MS = 600_000;
-/** A text that opens a dialog, asks another origin or runs a script where a page takes it for markup or an address. */
+/**
+ * Create a string that opens a dialog, requests another origin or runs a script if a page uses it as markup or as an
+ * address.
+ */
 const hostile = (where: string) =>
   `"'><img src=https://evil.example/x onerror=alert(1)><script>alert(2)</script>{{7*7}}\${7*7}<b>${where}`;
-/** The same, where 64 characters are all that may be told. */
+/** Create a similar string for fields of at most 64 characters. */
 const brief = (where: string) => `"><img src=x onerror=alert(1)>${where}`.slice(0, 64);
 
-// Only root can run executions as another user.
+// Only root can run executions as another user, so skip these tests otherwise.
 const canRun = HAS_CHROMIUM && (process.getuid?.() === 0 || process.env.CI !== undefined);
-const withChromium = canRun ? describe : describe.skip;
+const { describe: withChromium } = needs("to run as root, and chromium", canRun);
 
 withChromium("the console with markup in every field that a machine or an operator may fill", () => {
   const issuer = new TestIssuer();
@@ -50,7 +54,7 @@ withChromium("the console with markup in every field that a machine or an operat
     await issuer.stop();
   }, LIMIT_MS);
 
-  /** Fill all that the API lets anyone fill with texts of any kind. */
+  /** Write such strings to every field of the API that accepts free text. */
   async function fill(): Promise<void> {
     const { admin, registry, jobs } = fixture.client;
     const bearing = { authorization: `Bearer ${adminToken(fixture.dataDirectory)}`, "user-agent": brief("agent") };
@@ -97,7 +101,7 @@ withChromium("the console with markup in every field that a machine or an operat
       spec: { url: `https://ops.example/${encodeURI(brief("hook"))}?x="><img>`, description: hostile("webhook") },
       reason: hostile("set webhook"),
     });
-    // What is refused is in the audit log with what was named.
+    // Make a refused call, so that the audit log contains the name.
     await admin.cordonNode({ node: hostile("no such node") }).catch(() => {});
     await fixture.agent("worker", ...RUNS_WORK).logged("waiting for an operator's approval");
     await admin.approveNode({ node: "worker" });
@@ -128,7 +132,7 @@ withChromium("the console with markup in every field that a machine or an operat
     });
   }
 
-  /** What a page that took a text for markup would have. */
+  /** Count the elements that exist only if a page used one of the strings as markup. */
   const markup = (page: Page) =>
     page.evaluate<number>(
       "document.querySelectorAll('main img, main script, main b, [onerror], iframe, object, embed').length",
@@ -169,7 +173,7 @@ withChromium("the console with markup in every field that a machine or an operat
         await untilLive(page);
         await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
         for (const text of texts) {
-          // As it was written, from its first character to its last.
+          // The page shows the string exactly as written.
           await page.getByText(`</script>{{7*7}}\${7*7}<b>${text}`).first().waitFor({ state: "attached" });
         }
         expect({ path, markup: await markup(page), found: misdeeds.found }).toEqual({ path, markup: 0, found: [] });
@@ -178,8 +182,8 @@ withChromium("the console with markup in every field that a machine or an operat
       await page.getByRole("button", { name: "ops", exact: true }).click();
       await page.getByText("<b>webhook").waitFor();
       await page.goto(`${origin}/drains`);
-      await page.getByRole("button", { name: "What it waits for" }).click();
-      await page.getByText("Begun").waitFor();
+      await page.getByRole("button", { name: "Details" }).click();
+      await page.getByText("Started").waitFor();
       await page.keyboard.press("Control+k");
       await page.getByRole("combobox", { name: "Page, node or command" }).fill("mallory");
       await page.getByRole("option").getByText("onerror").first().waitFor();
@@ -195,10 +199,10 @@ withChromium("the console with markup in every field that a machine or an operat
       const { page, context, misdeeds } = await openConsole(browser, origin, adminToken(fixture.dataDirectory));
       const pages: readonly (readonly [path: string, shown: string])[] = [
         ["/nodes/worker?tab=usage", "Session and heartbeats"],
-        ["/nodes/worker?tab=work", "What it offers"],
-        ["/jobs/writes", "What was asked for"],
+        ["/nodes/worker?tab=work", "Offered resources"],
+        ["/jobs/writes", "Specification"],
         [`/executions/${executionId}`, "Output"],
-        ["/no-page", "There is no such page"],
+        ["/no-page", "Page not found"],
       ];
       for (const [path, shown] of pages) {
         await page.goto(`${origin}${path}`);

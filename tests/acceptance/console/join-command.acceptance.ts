@@ -18,7 +18,7 @@ const WISH: JoinTokenWish = {
   ephemeral: false,
 };
 
-// As a person copies them from the page of join tokens into a shell.
+// Copies the commands from the page of join tokens into a shell, as a person does.
 describe("the commands that the console prints for a machine", () => {
   let fixture: UpFixture;
   let checkout: string;

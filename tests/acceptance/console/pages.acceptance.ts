@@ -1,13 +1,15 @@
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import type { Browser, Page } from "playwright-core";
 import { FakeAgent } from "../../../libs/testkit/src/fake-agent.ts";
+import { needs } from "../../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
 import { TestNode } from "../../../services/registry/src/testing/test-node.ts";
 import type { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 import {
   adminToken,
+  cellColors,
   HAS_CHROMIUM,
   openConsole,
   openPage,
@@ -19,9 +21,9 @@ import {
 
 const LIMIT_MS = 600_000;
 const BEAT_MS = 500;
-/** What a machine or an operator may write anywhere; a page that took it for markup would open a dialog. */
+/** A string that a machine or an operator could write anywhere. A page that used it as markup would open a dialog. */
 const HOSTILE = `"><img src=x onerror=alert(1)><script>alert(2)</script>`;
-/** Names of buttons that change something. */
+/** The names of buttons that change something. */
 const ACTION = new RegExp(
   `^(?:${[
     ...["Approve", "Reject", "Cordon", "Uncordon", "Drain", "Cancel", "Label", "Mark", "Clear mark", "Accept"],
@@ -30,12 +32,12 @@ const ACTION = new RegExp(
   ].join("|")})\\b`,
 );
 
-/** The buttons of tables that are right of the window. */
+/** A script that finds buttons of tables that lie outside the window on the right. */
 const OUT_OF_SIGHT = `[...document.querySelectorAll("main table button")]
   .filter((button) => button.getBoundingClientRect().right > window.innerWidth)
   .map((button) => button.textContent)`;
 
-const withChromium = HAS_CHROMIUM ? describe : describe.skip;
+const { describe: withChromium } = needs("chromium", HAS_CHROMIUM);
 
 withChromium("the console's pages", () => {
   let fixture: UpFixture;
@@ -62,21 +64,21 @@ withChromium("the console's pages", () => {
 
   const state = (page: Page, name: string) => page.getByTestId(`state-${name}`);
 
-  /** Make a token of a viewer by the page for it. */
+  /** Create a viewer's token with the page for tokens. */
   async function makeViewer(): Promise<string> {
     const { page, context, misdeeds } = await openConsole(browser, origin, token);
     await page.goto(`${origin}/access`);
-    await page.getByRole("button", { name: "Make a token" }).click();
+    await page.getByRole("button", { name: "Create a token" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("What it is for").fill(HOSTILE);
-    await dialog.getByRole("button", { name: "Make a token" }).click();
+    await dialog.getByLabel("Name").fill(HOSTILE);
+    await dialog.getByRole("button", { name: "Create a token" }).click();
     const text = await dialog.getByRole("region", { name: "The token" }).textContent();
     expect(misdeeds.found).toEqual([]);
     await context.close();
     return (text ?? "").trim();
   }
 
-  /** Look at every page with axe, and at whether it is wider than the window. */
+  /** Check every page with axe, and check that it is not wider than the window. */
   async function look(theme: "light" | "dark", width: number): Promise<void> {
     const { page, context, misdeeds } = await openConsole(browser, origin, token, { theme, width });
     for (const path of [...PAGES, "/nodes/alpha", "/nodes/alpha?tab=hardware", "/nodes/alpha?tab=identity"]) {
@@ -85,13 +87,14 @@ withChromium("the console's pages", () => {
       await page.locator("main h1").waitFor();
       await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
       expect({ path, theme, wrong: await seriousOf(page) }).toEqual({ path, theme, wrong: [] });
+      expect({ path, copies: await page.locator(".copy-command").count() }).toEqual({ path, copies: 1 });
       const overflow = await page.evaluate<number>("document.documentElement.scrollWidth - window.innerWidth");
       expect({ path, width, overflow: Math.max(0, overflow) }).toEqual({ path, width, overflow: 0 });
-      // What can be done with a row is in sight with it.
+      // If a row is visible, its actions must be visible, too.
       expect({ path, width, outOfSight: await page.evaluate(OUT_OF_SIGHT) }).toEqual({ path, width, outOfSight: [] });
     }
     await page.goto(`${origin}/nodes`);
-    await page.getByLabel("Choose alpha").click();
+    await page.getByLabel("Select alpha").click();
     await page.getByRole("toolbar").getByRole("button", { name: "Drain", exact: true }).click();
     await page.getByRole("dialog").getByLabel("Reason (optional)").waitFor();
     expect({ theme, dialog: await seriousOf(page) }).toEqual({ theme, dialog: [] });
@@ -102,11 +105,11 @@ withChromium("the console's pages", () => {
     expect({ theme, palette: await seriousOf(page) }).toEqual({ theme, palette: [] });
     expect(misdeeds.found).toEqual([]);
     await context.close();
-    const stranger = await openPage(browser, origin, { theme, width });
-    await stranger.page.goto(origin);
-    await stranger.page.getByLabel("Access token").waitFor();
-    expect({ theme, signIn: await seriousOf(stranger.page) }).toEqual({ theme, signIn: [] });
-    await stranger.context.close();
+    const anonymous = await openPage(browser, origin, { theme, width });
+    await anonymous.page.goto(origin);
+    await anonymous.page.getByLabel("Access token").waitFor();
+    expect({ theme, signIn: await seriousOf(anonymous.page) }).toEqual({ theme, signIn: [] });
+    await anonymous.context.close();
   }
 
   it(
@@ -115,11 +118,11 @@ withChromium("the console's pages", () => {
       const { page, context, misdeeds } = await openConsole(browser, origin, token);
       await page.goto(`${origin}/approvals`);
       await page
-        .getByRole("navigation", { name: "Machines that wait" })
+        .getByRole("navigation", { name: "Waiting machines" })
         .getByRole("button", { name: /^alpha/ })
         .click();
       expect(new URL(page.url()).searchParams.get("node")).toBe("alpha");
-      // From where it came: there, and in what is exported.
+      // This page and the export show the address that the call came from.
       await page.locator("dt", { hasText: /^From$/ }).waitFor();
       expect(await page.locator("dt:text-is('From') + dd").textContent()).toBe("127.0.0.1");
       await page.getByRole("button", { name: "Export" }).click();
@@ -131,15 +134,15 @@ withChromium("the console's pages", () => {
         ["alpha", "beta", "gamma"].map((node) => expect.objectContaining({ node, from: "127.0.0.1" })),
       );
       await page.keyboard.press("a");
-      await page.getByTestId("undoable").getByRole("button", { name: "Take back" }).click();
+      await page.getByTestId("undoable").getByRole("button", { name: "Undo" }).click();
       await page.getByTestId("undoable").waitFor({ state: "detached" });
       await page
-        .getByRole("navigation", { name: "Machines that wait" })
+        .getByRole("navigation", { name: "Waiting machines" })
         .getByRole("button", { name: /^alpha/ })
         .click();
       await page.keyboard.press("a");
       await page.getByText("Approved alpha").waitFor();
-      await page.getByRole("navigation", { name: "Machines that wait" }).getByRole("button", { name: /^beta/ }).click();
+      await page.getByRole("navigation", { name: "Waiting machines" }).getByRole("button", { name: /^beta/ }).click();
       await page.keyboard.press("r");
       await page.getByLabel("Reason").fill(HOSTILE);
       await page.getByRole("button", { name: "Reject beta" }).click();
@@ -182,8 +185,8 @@ withChromium("the console's pages", () => {
     async () => {
       const { page, context, misdeeds } = await openConsole(browser, origin, token);
       await page.goto(`${origin}/nodes`);
-      await page.getByLabel("Choose alpha").click();
-      await page.getByLabel("Choose gamma").click();
+      await page.getByLabel("Select alpha").click();
+      await page.getByLabel("Select gamma").click();
       await page.getByRole("toolbar").getByRole("button", { name: "Cordon", exact: true }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByTestId("named-nodes").getByText("gamma").waitFor();
@@ -216,7 +219,39 @@ withChromium("the console's pages", () => {
       );
       expect(new URL(page.url()).searchParams.get("labels")).toBe("zone=z1");
       await page.goto(`${origin}/events?subject=alpha`);
-      await page.getByText("labels changed").first().waitFor();
+      await page.getByText("has new labels: none -> zone=z1").first().waitFor();
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should draw a map of the fleet, and open the node whose cell is clicked",
+    async () => {
+      const { page, context, misdeeds } = await openConsole(browser, origin, token);
+      await fixture.client.admin.setNodeLabels({ node: "alpha", set: { rack: "r1" } });
+      await fixture.client.admin.setNodeLabels({ node: "gamma", set: { rack: "r1" } });
+      await page.goto(`${origin}/nodes`);
+      await page.getByRole("button", { name: "Map" }).click();
+      await page.getByLabel("Group by label").selectOption("rack");
+      const group = page.getByRole("region", { name: "rack r1" });
+      const map = group.getByRole("img", { name: "rack r1: 1 not approved, 1 held" });
+      await map.waitFor();
+      await page.getByRole("region", { name: "without rack" }).waitFor();
+      // Nodes of a group are in the order of their names: alpha, then gamma.
+      const colors = await cellColors(page);
+      expect(new Set(colors).size).toBe(3);
+      await map.hover({ position: { x: 20, y: 6 } });
+      await page.getByTitle("gamma: not approved").waitFor();
+      await fixture.client.admin.uncordonNode({ node: "alpha" });
+      await group.getByRole("img", { name: "rack r1: 1 not approved, 1 healthy" }).waitFor();
+      await until("alpha's cell in another color", async () => (await cellColors(page))[0] !== colors[0]);
+      expect(await seriousOf(page)).toEqual([]);
+      await group.getByRole("img").click({ position: { x: 6, y: 6 } });
+      await page.waitForURL(`${origin}/nodes/alpha`);
+      await state(page, "scheduling").getByText("Eligible", { exact: true }).waitFor();
+      await fixture.client.admin.cordonNode({ node: "alpha" });
       expect(misdeeds.found).toEqual([]);
       await context.close();
     },
@@ -251,7 +286,7 @@ withChromium("the console's pages", () => {
       }
       for (const path of ["/audit", "/access", "/webhooks"]) {
         await page.goto(`${origin}${path}`);
-        await page.getByText("This needs another role").waitFor();
+        await page.getByText("Your role does not allow this").waitFor();
       }
       expect(misdeeds.found).toEqual([]);
       await context.close();
@@ -262,7 +297,7 @@ withChromium("the console's pages", () => {
   it(
     "should have nothing serious for axe to find, wide and narrow, light and dark",
     async () => {
-      // Both at once: each is a process of the browser's own.
+      // Check both at the same time, because each has its own browser process.
       await Promise.all([look("light", 1280), look("dark", 360)]);
     },
     LIMIT_MS,
@@ -285,7 +320,7 @@ withChromium("the console's pages", () => {
       });
       let cpuPercent = 31;
       await stream.beatAcknowledged(usage(cpuPercent));
-      // A page may take longer to load than a node may be silent.
+      // Keep beating, because a page can take longer to load than a node may be silent.
       const beating = setInterval(() => stream.beat(usage(cpuPercent)), BEAT_MS);
       const { page, context, misdeeds } = await openConsole(browser, origin, token);
       await page.goto(`${origin}/nodes/numa-1?tab=usage`);
@@ -315,6 +350,7 @@ withChromium("the console's pages", () => {
       await fixture.client.admin.setNodeLabels({ node: "gamma", set: { rack: "first" } });
       await page.goto(`${origin}/nodes/gamma?tab=identity`);
       await labels.getByText("first").waitFor();
+      await page.getByRole("definition").getByText("any server, in clear text").waitFor();
       await jobs.click();
       await page.getByRole("heading", { name: "0 jobs" }).waitFor();
       await fixture.client.admin.setNodeLabels({ node: "gamma", set: { rack: "second" } });
@@ -323,7 +359,7 @@ withChromium("the console's pages", () => {
       const watch = "**/rollcall.scheduler.v1.JobService/WatchJobs";
       await page.route(watch, (route) => route.abort());
       await jobs.click();
-      await page.getByRole("alert").getByText("What is shown is stale").waitFor();
+      await page.getByRole("alert").getByText("Data may be stale").waitFor();
       await page.unroute(watch);
       await page.getByRole("alert").waitFor({ state: "detached" });
       await untilLive(page);
@@ -334,20 +370,21 @@ withChromium("the console's pages", () => {
   );
 
   it(
-    "should say that it is stale while the control plane is away, and go on by itself",
+    "should say that it is stale while the control plane is away, and continue automatically",
     async () => {
       const { page, context } = await openConsole(browser, origin, token);
       await page.goto(`${origin}/nodes/alpha`);
       await page.evaluate("window.sameDocument = true");
       await up.killed("SIGTERM");
-      await page.getByRole("alert").getByText("What is shown is stale").waitFor();
-      // Since when, relative and exactly.
+      await page.getByRole("alert").getByText("Data may be stale").waitFor();
+      // The alert shows when it began, as relative and as exact time.
       await page
         .getByRole("alert")
         .getByText(/since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d/)
         .waitFor();
       up = await fixture.up("--manual-approval", "--no-agent");
-      // Before the page is back: it resumes where it was, so that this is not lost.
+      // Make a change before the page reconnects. The page resumes at its last position, so it does not miss the
+      // change.
       await fixture.client.admin.uncordonNode({ node: "alpha", reason: "while the page was away" });
       await page.getByRole("alert").waitFor({ state: "detached" });
       await untilLive(page);

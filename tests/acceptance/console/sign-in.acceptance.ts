@@ -12,12 +12,12 @@ import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/
 
 jest.setTimeout(600_000);
 
-// Attacks on the sign-in of a whole `up`, with real processes, ports and cookies.
+// Tests attacks on the sign-in of a complete `up`, with real processes, ports and cookies.
 let fixture: UpFixture;
 let up: RollcallProcess;
 let port: number;
 let origin: string;
-/** Another server on this machine, to which browsers send the cookies of the console as well. */
+/** Another server on this machine. Browsers also send it the console's cookies. */
 let neighbour: { readonly server: Server; readonly origin: string; readonly cookies: string[] };
 beforeAll(async () => {
   fixture = await createUpFixture();
@@ -46,7 +46,7 @@ async function startNeighbour() {
   return { server, origin: `http://127.0.0.1:${at}`, cookies };
 }
 
-/** What a page's fetch sends with the halves of a session's secret. */
+/** Return the headers of a page's fetch, with both halves of a session's secret. */
 const pageHeaders = (of: TestBrowser) => ({ origin, cookie: cookieHeader(of), "x-rollcall-console": of.proof ?? "" });
 const bearing = (token: string) => ({ authorization: `Bearer ${token}` });
 
@@ -54,8 +54,8 @@ function cookieHeader(of: TestBrowser): string {
   return [...of.cookies].map((pair) => pair.join("=")).join("; ");
 }
 
-describe("sign-in to the console of a whole up", () => {
-  it("should be worth nothing to another port of the machine, which gets the cookie and none of the page", async () => {
+describe("sign-in to the console of a complete up", () => {
+  it("should be useless to another port of the machine, which gets only the cookie", async () => {
     const victim = browser();
     expect((await victim.signIn({ accessToken: adminToken() })).status).toBe(200);
     await fetch(neighbour.origin, { headers: { cookie: cookieHeader(victim) } });
@@ -76,7 +76,7 @@ describe("sign-in to the console of a whole up", () => {
     }
   });
 
-  it("should answer nothing under a name that was made to lead here", async () => {
+  it("should refuse calls under a foreign name that resolves to this machine", async () => {
     for (const [method, path] of [
       ["GET", "/"],
       ["POST", "/rollcall.console.v1.ConsoleService/SignIn"],
@@ -96,7 +96,7 @@ describe("sign-in to the console of a whole up", () => {
     }
   });
 
-  it("should limit who guesses tokens and codes, and let others in meanwhile", async () => {
+  it("should limit clients that guess tokens and codes, and let others sign in", async () => {
     const reasons = new Set<string | undefined>();
     for (let count = 0; count < 40; count += 1) {
       reasons.add((await browser().signIn({ accessToken: `guess-${count}-${"x".repeat(20)}` })).reason);
@@ -111,7 +111,7 @@ describe("sign-in to the console of a whole up", () => {
     const access = clientWith(origin, AccessService, bearing(adminToken()));
     const { text, accessToken } = await access.createAccessToken({ name: "to be revoked", role: 1 });
     const page = browser();
-    // Guesses from this address may still count.
+    // Retry, because earlier guesses from this address may still count.
     await eventually(async () => expect((await page.signIn({ accessToken: text })).status).toBe(200));
     const headers = pageHeaders(page);
     expect((await clientWith(origin, AccessService, headers).whoAmI({})).actor).toBe(`token:${accessToken?.id}`);
@@ -127,7 +127,7 @@ describe("sign-in to the console of a whole up", () => {
     expect((await page.call("SignOut")).reason).toBe("TOKEN_REVOKED");
   });
 
-  it("should keep sessions over a restart, and tell no secret to the log", async () => {
+  it("should keep sessions across a restart, and log no secrets", async () => {
     const page = browser();
     await eventually(async () => expect((await page.signIn({ accessToken: adminToken() })).status).toBe(200));
     const log = up.out;

@@ -1,9 +1,10 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import type { Browser, Page } from "playwright-core";
 import { AccessService, Role } from "../../../libs/api/src/gen/rollcall/admin/v1/access_pb.ts";
+import { needs } from "../../../libs/testkit/src/jest/needs.ts";
 import { TestIssuer } from "../../../libs/testkit/src/test-issuer.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
 import { clientWith } from "../../../services/console/src/testing/console-rig.ts";
@@ -20,13 +21,13 @@ import {
 } from "./console-browser.ts";
 
 const LIMIT_MS = 600_000;
-/** A stand-in for the opener of the desktop: it keeps what the browser would be given. */
+/** A substitute for the desktop's opener. It stores what the browser would receive. */
 const OPENER = `#!/bin/sh
 file="\${1#file://}"
 cp "$file" "$SEEN/sign-in.html"
 `;
 
-const withChromium = HAS_CHROMIUM ? describe : describe.skip;
+const { describe: withChromium } = needs("chromium", HAS_CHROMIUM);
 
 withChromium("the ways into the console, and out of it", () => {
   const issuer = new TestIssuer();
@@ -82,7 +83,7 @@ withChromium("the ways into the console, and out of it", () => {
       const { page, context, misdeeds } = await openPage(browser, origin, { mayAsk: ["file://"] });
       await page.goto(pathToFileURL(seen).href);
       await page.getByText("Sign in as first admin token with the role admin?").waitFor();
-      // The code has left the address, and with it the history.
+      // The page removes the code from its address, so the browser's history does not contain it.
       expect(page.url()).not.toContain("code");
       await page.getByRole("button", { name: /^Sign in as/ }).click();
       await untilLive(page);
@@ -93,7 +94,7 @@ withChromium("the ways into the console, and out of it", () => {
       await other.page.goto(pathToFileURL(stolen).href);
       await other.page.getByText("SIGN_IN_CODE_USED").waitFor();
       await other.page.getByText("rollcall console --sign-out").waitFor();
-      // The person ends what a code that was read by another has opened.
+      // End the session that another person opened with the code.
       const out = fixture.server;
       const file = join(fixture.dataDirectory, "admin-token");
       const ending = new RollcallProcess(["console", "--sign-out", "--server", out, "--token-file", file]);
@@ -119,12 +120,34 @@ withChromium("the ways into the console, and out of it", () => {
       const asked = issuer.requests.find((request) => request.startsWith("GET /authorize?"));
       expect(asked).toContain("code_challenge_method=S256");
       expect(misdeeds.found).toEqual([]);
-      // The way back of a sign-in that this browser has not begun leads nowhere.
+      // The console must refuse the redirect of a sign-in that this browser did not start.
       const forged = issuer.authorize(`${issuer.url}${asked?.slice(4)}`);
       const victim = await openPage(browser, origin);
       await victim.page.goto(forged);
       await victim.page.getByText("NOT_BEGUN_HERE").waitFor();
       for (const one of [context, victim.context]) await one.close();
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    "should say above every page that the issuer left the reader's groups out",
+    async () => {
+      const { claims } = issuer;
+      issuer.claims = { sub: "bob", rollcall_role: "viewer", _claim_names: { rollcall_role: "src1" } };
+      const { page, context, misdeeds } = await openPage(browser, origin, { mayAsk: [issuer.url] });
+      await page.goto(origin);
+      await page.getByRole("button", { name: /^Sign in with 127\.0\.0\.1/ }).click();
+      await untilLive(page);
+      issuer.claims = claims;
+      const said = page.getByText(
+        /too many \(_claim_names\), so your groups give you no role and you have the role viewer/,
+      );
+      await said.waitFor();
+      await page.goto(`${origin}/nodes`);
+      await said.waitFor();
+      expect(misdeeds.found).toEqual([]);
+      await context.close();
     },
     LIMIT_MS,
   );
@@ -137,7 +160,7 @@ withChromium("the ways into the console, and out of it", () => {
       await access().revokeAccessToken({ id });
       await signedOut(page);
       await page.getByLabel("Access token").waitFor();
-      // Another page of it, too, opens nothing.
+      // Other pages of this browser are signed out as well.
       await page.goto(`${origin}/nodes`);
       await page.getByLabel("Access token").waitFor();
       expect(misdeeds.found).toEqual([]);
@@ -149,11 +172,11 @@ withChromium("the ways into the console, and out of it", () => {
   it(
     "should end a session from the page Access, and by its own person in every browser",
     async () => {
-      const { text } = await makeToken("of two browsers", Role.VIEWER);
+      const { text, id } = await makeToken("of two browsers", Role.VIEWER);
       const [one, two, boss] = await Promise.all([text, text, token()].map((of) => openConsole(browser, origin, of)));
       if (one === undefined || two === undefined || boss === undefined) throw new Error("there are three");
       const { accessTokens } = await access().listAccessTokens({});
-      const first = accessTokens.filter(({ role, kind }) => role === Role.VIEWER && kind === 2)[0]?.id ?? "";
+      const first = accessTokens.find(({ creator, kind }) => creator === `token:${id}` && kind === 2)?.id ?? "";
       await boss.page.goto(`${origin}/access`);
       await boss.page.getByRole("row").filter({ hasText: first }).getByRole("button", { name: "Revoke" }).click();
       await boss.page.getByRole("dialog").getByRole("button", { name: "Revoke", exact: true }).click();
@@ -169,7 +192,7 @@ withChromium("the ways into the console, and out of it", () => {
       await third.page.getByRole("menuitem", { name: "Sign out everywhere" }).click();
       await third.page.getByLabel("Access token").waitFor();
       await signedOut(left.page);
-      // The admin's own session acts for another token.
+      // The admin's session uses another token, so it continues.
       await untilLive(boss.page);
       for (const { context, misdeeds } of [one, two, boss, third]) {
         expect(misdeeds.found).toEqual([]);

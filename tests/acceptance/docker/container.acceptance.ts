@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { until } from "../../../libs/testkit/src/time.ts";
-import type { ExecutionIdentity } from "../../../services/keeper/src/journal/execution-record.ts";
+import type { ExecutionIdentity } from "../../../services/keeper/src/journal/execution-entry.ts";
 import { KeeperFixture, type SpecInit } from "../../../services/keeper/src/testing/keeper-fixture.ts";
 import { ImageRegistry } from "./image-registry.ts";
 import { IMAGE, PodmanEngine } from "./podman-engine.ts";
@@ -53,7 +53,7 @@ describe("a container", () => {
     return names.split("\n")[0] ?? "";
   };
 
-  it("should run, and tell its output, its end and its image", async () => {
+  it("should run, and report its output, its end and its image", async () => {
     const id = await sh("echo out; echo err >&2; exit 3");
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code: 3, signal: null });
     expect(await fixture.output(id)).toBe("out\n");
@@ -61,13 +61,13 @@ describe("a container", () => {
     expect(fixture.record(id).state.about).toMatch(/^image localhost\/rollcall-test@sha256:[0-9a-f]{64}$/);
   });
 
-  it("should run the image's own command where its job gives none", async () => {
+  it("should run the image's own command if its job gives none", async () => {
     const id = await run([]);
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code: 0 });
     expect(await fixture.output(id)).toBe("the image has a command\n");
   });
 
-  it("should have what its job gives it, and nothing of the machine", async () => {
+  it("should have what its job provides, and nothing of the machine", async () => {
     const secrets = join(fixture.root, "secrets");
     await mkdir(secrets, { mode: 0o700 });
     await writeFile(join(secrets, "password"), "s3cret\n");
@@ -95,11 +95,11 @@ describe("a container", () => {
     expect(settings.Mounts).toEqual([]);
     const root = await sh("id -u; grep -E '^(NoNewPrivs|CapBnd)' /proc/self/status");
     await fixture.phase(root, "ended");
-    // CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID and NET_BIND_SERVICE.
+    // The mask consists of CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID and NET_BIND_SERVICE.
     expect(await fixture.output(root)).toMatch(/^0\nCapBnd:\s+0{13}4eb\nNoNewPrivs:\s+1\n$/);
   });
 
-  it("should be told apart as out of memory, and only then", async () => {
+  it("should be reported as out of memory, and only then", async () => {
     const resources = { memoryBytes: BigInt(20 * MIB), millicores: 500 };
     const hungry = await sh("head -c 200m /dev/zero | tail -c 200m >/dev/null; exit 1", {}, { resources });
     const sated = await sh("kill -KILL $$", {}, { resources });
@@ -122,12 +122,12 @@ describe("a container", () => {
     const tcp = { probe: { case: "tcp", value: { port: "web" } }, interval: durationFromMs(50), failures: 2 } as const;
     const readyDeadline = durationFromMs(2_000);
     const deaf = await sh("sleep 1000", {}, { check: tcp, readyDeadline }, { ports: { web: await freePort() } });
-    // A proxy of the engine may accept what the container does not.
+    // Even if nothing in the container accepts connections, the engine's port proxy can accept them.
     expect(await fixture.phase(deaf, "ended")).toMatchObject({ cause: "CHECK_FAILED" });
     expect(fixture.record(id).state.phase).toMatchObject({ kind: "running", isReady: true });
   });
 
-  it("should try a command inside it", async () => {
+  it("should run check commands inside it", async () => {
     const check = (argv: string[], more = {}) =>
       ({
         check: {
@@ -149,11 +149,11 @@ describe("a container", () => {
     await ready(good);
     for (const id of [bad, none, slow])
       expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "CHECK_FAILED" });
-    expect(fixture.record(bad).state.message).toContain("its command ended with 1");
-    expect(fixture.record(slow).state.message).toContain("an earlier try has not ended");
+    expect(fixture.record(bad).state.message).toContain("the command ended with 1");
+    expect(fixture.record(slow).state.message).toContain("its command from an earlier check is still running");
   });
 
-  it("should be stopped by the signal of its job, and killed after the grace", async () => {
+  it("should be stopped by the signal of its job, and killed after the grace period", async () => {
     const stop = (graceMs: number) => ({ stop: { signal: "SIGINT", grace: durationFromMs(graceMs) } });
     const polite = await sh("trap 'echo bye; exit 7' INT; echo on; while :; do sleep 0.05; done", stop(60_000));
     const deaf = await sh("trap '' INT TERM; echo on; while :; do sleep 0.05; done", stop(50));
@@ -166,12 +166,12 @@ describe("a container", () => {
     expect(await fixture.phase(deaf, "ended")).toMatchObject({ cause: "STOPPED", code: 137 });
   });
 
-  it("should end after its longest run", async () => {
+  it("should end after its maximum run time", async () => {
     const id = await sh("trap 'exit 0' TERM; while :; do sleep 0.05; done", {}, { maxRunTime: durationFromMs(300) });
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "DEADLINE_EXCEEDED" });
   });
 
-  it("should keep the newest of its output within its bounds", async () => {
+  it("should keep the newest of its output within its limits", async () => {
     const script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done; printf end";
     const id = await sh(script, { output: { maxFileBytes: 4096n, maxFiles: 2 } });
     await fixture.phase(id, "ended");
@@ -184,14 +184,14 @@ describe("a container", () => {
     [{ image: "127.0.0.1:1/none:1" }, "image 127.0.0.1:1/none:1 cannot be pulled"],
     [{ command: ["/no/such/program"] }, "/no/such/program"],
     [{ user: "no-such-user" }, "no-such-user"],
-    [{ secretEnv: { A: "none" } }, "the node keeps no secrets"],
+    [{ secretEnv: { A: "none" } }, "the node has no secrets"],
   ])("should say why it could not be started: %j", async (task, message) => {
     const id = await sh("true", task);
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "START_FAILED", code: null });
     expect(fixture.record(id).state.message).toContain(message);
   });
 
-  it("should pull what is missing, by name and by digest, once for all that wait for it", async () => {
+  it("should pull a missing image, by name or by digest, once for all executions that wait for it", async () => {
     const made = await engine.podman("create", IMAGE);
     await engine.podman("commit", "--quiet", "--change", "LABEL distinct=1", made, DISTINCT);
     await engine.podman("rm", made);
@@ -199,7 +199,8 @@ describe("a container", () => {
     await engine.podman("save", "--format", "oci-dir", "--output", layout, DISTINCT);
     const registry = await ImageRegistry.serve(layout);
     try {
-      // An engine has all digests of an image, by whatever name they came.
+      // Remove the image first, because an engine knows all digests of an image, regardless of the name under which it
+      // was pulled.
       await engine.podman("rmi", "--force", DISTINCT);
       const named = `${registry.address}/test:1`;
       const digest = `${registry.address}/test@${registry.digest}`;
@@ -221,8 +222,8 @@ describe("a container", () => {
     }
   });
 
-  it("should be stopped while its image is pulled, and say meanwhile that it is", async () => {
-    // A registry that accepts, and says nothing.
+  it("should be stopped while its image is pulled, and report the pull until then", async () => {
+    // A registry that accepts connections and never responds.
     const silent = createServer(() => {});
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const address = silent.address();
@@ -238,7 +239,7 @@ describe("a container", () => {
     }
   });
 
-  it("should be removed when its end is forgotten, and no other one touched", async () => {
+  it("should be removed when its end is forgotten, without touching others", async () => {
     const foreign = await engine.podman("create", "--label", "rollcall.execution=e1", IMAGE);
     const [id, other] = [await sh("true"), await sh("true")];
     await fixture.phase(id, "ended");
@@ -247,14 +248,14 @@ describe("a container", () => {
     fixture.keeper.forget([id]);
     await until("its container to be gone", async () => !(await namesOfAll()).includes(name));
     expect(await namesOfAll()).toContain(await nameOf(other));
-    // What a keeper before could not remove is found by its labels.
+    // The keeper uses labels to find containers that an earlier keeper could not remove.
     const labels = [`rollcall.keeper=${/^rollcall-([0-9a-f]+)-/.exec(name)?.[1]}`, "rollcall.execution=lost"];
     const left = await engine.podman("create", ...labels.flatMap((label) => ["--label", label]), IMAGE);
     await fixture.keeper.tidy();
     const all = await engine.containers();
     expect(all).not.toContain(left);
     expect(all).toContain(foreign);
-    // A name that is taken by a container of others is an error, and theirs stays as it is.
+    // If a foreign container uses the name, the execution fails, and the keeper does not touch that container.
     const taken = name.replace(id, "e2");
     const strange = await engine.podman("create", "--name", taken, IMAGE);
     const refused = await sh("true", {}, {}, { id: "e2" });
@@ -265,7 +266,7 @@ describe("a container", () => {
     await engine.podman("rm", foreign, strange);
   });
 
-  it("should be known again when its engine was away, with all that happened meanwhile", async () => {
+  it("should be found again when its engine is back, with everything that happened", async () => {
     const runs = await sh("echo one; while ! test -e /tmp/go; do sleep 0.05; done; echo two; exit 4");
     const ends = await sh("echo one; while ! test -e /tmp/go; do sleep 0.05; done; echo two; exit 5");
     const stops = await sh("echo one; trap 'exit 6' TERM; while :; do sleep 0.05; done");
@@ -277,7 +278,7 @@ describe("a container", () => {
     await engine.podman("exec", second, "touch", "/tmp/go");
     const late = await sh("true");
     expect(await fixture.phase(late, "ended")).toMatchObject({ cause: "START_FAILED" });
-    expect(fixture.record(late).state.message).toContain("does not answer");
+    expect(fixture.record(late).state.message).toContain("does not respond");
     await engine.start();
     expect(await fixture.phase(ends, "ended")).toMatchObject({ cause: "EXITED", code: 5 });
     expect(await fixture.phase(stops, "ended")).toMatchObject({ cause: "STOPPED" });

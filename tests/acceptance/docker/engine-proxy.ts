@@ -1,14 +1,17 @@
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
 import { until } from "../../../libs/testkit/src/time.ts";
 
-/** A request that is held: before the engine has it, or before its client has the answer. */
+/**
+ * Which requests to hold, and when: before the engine receives the request, or before the client receives
+ * the response.
+ */
 export interface Hold {
   readonly when: "before" | "after";
   readonly method: string;
   readonly path: RegExp;
 }
 
-/** Stands between a keeper and its engine, and keeps one kind of request or answer back. */
+/** A proxy between a keeper and its engine that can hold one kind of request or response. */
 export class EngineProxy {
   readonly #server: Server;
   readonly #enginePath: string;
@@ -27,21 +30,21 @@ export class EngineProxy {
     return proxy;
   }
 
-  /** Hold requests of this kind; null for none. */
+  /** Hold requests of this kind. Null holds no requests. */
   hold(hold: Hold | null): void {
     this.#hold = hold;
     this.#held = 0;
     this.#kept = [];
   }
 
-  /** Pass on what was held before the engine had it, and hold nothing more. */
+  /** Stop holding, and forward the requests that were held on their way to the engine. */
   release(): void {
     const kept = this.#kept;
     this.hold(null);
     for (const pass of kept) pass();
   }
 
-  /** Wait until one is held. */
+  /** Wait until a request is held. */
   async caught(): Promise<void> {
     await until("a request that is held", () => this.#held > 0);
   }

@@ -3,9 +3,9 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 
-/** Serves the one image of an OCI layout by the protocol of registries, as `test:1` and by its digest. */
+/** Serves the single image of an OCI layout over the registry protocol, as `test:1` and by its digest. */
 export class ImageRegistry {
-  /** Requests that were answered, as method and path. */
+  /** The requests that were served, as method and path. */
   readonly requests: string[] = [];
   readonly #server: Server;
   readonly digest: string;
@@ -40,7 +40,7 @@ export class ImageRegistry {
     return registry;
   }
 
-  /** Its address, as names of images have it. */
+  /** The registry's address as part of image names. */
   get address(): string {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }

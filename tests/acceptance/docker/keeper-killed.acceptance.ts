@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { until } from "../../../libs/testkit/src/time.ts";
-import { parseRecord } from "../../../services/keeper/src/journal/execution-record.ts";
+import { machineClock } from "../../../services/keeper/src/execution/keeper-services.ts";
+import { parseRecord } from "../../../services/keeper/src/journal/execution-entry.ts";
 import { keeperSocket } from "../../../services/keeper/src/keeper-places.ts";
 import type { KeeperSettings } from "../../../services/keeper/src/start-keeper.ts";
 import { identityOf, KeeperFixture, TEST_RULES } from "../../../services/keeper/src/testing/keeper-fixture.ts";
@@ -93,7 +94,7 @@ describe("a keeper of containers that was killed", () => {
     expect(await fixture.output(id)).toBe("begun\n");
   });
 
-  it("should not run again what started and ended before its answer came", async () => {
+  it("should not run a container again that started and ended before the engine's answer arrived", async () => {
     proxy.hold({ ...START, when: "after" });
     const id = await start("echo begun; exit 3");
     await proxy.caught();
@@ -104,7 +105,7 @@ describe("a keeper of containers that was killed", () => {
     expect(await fixture.output(id)).toBe("begun\n");
   });
 
-  it("should keep what runs, and lose no line of its output", async () => {
+  it("should keep executions running, and lose no line of their output", async () => {
     const script = "i=0; while [ $i -lt 4000 ]; do i=$((i+1)); echo $i; [ $((i%40)) = 0 ] && sleep 0.05; done; exit 5";
     const id = await start(script);
     await running(id);
@@ -128,13 +129,13 @@ describe("a keeper of containers that was killed", () => {
     });
     await engine.stop();
     await until("an offer of nothing", () => offers().at(-1)?.executors.length === 0);
-    expect(offers().at(-1)?.problem).toContain("the container engine does not answer");
+    expect(offers().at(-1)?.problem).toContain("the container engine does not respond");
     await engine.start();
     await until("an offer of containers", () => offers().at(-1)?.executors.includes("docker"));
     expect(offers().at(-1)).toMatchObject({ problem: "", limits: expect.arrayContaining(["cpu", "memory"]) });
   });
 
-  it("should find the end of what ended while no keeper was there", async () => {
+  it("should find the end of a container that ended while no keeper was running", async () => {
     const id = await start("echo begun; while ! test -e /tmp/go; do sleep 0.05; done; echo last words; exit 6");
     await running(id);
     const container = await containersOf(id);
@@ -146,22 +147,25 @@ describe("a keeper of containers that was killed", () => {
     expect(await fixture.output(id)).toBe("begun\nlast words\n");
   });
 
-  it.each(["before", "after"] as const)("should stop what it was about to stop: signal held %s", async (when) => {
-    const script = "echo begun; trap 'echo bye; exit 7' TERM; while :; do sleep 0.05; done";
-    const id = await start(script, { stop: { grace: durationFromMs(60_000) } });
-    await running(id);
-    proxy.hold({ ...KILL, when });
-    const reference = { id };
-    await client.request({ case: "stop", value: { reference, logId: "log-1" } });
-    await proxy.caught();
-    await keeper.end("SIGKILL");
-    proxy.hold(null);
-    await openNext();
-    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED", code: 7 });
-    expect(await fixture.output(id)).toBe("begun\nbye\n");
-  });
+  it.each(["before", "after"] as const)(
+    "should stop the execution that it was about to stop: signal held %s",
+    async (when) => {
+      const script = "echo begun; trap 'echo bye; exit 7' TERM; while :; do sleep 0.05; done";
+      const id = await start(script, { stop: { grace: durationFromMs(60_000) } });
+      await running(id);
+      proxy.hold({ ...KILL, when });
+      const reference = { id };
+      await client.request({ case: "stop", value: { reference, logId: "log-1" } });
+      await proxy.caught();
+      await keeper.end("SIGKILL");
+      proxy.hold(null);
+      await openNext();
+      expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "STOPPED", code: 7 });
+      expect(await fixture.output(id)).toBe("begun\nbye\n");
+    },
+  );
 
-  it("should begin where what it was about to stop ends by itself just before its signal", async () => {
+  it("should start where an execution ends just before the signal to stop it", async () => {
     const id = await start("echo begun; while ! test -e /tmp/go; do sleep 0.05; done; echo bye; exit 7");
     await running(id);
     proxy.hold({ ...KILL, when: "before" });
@@ -180,7 +184,7 @@ describe("a keeper of containers that was killed", () => {
     expect(await fixture.output(id)).toBe("begun\nbye\n");
   });
 
-  it("should end in the next boot what ran in the one before, and what was removed", async () => {
+  it("should report containers of the previous boot, and removed ones, as ended", async () => {
     const [id, gone] = [await start("sleep 1000"), await start("sleep 1000")];
     await running(id);
     await running(gone);
@@ -190,11 +194,11 @@ describe("a keeper of containers that was killed", () => {
     await openNext();
     expect(await fixture.phase(gone, "ended")).toMatchObject({ cause: "GONE" });
     expect(await fixture.phase(id, "running")).toBeDefined();
-    // The engine ends what the machine's end has ended, and says so after the boot.
+    // Crash the machine. The crash ends the container, and the engine reports this after the boot.
     await fixture.keeper.close();
     await engine.podman("kill", container);
     await engine.podman("wait", container);
-    const clock = { nowMs: () => 1_000_000, wallMs: () => Date.now() + 2_000_000 };
+    const clock = { ...machineClock, nowMs: () => 1_000_000, wallMs: () => Date.now() + 2_000_000 };
     await fixture.open({ dockerHost: engine.host, rules: { executors: ["docker"] }, bootId: "another", clock });
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED", code: 137 });
   });

@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const LIMIT_MS = 120_000;
 const BUSYBOX = "/bin/busybox";
 
-/** The image that the tests run: a shell and its tools. */
+/** The image that the tests run. It contains a shell and its tools. */
 export const IMAGE = "localhost/rollcall-test:1";
 
 const APPLETS = [
@@ -18,7 +18,7 @@ const APPLETS = [
   ...["sort", "tail", "test", "touch", "true", "tr", "wget"],
 ];
 
-/** Podman with a storage of its own, and its service at a socket, which can be stopped and started. */
+/** Podman with separate storage, and its service on a socket. The service can be stopped and started. */
 export class PodmanEngine {
   readonly root: string;
   #service: ChildProcess | null = null;
@@ -27,11 +27,11 @@ export class PodmanEngine {
     this.root = root;
   }
 
-  /** Make an engine that has the test's image, and start its service. */
+  /** Create an engine with the test's image, and start its service. */
   static async create(): Promise<PodmanEngine> {
     const root = await mkdtemp(join(tmpdir(), "rc-podman-"));
     const engine = new PodmanEngine(root);
-    // crun refuses the machines of CI, whose cgroups are those of version 1; so does systemd, which they lack.
+    // Use other settings for CI's machines. They have no systemd, and use version 1 of cgroups, which crun refuses.
     await writeFile(
       join(root, "containers.conf"),
       `[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n` +
@@ -39,7 +39,7 @@ export class PodmanEngine {
     );
     const storage = `[storage]\ndriver = "vfs"\nrunroot = "${root}/run"\ngraphroot = "${root}/graph"\n`;
     await writeFile(join(root, "storage.conf"), storage);
-    // The tests' own registry has no certificate.
+    // Allow plain HTTP, because the tests' registry has no certificate.
     await writeFile(join(root, "registries.conf"), `[[registry]]\nlocation = "127.0.0.1"\ninsecure = true\n`);
     await engine.#importImage();
     await engine.start();
@@ -50,15 +50,15 @@ export class PodmanEngine {
     return join(this.root, "engine.sock");
   }
 
-  /** Where it listens, as DOCKER_HOST. */
+  /** The address of the service, for DOCKER_HOST. */
   get host(): string {
     return `unix://${this.socketPath}`;
   }
 
-  /** Start the service that answers at the socket. Containers do not need it. */
+  /** Start the service on the socket. Containers run without it. */
   async start(): Promise<void> {
     const args = ["system", "service", "--time=0", this.host];
-    // A container that runs out of memory leaves a file there.
+    // Set the working directory, because a container that runs out of memory leaves a file there.
     const service = spawn("podman", args, { cwd: this.root, env: this.#env, stdio: "ignore" });
     this.#service = service;
     await once(service, "spawn");
@@ -79,13 +79,13 @@ export class PodmanEngine {
     await rm(this.socketPath, { force: true });
   }
 
-  /** Run podman's own command. Returns what it prints. */
+  /** Run a podman command. Returns its output. */
   async podman(...words: readonly string[]): Promise<string> {
     const { stdout } = await run("podman", [...words], { env: this.#env, timeout: LIMIT_MS });
     return stdout.trim();
   }
 
-  /** Ids of all its containers. */
+  /** The ids of all containers. */
   async containers(): Promise<readonly string[]> {
     const text = await this.podman("ps", "--all", "--no-trunc", "--format", "{{.ID}}");
     return text
@@ -94,7 +94,7 @@ export class PodmanEngine {
       .sort();
   }
 
-  /** Remove it with all its containers. */
+  /** Remove the engine and all its containers. */
   async dispose(): Promise<void> {
     await this.podman("rm", "--force", "--all", "--time=0");
     await this.stop();

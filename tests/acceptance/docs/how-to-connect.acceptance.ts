@@ -2,7 +2,11 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe } from "@jest/globals";
 import { startTestNats, type TestNats } from "../../../libs/events/src/testing/nats-server.ts";
-import { TestIssuer } from "../../../libs/testkit/src/test-issuer.ts";
+import {
+  DEMO_AUDIENCE,
+  DEMO_CLIENT_ID,
+  DevelopmentIssuer,
+} from "../../../services/rollcall/src/demo/development-issuer.ts";
 import { endProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "../../../services/rollcall/src/testing/up-fixture.ts";
 import { layOutCheckout } from "../../support/checkout.ts";
@@ -11,21 +15,20 @@ import { approveLogins, leftOf } from "./page-helpers.ts";
 
 const LIMIT_MS = 120_000;
 
-describe("the commands of the how-to pages about the ways in and out", () => {
-  const issuer = new TestIssuer();
+describe("the commands of the how-to pages about connections", () => {
+  let issuer: DevelopmentIssuer;
   let stopApproving: () => void;
   let nats: TestNats;
 
   beforeAll(async () => {
-    await issuer.start();
-    issuer.claims = { sub: "bob", groups: ["oncall"] };
-    stopApproving = approveLogins(issuer);
+    issuer = await DevelopmentIssuer.listen(0);
+    stopApproving = approveLogins(() => issuer.url, "oscar");
     nats = await startTestNats();
   }, LIMIT_MS);
 
   afterAll(async () => {
     stopApproving();
-    await issuer.stop();
+    await issuer.close();
     await nats.close();
   }, LIMIT_MS);
 
@@ -53,8 +56,8 @@ describe("the commands of the how-to pages about the ways in and out", () => {
     const { place, fixture } = placeOfPage();
     const settings = () => ({
       Issuer: issuer.url,
-      Audience: issuer.audience,
-      ClientID: issuer.clientId,
+      Audience: DEMO_AUDIENCE,
+      ClientID: DEMO_CLIENT_ID,
       RoleClaim: "groups",
       RoleMap: "sre=admin,oncall=operator,staff=viewer",
     });
@@ -65,8 +68,8 @@ describe("the commands of the how-to pages about the ways in and out", () => {
     testPage(
       "docs/how-to/oidc.md",
       [
-        ["login", /Logged in to .* as user:bob, role operator/],
-        ["whoami", /user:bob/],
+        ["login", /Logged in to .* as oscar, role operator/],
+        ["whoami", /user:oscar/],
       ],
       place,
       { before: { login: start } },
@@ -87,7 +90,7 @@ describe("the commands of the how-to pages about the ways in and out", () => {
   });
 });
 
-/** A folder and ports for one page, of which a test starts `up`. */
+/** Provide a folder and ports for one page. Each test starts its own `up`. */
 function placeOfPage(): { readonly place: () => CommandPlace; readonly fixture: () => UpFixture } {
   let fixture: UpFixture;
   let place: CommandPlace;

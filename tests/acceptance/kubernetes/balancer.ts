@@ -1,16 +1,16 @@
 import { once } from "node:events";
 import { createConnection, createServer, type NetConnectOpts, type Socket } from "node:net";
 
-/** What a Service of Kubernetes is: one address before those that are ready. */
+/** A Kubernetes Service: one address that forwards to the ready endpoints. */
 export interface Balancer {
   close(): Promise<void>;
 }
 
 /**
- * Pass connections to an address on to one of several others, in turn. Those that stand are left alone when the others
- * change, as kube-proxy leaves them.
+ * Forward each connection to an address to the next of several targets. Open connections keep their target when
+ * the targets change, as with kube-proxy.
  *
- * @param targets asked for each connection.
+ * @param targets called for each connection.
  */
 export async function startBalancer(
   place: { readonly host: string; readonly port: number },

@@ -7,12 +7,14 @@ import type { SecureClients } from "../../../services/rollcall/src/testing/secur
 const MOST_ATTEMPTS = 8;
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 2_000;
-/** UNAVAILABLE and ABORTED of gRPC: nothing was done, or it may be done again. */
+/**
+ * The gRPC codes UNAVAILABLE and ABORTED. After these codes, either nothing was done or the call can be repeated.
+ */
 const MAY_PASS = new Set([14, 10]);
 
 /**
- * Call as clients should: again after UNAVAILABLE or a RetryInfo, later each time, and never sooner than the server
- * says. The call must be one that may be repeated.
+ * Make a call in the way that clients should. Retry after UNAVAILABLE or a RetryInfo, with growing delays, but
+ * never sooner than the server asks. The call must be safe to repeat.
  */
 export async function retrying<T>(call: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -27,24 +29,30 @@ export async function retrying<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A server that is ending says so of a call that it did not begin. Connect calls it INTERNAL, gRPC UNAVAILABLE. */
+/**
+ * Whether a server that shuts down refused to start the call. Connect reports this as INTERNAL, and gRPC reports
+ * it as UNAVAILABLE.
+ */
 function wasNotTaken(error: unknown): boolean {
   return String(error).includes("NGHTTP2_REFUSED_STREAM");
 }
 
-/** Clients that read, change and watch all the time. */
+/** Clients that read, change and watch without a pause. */
 export interface ClientLoad {
   readonly calls: number;
   readonly failures: readonly string[];
-  /** Stop, when everything that has happened has been seen. Answers the revisions of the events that were watched. */
+  /**
+   * Stop after the watches have received everything that has happened. Returns the revisions of the events that
+   * the watches received.
+   */
   stop(): Promise<readonly bigint[]>;
 }
 
 const PAUSE_MS = 50;
-/** Longer than a test takes. */
+/** The number of seconds that a job waits for a node. It is longer than any test. */
 const WAIT_FOR_NODE_S = 3_600;
 
-/** The revisions of all events, as they are listed. */
+/** List the revisions of all events. */
 export async function revisionsOf(clients: SecureClients): Promise<readonly bigint[]> {
   const revisions: bigint[] = [];
   let pageToken = "";
@@ -56,13 +64,13 @@ export async function revisionsOf(clients: SecureClients): Promise<readonly bigi
   return revisions;
 }
 
-/** Start clients of a control plane that knows a node. */
+/** Start clients of a control plane with this node. */
 export function startLoad(clients: SecureClients, nodeId: string): ClientLoad {
   const ending = new AbortController();
   const watching = new AbortController();
   const failures: string[] = [];
   let calls = 0;
-  /** @param next makes each call, which may then be repeated as it is. */
+  /** @param next creates each call. A created call can be repeated unchanged. */
   const repeat = async (name: string, next: () => () => Promise<unknown>) => {
     while (!ending.signal.aborted) {
       calls += 1;
@@ -77,7 +85,7 @@ export function startLoad(clients: SecureClients, nodeId: string): ClientLoad {
     return turn % 2 === 1 ? () => clients.admin.cordonNode(request) : () => clients.admin.uncordonNode(request);
   };
   let version = 0;
-  /** A job that no node fits: each version waits, and is kept as it was submitted. */
+  /** Submit a job that fits no node, so that each version waits and is stored as submitted. */
   const submit = (): (() => Promise<unknown>) => {
     version += 1;
     const spec = create(JobSpecSchema, {

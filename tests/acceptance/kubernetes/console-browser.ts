@@ -4,18 +4,18 @@ import { request as requestHttps } from "node:https";
 
 const PORT = 7_700;
 
-/** What was answered to a browser. */
+/** The response to a browser. */
 export interface Answer {
   readonly status: number;
   readonly type: string;
   readonly text: string;
 }
 
-/** The place of an HTTPS server, and by which name its certificate is known. */
+/** The address of an HTTPS server, and the name in its certificate. */
 export interface WebPlace {
   readonly address: string;
   readonly name: string;
-  /** The authority of its certificate, in PEM. */
+  /** The authority that signed the server's certificate, in PEM. */
   readonly ca: string;
 }
 
@@ -41,12 +41,12 @@ async function read(answer: IncomingMessage): Promise<Answer> {
   return { status: answer.statusCode ?? 0, type: answer.headers["content-type"] ?? "", text };
 }
 
-/** Read what is there for programs or for browsers. */
+/** Read a page of the console or a resource for programs. */
 export async function readPage(place: WebPlace, path: string, headers: Asked["headers"] = {}): Promise<Answer> {
   return read(await ask(place, { method: "GET", path, headers }));
 }
 
-/** A browser at the console, as its pages use it. */
+/** A browser with the console. It makes the same calls as the console's pages. */
 export class ConsoleBrowser {
   readonly #place: WebPlace;
   #cookie = "";
@@ -69,7 +69,7 @@ export class ConsoleBrowser {
     this.#proof = (JSON.parse(text) as { readonly proof: string }).proof;
   }
 
-  /** Call a method of the API in the session of before. */
+  /** Call a method of the API in the existing session. */
   async call(method: string, message: object = {}): Promise<Answer> {
     return read(await this.#post(method, message));
   }

@@ -1,5 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { spawnSync } from "node:child_process";
+import { afterAll, beforeAll, expect, it, jest } from "@jest/globals";
+import { needs } from "../../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../../libs/testkit/src/until.ts";
+import { render, toolPath } from "../../../scripts/render-manifests.mjs";
 import { statesOf } from "../../../services/rollcall/src/testing/control-plane-client.ts";
 import { openSecureClients, type SecureClients } from "../../../services/rollcall/src/testing/secure-clients.ts";
 import { manifestsIn, rendered } from "../../kubernetes/manifests.ts";
@@ -11,10 +14,11 @@ import { ADMIN_TOKEN, makeTestCluster, type TestCluster } from "./test-cluster.t
 
 jest.setTimeout(400_000);
 
-/** What answers for each service, in the manifests of each layout. */
+/** The layouts. For each service, a layout names the object that serves it in the manifests. */
 const LAYOUTS = [
   {
     manifests: "rollcall.yaml",
+    layout: "together",
     registry: "rollcall-api",
     admin: "rollcall-api",
     scheduler: "rollcall-api",
@@ -24,6 +28,7 @@ const LAYOUTS = [
   },
   {
     manifests: "rollcall-apart.yaml",
+    layout: "apart",
     registry: "rollcall-registry",
     admin: "rollcall-admin",
     scheduler: "rollcall-scheduler",
@@ -35,9 +40,9 @@ const LAYOUTS = [
 const NODES = ["worker-1", "worker-2", "worker-3"];
 const WELL = "APPROVED CONNECTED HEALTHY";
 const WAIT_MS = 120_000;
-/** For so long a page asks again, as the console's RetryInfo says. */
+/** How long a page retries, according to the console's RetryInfo. */
 const PAGE_WAIT_MS = 4_000;
-/** A method of each service, as the console's pages call them. */
+/** One method of each service. The test calls it in the same way as the console's pages. */
 const METHODS = [
   "rollcall.registry.v1.RegistryService/ListNodes",
   "rollcall.events.v1.EventService/ListEvents",
@@ -47,11 +52,13 @@ const METHODS = [
   "rollcall.scheduler.v1.JobService/ListJobs",
 ];
 
-const describeAsRoot = canMakePods ? describe : describe.skip;
+const { describe: describeAsRoot } = needs("to run as root, and namespaces", canMakePods);
+const hasHelm = spawnSync(toolPath("helm"), ["version"]).status === 0;
+const { it: itWithHelm } = needs("helm", hasHelm);
 
-// What deploy/kubernetes says, run: each container as a process with its arguments, environment, files, user and
-// address. One story for each layout.
-describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...places }) => {
+// Runs the manifests of deploy/kubernetes. Each container is a process with its arguments, environment, files, user
+// and address. There is one scenario for each layout.
+describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, layout, ...places }) => {
   const owners = [...new Set(Object.values(places))];
   let cluster: TestCluster;
   let clients: SecureClients;
@@ -88,7 +95,10 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
   };
 
   beforeAll(async () => {
-    cluster = await makeTestCluster(manifestsIn(rendered(manifests)));
+    // The manifests are for users without Helm, so the pod of `helm test` comes from the chart.
+    const hooks = hasHelm ? manifestsIn(render({ settings: [`layout=${layout}`] })) : [];
+    const tests = hooks.filter(({ kind }) => kind === "Pod");
+    cluster = await makeTestCluster([...manifestsIn(rendered(manifests)), ...tests]);
     cluster.misname("worker-3", "worker-2");
   });
   afterAll(async () => {
@@ -96,7 +106,7 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
     await cluster?.dispose();
   });
 
-  /** Clients of each service where the manifests have it. */
+  /** Create clients of each service at the addresses in the manifests. */
   function openClients(): SecureClients {
     const at = (service: string) => {
       const made = openSecureClients({
@@ -120,7 +130,7 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
     name: `${service}.rollcall.svc`,
     ca: cluster.ca,
   });
-  /** Call as pages do: again where the console cannot reach a service. */
+  /** Make calls as pages do. Retry if the console cannot reach a service. */
   const callAll = async () => {
     const calls = METHODS.map(async (method) => {
       const ask = async () => {
@@ -153,7 +163,7 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
     });
   });
 
-  it("should admit the machine that a pod's token names, and let another one wait for approval", async () => {
+  it("should admit the machine that a pod's token names, and leave another one pending", async () => {
     for (const node of NODES) agents.set(node, await cluster.start("rollcall-agent", node));
     await becomes("worker-1", WELL);
     await becomes("worker-2", WELL);
@@ -182,6 +192,19 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
     expect((await browser.call("/rollcall.registry.v1.RegistryService/ListNodes")).text).toContain('"id":"worker-1"');
   });
 
+  itWithHelm("should let the chart's test check every service", async () => {
+    const test = await cluster.start("rollcall-test", "worker-1");
+    await test.exit();
+    for (const service of new Set([places.registry, places.admin, places.scheduler, places.readers]))
+      expect(test.output).toMatch(new RegExp(`^address +https://${service}\\.rollcall\\.svc:7700.* ok `, "m"));
+    expect(test.output).toMatch(new RegExp(`^processes +control plane +ok +${2 * owners.length} processes`, "m"));
+    expect(test.output).not.toMatch(/ unknown /);
+    // The Postgres of tests does not sync to disk, the certificate ends within a day, and a busy machine is slow.
+    const ofRig = /^(certificate|postgres-settings|.*latency|log-lag|calls-wait) /;
+    const problems = test.output.split("\n").filter((line) => line.includes(" problem ") && !ofRig.test(line));
+    expect(problems).toEqual([]);
+  });
+
   it("should tell Prometheus the machines, and describe the API, where routes lead", async () => {
     const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` };
     const targets = await readPage(placeOf(places.registry), "/v1/prometheus/sd", bearer);
@@ -198,17 +221,17 @@ describeAsRoot.each(LAYOUTS)("deploy/kubernetes/$manifests", ({ manifests, ...pl
     }
   });
 
-  it("should begin to serve clients that read, change and watch", async () => {
+  it("should start to serve clients that read, change and watch", async () => {
     load = startLoad(clients, "worker-1");
     await until("calls", () => load.calls > 20, WAIT_MS);
   });
 
-  it.each(owners)("should be restarted without a failed call or a node that is judged: %s", async (owner) => {
+  it.each(owners)("should be restarted without a failed call or a node declared unhealthy: %s", async (owner) => {
     const ends: Promise<readonly [name: string, end: number | string]>[] = [];
     for (const old of servers.get(owner) ?? []) {
       const next = await cluster.start(owner, "worker-3");
       await next.ready();
-      // A Deployment does not wait for those that are ending.
+      // Do not wait here, because a Deployment does not wait for pods that are terminating.
       ends.push(old.terminate().then((end) => [old.name, end]));
     }
     for (const end of await Promise.all(ends)) expect(end).toEqual([expect.any(String), 0]);

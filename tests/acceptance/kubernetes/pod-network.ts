@@ -3,16 +3,16 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Whether pods can be made here: by root, with Debian's tools. */
+/** Whether pods can be created here. Only root can create them, and only with Debian's tools. */
 export const canMakePods =
   process.getuid?.() === 0 &&
   ["ip", "nsenter", "unshare", "setpriv"].every((it) => spawnSync("sh", ["-c", `command -v ${it}`]).status === 0);
 
-/** The network of a cluster: a bridge on this machine, and a network of its own for each pod. */
+/** The network of a cluster: a bridge on this machine, and one network namespace for each pod. */
 export interface PodNetwork {
-  /** An address of this machine that pods reach. */
+  /** Add an address of this machine that pods can reach. */
   addAddress(): Promise<string>;
-  /** The network of a new pod. */
+  /** Add the network of a new pod. */
   addPod(): Promise<{ readonly space: string; readonly address: string }>;
   close(): Promise<void>;
 }
@@ -20,25 +20,24 @@ export interface PodNetwork {
 const FIRST_PREFIX = 78;
 const MOST_PREFIXES = 10;
 /**
- * The bridge's own. Without one it takes the lowest of its pods' each time, and then those that were there before
- * cannot reach it for up to a minute.
+ * A fixed MAC address for the bridge. Otherwise the bridge takes the lowest address of its pods, and after each
+ * change existing pods cannot reach it for up to a minute.
  */
 const BRIDGE_MAC = "02:00:0a:4e:00:01";
 let networks = 0;
 
-/** Make the network. */
 export async function makePodNetwork(): Promise<PodNetwork> {
-  // The kernel removes the links of a deleted network later, so each network of this process has its own names.
+  // Keep names unique within this process, because the kernel removes the links of a deleted network only later.
   networks += 1;
   const bridge = `rc${process.pid}n${networks}`;
-  // One at a time: two at once fail now and then, and a pod that is left without a network fails much later.
+  // Run one command at a time. Concurrent commands fail occasionally, and a pod without a network fails much later.
   let last: Promise<unknown> = Promise.resolve();
   const ip = (words: string) => {
     const done = last.then(() => run("ip", words.split(" ")));
     last = done.catch(() => {});
     return done;
   };
-  // What a run that was killed has left behind would answer in this one's place.
+  // Avoid addresses that a killed run has left behind, because they would respond instead of this network.
   const { stdout: taken } = await ip("-4 -o addr show");
   const prefixes = Array.from({ length: MOST_PREFIXES }, (_, index) => `10.${FIRST_PREFIX + index}`);
   const prefix = prefixes.find((it) => !taken.includes(` ${it}.`));

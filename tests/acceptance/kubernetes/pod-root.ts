@@ -2,16 +2,19 @@ import { chmodSync, chownSync, existsSync, lstatSync, mkdirSync, readlinkSync, w
 import { dirname, join } from "node:path";
 import type { Container, FileSource, Volume } from "../../kubernetes/manifests.ts";
 
-/** What a cluster holds for its pods: the data of ConfigMaps and Secrets by name, and tokens by audience. */
+/**
+ * The data that a cluster provides to its pods: the contents of ConfigMaps and Secrets, keyed by name, and tokens,
+ * keyed by audience.
+ */
 export interface PodData {
   readonly configMaps: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly secrets: Readonly<Record<string, Readonly<Record<string, string>>>>;
   token(audience: string | undefined): Promise<string>;
-  /** Where a directory of the machine is kept. */
+  /** Return the path at which a directory of the machine is stored. */
   hostPath(path: string): string;
 }
 
-/** A directory of this machine at a place of the pod's. */
+/** A directory of this machine, and where it is mounted in the pod. */
 export interface Mount {
   readonly from: string;
   readonly to: string;
@@ -20,7 +23,7 @@ export interface Mount {
 
 const GROUP = 65_532;
 
-/** Write the volumes of a container below a folder, and answer where each is mounted. */
+/** Write the volumes of a container to a folder. Returns where to mount each volume. */
 export async function writeVolumes(folder: string, container: Container, data: PodData): Promise<readonly Mount[]> {
   const mounts: Mount[] = [];
   for (const { name, mountPath } of container.volumeMounts ?? []) {
@@ -37,7 +40,7 @@ export async function writeVolumes(folder: string, container: Container, data: P
       const file = join(from, path);
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, text);
-      // As Kubernetes does with fsGroup and defaultMode.
+      // Set owner and mode as Kubernetes does for fsGroup and defaultMode.
       chownSync(file, 0, GROUP);
       chmodSync(file, 0o440);
     }
@@ -67,17 +70,20 @@ async function filesOf({ configMap, secret, projected }: Volume, data: PodData) 
   return files;
 }
 
-/** Where the programs are in a pod. */
+/** The path of Node.js in a pod. */
 export const NODE = "/srv/node";
 export const PROGRAM = "/srv/rollcall";
 
-/** What makes the root of a pod: folders to mount and links to make. The system's own stand in for the image's. */
+/**
+ * The contents of a pod's root: folders to mount and links to create. The system's own folders replace those of the
+ * image.
+ */
 export interface ImageRoot {
   readonly links: readonly (readonly [path: string, target: string])[];
   readonly mounts: readonly Mount[];
 }
 
-/** The root of a pod that runs the program of a folder with this Node.js. */
+/** Create the root of a pod that runs the program in a folder with this Node.js. */
 export function imageRoot(programFolder: string): ImageRoot {
   const system = ["/usr", "/bin", "/sbin", "/lib", "/lib64"].filter((it) => existsSync(it));
   const isLink = (path: string) => lstatSync(path).isSymbolicLink();

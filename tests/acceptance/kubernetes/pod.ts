@@ -6,7 +6,6 @@ import { until } from "../../../libs/testkit/src/until.ts";
 import type { Container } from "../../kubernetes/manifests.ts";
 import { type ImageRoot, type Mount, NODE, type PodData, PROGRAM, writeVolumes } from "./pod-root.ts";
 
-/** What a pod is started with. */
 export interface PodOptions {
   readonly name: string;
   readonly node: string;
@@ -15,31 +14,34 @@ export interface PodOptions {
   readonly folder: string;
   readonly data: PodData;
   readonly image: ImageRoot;
-  /** Lines of /etc/hosts, in place of the cluster's DNS. */
+  /** The lines of /etc/hosts, because the pod has no DNS of a cluster. */
   readonly hosts: string;
-  /** What Kubernetes adds to the environment. */
+  /** Variables that Kubernetes adds to the environment. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A container of a pod as a process. */
+/** A container of a pod, run as a process. */
 export interface Pod {
   readonly name: string;
   readonly address: string;
-  /** Whether Services lead to it. */
+  /** Whether Services forward to the pod. */
   readonly isReady: boolean;
-  /** What it printed. */
+  /** The output of the process so far. */
   readonly output: string;
   ready(): Promise<void>;
-  /** Wait until it has ended by itself. Answers the exit code. */
+  /** Wait until the process exits. Returns the exit code. */
   exit(): Promise<number | string>;
-  /** End it as a kubelet does. Answers the exit code, or the signal when it took longer than its grace. */
+  /**
+   * Terminate the process as a kubelet does. Returns the exit code, or the signal if the process took longer than its
+   * grace period.
+   */
   terminate(): Promise<number | string>;
   kill(): void;
 }
 
 /**
- * The root is made in memory, and is read-only but for what is mounted to be written. Then the program takes the place
- * of this shell, as the container's user and without capabilities.
+ * A script that creates the root in memory, read-only except for writable mounts. The program then replaces the shell,
+ * as the container's user and without capabilities.
  */
 const ENTER = `set -e
 root=$1 name=$2 user=$3 group=$4 hosts=$5
@@ -66,7 +68,7 @@ exec chroot "$root" /usr/bin/setpriv --reuid "$user" --regid "$user" --groups "$
   --bounding-set=-all --inh-caps=-all --no-new-privs "$@"`;
 
 const READY_EVERY_MS = 250;
-/** The failureThreshold of the manifests: a pod that was ready stays so until as many probes in a row have failed. */
+/** The failureThreshold in the manifests. A ready pod stays ready until this many consecutive probes have failed. */
 const MOST_FAILURES = 2;
 const PRE_STOP_S = 5;
 const START_LIMIT_MS = 120_000;
@@ -92,7 +94,7 @@ export async function startPod(options: PodOptions): Promise<Pod> {
   return new RunningPod(name, network.address, child, container.pod.terminationGracePeriodSeconds ?? 30);
 }
 
-/** Of the image, of Kubernetes, and of the manifest. */
+/** Merge the environments of the image, of Kubernetes, and of the manifest. */
 function environmentOf({ container, network, node, data, env, name }: PodOptions): Readonly<Record<string, string>> {
   const fields: Readonly<Record<string, string>> = { "status.podIP": network.address, "spec.nodeName": node };
   const own = (container.env ?? []).map(({ name: variable, value, valueFrom }) => {
@@ -149,7 +151,7 @@ class RunningPod implements Pod {
   }
 
   async terminate(): Promise<number | string> {
-    // Services no longer lead there while the hook sleeps.
+    // Services stop forwarding to the pod while the preStop hook sleeps.
     this.#isEnding = true;
     await delay(PRE_STOP_S * 1_000);
     this.#child.kill("SIGTERM");
@@ -167,7 +169,7 @@ class RunningPod implements Pod {
     return exitCode ?? signalCode;
   }
 
-  /** As a kubelet asks for it; agents and jobs answer nothing. */
+  /** Probe the pod as a kubelet does. Agents and jobs have no probe. */
   async #probe(): Promise<void> {
     let failures = MOST_FAILURES;
     while (this.#end() === null) {

@@ -18,22 +18,21 @@ const ISSUER = "https://kubernetes.default.svc.cluster.local";
 export const ADMIN_TOKEN = "the-first-token-of-a-test-cluster";
 
 /**
- * Manifests that run without a cluster: each pod is a process with a network and a root of its own. Services are
- * balancers, and an HTTPS server stands in for the API server.
+ * Runs manifests without a cluster. Each pod is a process with its own network and root, Services are balancers, and
+ * an HTTPS server replaces the API server.
  */
 export interface TestCluster {
-  /** The authority of the control plane's certificate, in PEM. */
+  /** The authority that signed the control plane's certificate, in PEM. */
   readonly ca: string;
-  /** Where a Service is. */
   addressOf(service: string): string;
   /** Start a pod of a Deployment, DaemonSet or Job, on a machine. */
   start(owner: string, node: string): Promise<Pod>;
-  /** Say which machine the tokens of pods on another one name. */
+  /** Put another machine's name into the tokens of pods on one machine. */
   misname(node: string, named: string): void;
   dispose(): Promise<void>;
 }
 
-/** Make a cluster with the objects of a file of manifests. */
+/** Create a cluster from the objects in a manifest file. */
 export async function makeTestCluster(manifests: readonly Manifest[]): Promise<TestCluster> {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-kubernetes-"));
   const authority = new TestAuthority();
@@ -128,7 +127,7 @@ export async function makeTestCluster(manifests: readonly Manifest[]): Promise<T
   };
 }
 
-/** The keys of the issuer, for those with a token; and the labels of nodes. */
+/** Start a server that gives clients with a token the issuer's keys and the labels of nodes. */
 async function startApiServer(
   network: PodNetwork,
   authority: TestAuthority,
@@ -167,7 +166,7 @@ function labelsOf(node: string): Readonly<Record<string, string>> {
   return { "kubernetes.io/hostname": node, "kubernetes.io/arch": "amd64", "topology.kubernetes.io/zone": "zone-a" };
 }
 
-/** The run's Postgres at an address that pods reach. */
+/** Provide the test run's Postgres on an address that pods can reach. */
 async function startPostgres(network: PodNetwork, { url }: TestDatabase, closing: (() => unknown)[]): Promise<string> {
   const host = await network.addAddress();
   const real = new URL(url);

@@ -8,19 +8,22 @@ import { workspaceRoot } from "../../support/workspace.ts";
 const MAIN = join(workspaceRoot, "scripts/packages/main.mjs");
 const LIMIT_MS = 900_000;
 
-/** Packages that were made of this checkout. */
+/** Packages built from this checkout. */
 export interface BuiltPackages {
   readonly folder: string;
-  /** The one version number. */
+  /** The version of all packages. */
   readonly version: string;
   /** The lines of SHA256SUMS. */
   readonly sums: readonly string[];
-  /** The path of a package's file; `VERSION` in the name stands for the version. */
+  /** Return the path of a package's file. `VERSION` in the name is replaced by the version. */
   path(name: string): string;
   dispose(): void;
 }
 
-/** Make packages as `make dist` does, for all platforms or for some, with images of some, in a shell of one's own. */
+/**
+ * Build packages in a separate shell as `make dist` does. `platform` selects the platforms of packages (default: all),
+ * and `images` those of images.
+ */
 export async function buildPackages({ platform = "", images = "none", before = "" } = {}): Promise<BuiltPackages> {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-packages-"));
   const own = platform === "" ? [] : ["--platform", platform];

@@ -11,7 +11,7 @@ const BOOTSTRAP_LIMIT_MS = 900_000;
 const COMMAND_LIMIT_MS = 180_000;
 const MOST_OUTPUT = 16 * 1_048_576;
 
-/** Whether fresh machines can be made here: by root, with Debian's tools. */
+/** Whether fresh machines can be created here. Only root can create them, and only with Debian's tools. */
 export const canMakeMachines =
   process.getuid?.() === 0 && ["debootstrap", "ip", "nsenter", "unshare"].every((program) => isInstalled(program));
 
@@ -19,14 +19,14 @@ function isInstalled(program: string): boolean {
   return spawnSync("sh", ["-c", `command -v ${program}`]).status === 0;
 }
 
-/** A Debian that has nothing but its base, with a network address and a host name of its own. */
+/** A Debian system with only its base packages, and with its own network address and host name. */
 export interface Machine {
-  /** Its root directory. */
+  /** The machine's root directory. */
   readonly root: string;
   readonly address: string;
-  /** Run a program to its end. Answers what it printed; rejects when it fails. */
+  /** Run a program until it exits. Returns its output. Rejects if it fails. */
   run(words: readonly string[], env?: Readonly<Record<string, string>>): Promise<string>;
-  /** Start a program that runs until the machine is gone. */
+  /** Start a program that runs until the machine is removed. */
   start(words: readonly string[]): RunningProgram;
 }
 
@@ -38,8 +38,8 @@ export interface Machines {
 }
 
 /**
- * The root of a machine is entered by a shell that settles what each has of its own. It stays the first process: a
- * program that changes its user would no longer end with its parent.
+ * A script that enters the root of a machine and sets up its own network, name and mounts. The shell stays the
+ * first process, because a program that changes its user would no longer end with its parent.
  */
 const ENTER = `root=$1 name=$2
 shift 2
@@ -49,7 +49,7 @@ mount -t tmpfs tmpfs "$root/dev/shm"
 hostname "$name"
 chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"`;
 
-/** Make two machines with Debian's base and these packages. They reach each other and nothing else. */
+/** Create two machines with Debian's base system and these packages. They can reach only each other. */
 export async function makeMachines(packages: readonly string[]): Promise<Machines> {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-machines-"));
   const roots = { first: join(folder, "first"), second: join(folder, "second") };
@@ -81,7 +81,7 @@ export async function makeMachines(packages: readonly string[]): Promise<Machine
   };
 }
 
-/** From the archive that this machine's own packages come from. */
+/** Install Debian from the archive that this machine's packages come from. */
 async function bootstrap(root: string, packages: readonly string[]): Promise<void> {
   const { stdout } = await run("apt-get", [
     ...["indextargets", "--format", "$(REPO_URI) $(CODENAME)", "Created-By: Packages"],
@@ -95,12 +95,12 @@ function createMachine(options: {
   readonly name: string;
   readonly root: string;
   readonly address: string;
-  /** The name of its network's namespace. */
+  /** The name of the machine's network namespace. */
   readonly space: string;
   readonly children: ChildProcess[];
 }): Machine {
   const { name, root, address, space, children } = options;
-  // With the first process of its own process space everything ends that it has started.
+  // When the first process of a process namespace ends, all processes that it started end as well.
   const own = ["unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child"];
   const entering = [`--net=/run/netns/${space}`, ...own, "sh", "-ec", ENTER, "sh", root, name];
   return {
@@ -125,7 +125,7 @@ function createMachine(options: {
   };
 }
 
-/** Put a file or a folder into a folder of a machine. */
+/** Copy a file or a folder into a folder of a machine. */
 export function copyTo({ root }: Machine, from: string, folder: string): void {
   mkdirSync(join(root, folder), { recursive: true });
   cpSync(from, join(root, folder, from.slice(from.lastIndexOf("/") + 1)), { recursive: true });

@@ -1,26 +1,26 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 
-/** What a file of code says of itself. */
+/** The requirements that an ELF file declares. */
 export interface ElfFile {
-  /** Below the folder. */
+  /** The path below the folder. */
   readonly path: string;
-  /** The machine whose instructions it has, as the format numbers them. */
+  /** The machine for which the instructions are, as a number of the ELF format. */
   readonly machine: number;
-  /** The loader that it asks for; null for a library. */
+  /** The loader that the file requires; null for a library. */
   readonly interpreter: string | null;
-  /** The newest minor version of the C library, 2.N, of which it needs a symbol; 0 for none. */
+  /** The newest minor version N of the C library 2.N whose symbols the file needs; 0 if it needs none. */
   readonly glibc: number;
 }
 
-/** The numbers of machines in the format. */
+/** The numbers of machines in the ELF format, keyed by platform. */
 export const ELF_MACHINES = { x64: 62, arm64: 183 } as const;
 
 const MAGIC = "\x7fELF";
 const HEADER_BYTES = 20;
 const MACHINE_AT = 18;
 
-/** Every executable and library below a folder, sorted by path. */
+/** Find every executable and library below a folder, sorted by path. */
 export function elfFilesIn(folder: string): readonly ElfFile[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return files

@@ -8,16 +8,19 @@ const run = promisify(execFile);
 const EMULATOR = "/usr/bin/qemu-aarch64-static";
 const FETCH_LIMIT_MS = 300_000;
 const COMMAND_LIMIT_MS = 120_000;
-/** What our packages ask of a machine: a C library, and that of C++. */
+/** The libraries that the packages need: those of C and C++. */
 const LIBRARIES = ["libc6", "libgcc-s1", "libstdc++6"];
 
-/** The beginning of an ELF file for the machine 183, and which bits of it count, as the kernel's registry has them. */
+/**
+ * The beginning of an ELF file for machine 183, and the mask of its significant bits. Both are in the notation of
+ * the kernel's registry for formats.
+ */
 const HEADER = `\\x7fELF\\x02\\x01\\x01${"\\x00".repeat(9)}\\x02\\x00\\xb7\\x00`;
 const MASK = `${"\\xff".repeat(7)}\\x00${"\\xff".repeat(8)}\\xfe${"\\xff".repeat(3)}`;
 
 /**
- * Have the kernel run programs of arm64 by the emulator, for this program and its children alone: the registry of a
- * user namespace of one's own is no other's.
+ * A script that makes the kernel run arm64 programs with the emulator. This affects only this program and its
+ * children, because the registry belongs to a separate user namespace.
  */
 const ENTER = `place=$1
 shift
@@ -26,22 +29,24 @@ printf '%s' ':arm64:M::${HEADER}:${MASK}:${EMULATOR}:FPC' > "$place/register"
 exec "$@"`;
 const UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", ENTER, "sh"];
 
-/** Whether programs of arm64 can be run here, on x64. */
+/** Whether this x64 machine can run arm64 programs. */
 export const canEmulate =
   process.arch === "x64" &&
   process.getuid?.() === 0 &&
   spawnSync(EMULATOR, ["--version"]).status === 0 &&
   spawnSync(UNSHARE[0] ?? "", [...UNSHARE.slice(1), "/mnt", "true"]).status === 0;
 
-/** A way to run programs of linux-arm64. */
+/** Runs programs of linux-arm64. */
 export interface Arm64 {
-  /** Run a program to its end. Answers what it printed; rejects when it fails. */
+  /** Run a program until it exits. Returns its output. Rejects if it fails. */
   run(words: readonly string[], env: Readonly<Record<string, string>>): Promise<string>;
-  /** Start a program. */
   start(words: readonly string[], env: Readonly<Record<string, string>>): RunningProgram;
 }
 
-/** Prepare it in a folder, with Debian's libraries for arm64 from the archive of this machine's own packages. */
+/**
+ * Prepare the emulation in a folder, with Debian's libraries for arm64 from the archive that this machine's packages
+ * come from.
+ */
 export async function emulateArm64(folder: string): Promise<Arm64> {
   const at = (name: string) => join(folder, name);
   const [libraries, place, debs] = [at("libraries"), at("binfmt"), at("debs")];

@@ -5,21 +5,23 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** An image that was unpacked. */
 export interface UnpackedImage {
-  /** The root of its files. */
+  /** The root folder of the image's files. */
   readonly root: string;
   readonly compressedBytes: number;
   readonly config: {
     readonly User: string;
     readonly Entrypoint: readonly string[];
-    /** Each as NAME=VALUE. */
+    /** The variables, each as NAME=VALUE. */
     readonly Env: readonly string[];
     readonly Labels: Readonly<Record<string, string>>;
   };
 }
 
-/** Enter the root of an image as its engine does: read-only, and as its user. The words after it are the program. */
+/**
+ * A script that enters the root of an image as an engine does: read-only, and as the image's user. The
+ * remaining arguments are the program.
+ */
 export const READ_ONLY = `root=$1
 shift
 mount --bind "$root" "$root"
@@ -27,7 +29,7 @@ mount -o remount,bind,ro "$root"
 cd /
 exec chroot --userspec=65532:65532 "$root" "$@"`;
 
-/** Unpack an image, an archive of an OCI layout, into a folder. */
+/** Unpack an image from an archive with an OCI layout. */
 export async function unpackImage(archive: string, folder: string): Promise<UnpackedImage> {
   const layout = join(folder, "layout");
   const root = join(folder, "root");

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { needs } from "../../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../../libs/testkit/src/until.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
 import { type BuiltPackages, buildPackages } from "./built-packages.ts";
@@ -20,7 +21,7 @@ const LIMIT_MS = 900_000;
 const PATIENCE_MS = 120_000;
 const MOST_AGENT_BYTES = 60_000_000;
 const MOST_IMAGE_BYTES = 120_000_000;
-/** What is on every machine, and nothing that a user has set. */
+/** The environment of every machine, without anything that a user has set. */
 const BARE = { PATH: "/usr/bin:/bin" };
 const PLATFORM = `linux-${process.arch}`;
 const DEB = { x64: "amd64", arm64: "arm64" }[process.arch as "x64" | "arm64"];
@@ -49,7 +50,7 @@ describe("make dist", () => {
   }, LIMIT_MS);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** Run commands of the page, as a user whose home is in the folder of the packages. */
+  /** Run commands of the page as a user whose home is the folder with the packages. */
   const follow = (name: string, env: Readonly<Record<string, string | undefined>> = BARE) =>
     run("sh", ["-ec", installCommands(name, packages.version)], { cwd: folder, env: { ...env, HOME: home(name) } });
 
@@ -59,10 +60,10 @@ describe("make dist", () => {
     return path;
   }
 
-  /** Where a tarball is unpacked. */
+  /** Return the folder of an unpacked tarball. */
   const unpacked = (kind: string) => join(folder, `${kind}-${packages.version}-${PLATFORM}`);
 
-  it("should make each kind for each platform, with checksums that hold", async () => {
+  it("should make each kind for each platform, with correct checksums", async () => {
     const names = packages.sums.map((line) => line.split("  ")[1]?.replace(packages.version, "VERSION"));
     const kinds = ["rollcall", "rollcall-agent"];
     const expected = [
@@ -74,6 +75,7 @@ describe("make dist", () => {
         ]),
       ),
       ...["rollcall-VERSION.tgz", "rollcall-VERSION.cdx.json"],
+      ...["rollcall-chart-VERSION.tgz", "rollcall-chart-VERSION.oci.tar"],
       ...(hasBuildah
         ? ["oci.tar", "oci.cdx.json", "docker.tar"].map((it) => `rollcall-VERSION-${PLATFORM}.${it}`)
         : []),
@@ -93,7 +95,7 @@ describe("make dist", () => {
     expect(size).toBeLessThan(MOST_AGENT_BYTES);
   });
 
-  it("should list what is in each package as CycloneDX has it", async () => {
+  it("should list the contents of each package as CycloneDX", async () => {
     const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
     const lists = readdirSync(packages.folder).filter((name) => name.endsWith(".cdx.json"));
     expect(lists).toHaveLength(hasBuildah ? 6 : 5);
@@ -112,7 +114,7 @@ describe("make dist", () => {
     for (const { hashes } of components) expect(hashes).toHaveLength(1);
   });
 
-  it.each(["x64", "arm64"] as const)("should have the code of the platform in it, and no other: %s", async (arch) => {
+  it.each(["x64", "arm64"] as const)("should contain only the code of the platform: %s", async (arch) => {
     const target = join(folder, `linux-${arch}`);
     mkdirSync(target);
     const tarball = packages.path(`rollcall-VERSION-linux-${arch}.tar.gz`);
@@ -127,10 +129,10 @@ describe("make dist", () => {
     expect(foreign).toEqual([]);
     const loader = { x64: "/lib64/ld-linux-x86-64.so.2", arm64: "/lib/ld-linux-aarch64.so.1" }[arch];
     expect(new Set(programs.map(({ interpreter }) => interpreter))).toEqual(new Set([loader]));
-    // What README.md of the tarball and the .deb ask of the machine.
+    // README.md, both in the tarball and in the .deb, states this requirement.
     expect(files.filter(({ glibc }) => glibc > 28)).toEqual([]);
 
-    // The licences of all that is in it, each library named in the list as well.
+    // The package contains the licences of everything in it, and the list names each library.
     const doc = join(target, "share/doc/rollcall");
     const texts = readFileSync(join(doc, "LICENSE.postgresql-libraries"), "utf8");
     const list = readFileSync(join(doc, "sbom.cdx.json"), "utf8");
@@ -195,11 +197,11 @@ describe("make dist", () => {
   });
 });
 
-/** What can be installed on CI's machines may not be skipped there. */
-(hasBuildah || process.env.CI ? describe : describe.skip)("the container image", () => {
+/** Run this test on CI even if buildah is missing, because CI can install it. */
+needs("buildah", hasBuildah).describe("the container image", () => {
   const imageFile = (ending: string) => packages.path(`rollcall-VERSION-${PLATFORM}.${ending}`);
 
-  it("should be listed whole, with Debian's packages that are in it", () => {
+  it("should list all of its contents, including Debian's packages", () => {
     const read = (path: string): { readonly components: readonly { readonly purl: string }[] } =>
       JSON.parse(readFileSync(path, "utf8"));
     const found = read(imageFile("oci.cdx.json")).components.map(({ purl }) => purl);
@@ -230,7 +232,7 @@ describe("make dist", () => {
   });
 });
 
-(canEmulate || process.env.CI ? describe : describe.skip)("the tarballs of linux-arm64", () => {
+needs("qemu-aarch64-static", canEmulate).describe("the tarballs of linux-arm64", () => {
   let folder: string;
   let arm64: Arm64;
   beforeAll(async () => {
@@ -248,7 +250,7 @@ describe("make dist", () => {
     expect(await arm64.run([program(kind), "--version"], BARE)).toContain(`build ${kind}-linux-arm64`);
   });
 
-  it("should run a whole control plane with the Postgres that it brings", async () => {
+  it("should run a whole control plane with its bundled Postgres", async () => {
     const words = ["up", "--data-dir", join(folder, "data"), "--no-agent", ...NO_PORTS];
     const up = arm64.start([program("rollcall"), ...words], BARE);
     await up.prints('"msg":"database migrated"');
@@ -278,7 +280,7 @@ describe("make dist", () => {
   });
 });
 
-const describeOnDebian = canMakeMachines || process.env.CI ? describe : describe.skip;
+const { describe: describeOnDebian } = needs("to run as root, debootstrap and ip", canMakeMachines);
 
 describeOnDebian("packages on fresh machines", () => {
   let machines: Machines;
@@ -287,17 +289,17 @@ describeOnDebian("packages on fresh machines", () => {
   }, LIMIT_MS);
   afterAll(() => machines?.dispose(), LIMIT_MS);
 
-  /** Run commands of the page as root in its home. Answers all that they print. */
+  /** Run commands of the page as root, in root's home. Returns all their output. */
   const follow = (machine: Machine, name: string, env: Readonly<Record<string, string>> = {}) =>
     machine.run(["sh", "-ec", `exec 2>&1; cd /root; ${installCommands(name, packages.version)}`], env);
   const deb = (kind: string) => `${kind}_${packages.version}_${DEB}.deb`;
 
-  it("should run a control plane from the tarball, and join the agent's .deb by the printed command", async () => {
+  it("should run a control plane from the tarball, and join the agent's .deb with the printed command", async () => {
     const { first, second } = machines;
     mkdirSync(join(first.root, "opt"), { recursive: true });
     const tarball = packages.path(`rollcall-VERSION-${PLATFORM}.tar.gz`);
     await run("tar", ["-xzf", tarball, "-C", join(first.root, "opt"), "--strip-components=1"]);
-    // Workers, like the agent, are processes of the package's Node.js, which needs the library in the package.
+    // Workers and the agent are processes of the package's Node.js. They need the library in the package.
     const words = "up --tls --listen 0.0.0.0 --join-tokens strict --workers 2";
     const up = first.start(["/opt/bin/rollcall", ...words.split(" ")]);
     await up.prints("everything is up");
@@ -321,7 +323,7 @@ describeOnDebian("packages on fresh machines", () => {
   it("should keep what was configured on an upgrade, and leave nothing after a purge", async () => {
     const { second } = machines;
     copyTo(second, packages.path(deb("rollcall")), "root");
-    // It takes the place of rollcall-agent.
+    // The package replaces rollcall-agent.
     await follow(second, "deb-rollcall");
     await second.run(["dpkg", "--purge", "rollcall-agent"]);
     const enabled = "/etc/systemd/system/multi-user.target.wants/rollcall.service";
@@ -329,7 +331,7 @@ describeOnDebian("packages on fresh machines", () => {
     expect(await second.run(["stat", "--format=%a %U:%G", "/etc/rollcall/rollcall.yaml", "/var/lib/rollcall"])).toBe(
       "640 root:rollcall\n750 rollcall:rollcall\n",
     );
-    // As systemd would start it.
+    // Start `up` in the same way as systemd.
     const asUser = ["setpriv", "--reuid=rollcall", "--regid=rollcall", "--init-groups", "--no-new-privs"];
     const up = second.start([...asUser, "rollcall", "up", "--config", "/etc/rollcall/rollcall.yaml"]);
     await up.prints("everything is up");
@@ -347,7 +349,7 @@ describeOnDebian("packages on fresh machines", () => {
       await second.run(["systemd-analyze", ...words]);
     }
 
-    // As systemd would stop it.
+    // Stop `up` in the same way as systemd.
     await up.end();
     await second.run(["dpkg", "--purge", "rollcall"]);
     const left = ["/etc/rollcall", "/var/lib/rollcall", "/usr/lib/rollcall", enabled];
@@ -360,15 +362,18 @@ const UNITS = ["rollcall.service", "rollcall-agent.service", "rollcall@registry.
   (name) => `/usr/lib/systemd/system/${name}`,
 );
 
-/** What it starts runs as others than root, and needs the machine as it is. */
+/**
+ * The unit of the keeper. It is not checked for restrictions, because executions run as other users and need the
+ * unrestricted machine.
+ */
 const KEEPER_UNIT = "/usr/lib/systemd/system/rollcall-keeper.service";
 
-/** A package that differs in its version. */
+/** A script that builds the same package with another version. */
 const NEWER_PACKAGE = `dpkg-deb --raw-extract /root/$1 /root/newer
 sed -i 's/^Version: .*/Version: 99.0.0/' /root/newer/DEBIAN/control
 dpkg-deb --root-owner-group -Zgzip -z1 --build /root/newer /root/newer.deb`;
 
-/** The command that \`rollcall token create\` prints, with the token in its place. */
+/** Find the command that `rollcall token create` prints, and fill in the token. */
 function commandIn({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }): string {
   const [, command = ""] = /On the machine:\n\n([\s\S]*?)\n\n/.exec(stderr) ?? [];
   const [token = ""] = /rcj_\S+/.exec(stdout) ?? [];

@@ -3,25 +3,26 @@ import { until } from "../../../libs/testkit/src/until.ts";
 
 const PATIENCE_MS = 180_000;
 
-/** A program that a package brought, or that runs one. */
+/** A running program of a package, or a running program that runs one. */
 export interface RunningProgram {
-  /** Wait until it has printed a text. Rejects when it ends without it. */
+  /** Wait until the program has printed a text. Rejects if the program exits first. */
   prints(text: string): Promise<void>;
-  /** Ask it to end, with what it has started, and wait until it has. */
+  /** Stop the program and everything that it started, and wait until all of it has exited. */
   end(): Promise<void>;
 }
 
-/** Start a program with this environment and nothing of the test's own. */
+/** Start a program with only this environment. */
 export function startProgram(
   program: string,
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): RunningProgram {
-  // A group of its own, which ends as one: what is printed for people is run by a shell.
+  // Use a separate process group, so that it can be stopped as a whole. A shell runs the commands that are
+  // printed for people.
   return watchProgram(spawn(program, words, { env, stdio: ["ignore", "pipe", "pipe"], detached: true }));
 }
 
-/** Follow what a process prints. */
+/** Follow the output of a process. */
 export function watchProgram(child: ChildProcess): RunningProgram {
   let printed = "";
   for (const stream of [child.stdout, child.stderr]) {

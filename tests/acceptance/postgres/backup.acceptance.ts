@@ -17,7 +17,7 @@ import { runShell } from "./run-shell.ts";
 
 jest.setTimeout(600_000);
 
-/** Longer than a restore on a busy machine, and the pauses of agents, take. */
+/** Thresholds that are longer than a restore on a busy machine plus the retry delays of agents. */
 const PATIENT = [
   "Orchestrator.NodeManager.DisconnectTimeout=120s",
   "Orchestrator.NodeManager.UnknownTimeout=240s",
@@ -102,7 +102,7 @@ describe("rollcall backup and restore", () => {
     const written = JSON.parse(out);
     expect(written).toMatchObject({ file: archive, isEncrypted: true, files: expect.arrayContaining(["admin-token"]) });
 
-    // What comes after the backup is not in it.
+    // Make a change that the backup does not contain.
     const later = RUNS_WORK.length === 0 ? "" : await submit("later");
     const pids = { kept: await pidsOf(kept), later: await pidsOf(later) };
     const events = await client("events", "--last", "1", "-o", "json");
@@ -127,7 +127,7 @@ describe("rollcall backup and restore", () => {
     const refused = await client("events", "--follow", "--since", resumeToken);
     expect([refused.code, refused.err]).toEqual([
       1,
-      expect.stringMatching(/the log is another than the one that was read before/),
+      expect.stringMatching(/the database was restored and has a new event log/),
     ]);
     const verified = await client("audit", "verify");
     expect([verified.code, verified.out]).toEqual([0, expect.stringMatching(/^The audit log is intact/)]);
@@ -143,19 +143,19 @@ describe("rollcall backup and restore", () => {
     expect({ kept: await pidsOf(kept), later: await pidsOf(later) }).toEqual(pids);
   });
 
-  it("should refuse a database in use, or with a record, and replace that when told", async () => {
+  it("should refuse a database in use or with data, and replace the data on request", async () => {
     const inUse = await rollcall("restore", archive, "--data-dir", second, ...secret());
-    expect([inUse.code, inUse.err]).toEqual([1, expect.stringContaining("rollcall up runs already")]);
+    expect([inUse.code, inUse.err]).toEqual([1, expect.stringContaining("rollcall up is already running")]);
     expect(await up.killed("SIGTERM")).toBe(0);
     const full = await rollcall("restore", archive, "--data-dir", second, ...secret());
-    expect([full.code, full.err]).toEqual([1, expect.stringContaining("holds a record already: --replace")]);
+    expect([full.code, full.err]).toEqual([1, expect.stringContaining("already has Rollcall tables: pass --replace")]);
     const replaced = await rollcall("restore", archive, "--data-dir", second, ...secret(), "--replace");
     expect([replaced.code, replaced.out]).toEqual([0, expect.stringContaining("The audit log is intact")]);
   });
 
   it("should verify an archive, and refuse a damaged one before it touches anything", async () => {
     const whole = await rollcall("backup", "verify", archive, ...secret());
-    expect([whole.code, whole.out]).toEqual([0, expect.stringMatching(/^The archive is whole\.\n/)]);
+    expect([whole.code, whole.out]).toEqual([0, expect.stringMatching(/^The archive is intact\.\n/)]);
     const damaged = join(root, "damaged.backup");
     await cp(archive, damaged);
     const bytes = await readFile(damaged);
@@ -173,9 +173,9 @@ describe("rollcall backup and restore", () => {
     await writeFile(versionFile, "17\n");
     const refused = fixture.launch("--data-dir", second);
     expect(await refused.exit()).toBe(1);
-    expect(refused.out).toMatch(/was made by Postgres 17, and the packaged one is 18: back it up with the release/);
+    expect(refused.out).toMatch(/was created by Postgres 17, but the packaged version is 18: back it up with/);
     const plain = await rollcall("restore", archive, "--data-dir", second, ...secret());
-    expect([plain.code, plain.err]).toEqual([1, expect.stringContaining("was made by Postgres 17")]);
+    expect([plain.code, plain.err]).toEqual([1, expect.stringContaining("was created by Postgres 17")]);
     const moved = await rollcall("restore", archive, "--data-dir", second, ...secret(), "--replace");
     expect([moved.code, moved.out]).toEqual([0, expect.stringContaining(join(second, "postgres/data-17"))]);
     expect(readFileSync(versionFile, "utf8").trim()).toBe("18");
@@ -184,12 +184,13 @@ describe("rollcall backup and restore", () => {
     expect(await up.killed("SIGTERM")).toBe(0);
   });
 
-  it("should say what happened after a restore that was killed, and never start over half of one", async () => {
+  it("should say what happened after a restore was killed, and never start on half of one", async () => {
     const postgres = join(second, "postgres");
     const [versionFile, password] = [join(postgres, "data/PG_VERSION"), join(postgres, "password")];
     const aside = join(postgres, "data-16");
     await writeFile(versionFile, "16\n");
-    // The restore reads it after it has moved the old data aside, and waits there for someone who writes.
+    // The restore reads this file after it has moved the old data aside. If the file is a pipe, the restore blocks
+    // until someone writes to it.
     const words = await readFile(password, "utf8");
     await rm(password);
     await runShell('mkfifo "$FIFO"', { cwd: root, env: { FIFO: password } });
@@ -199,7 +200,7 @@ describe("rollcall backup and restore", () => {
     await rm(password);
     await writeFile(password, words, { mode: 0o600 });
 
-    const message = new RegExp(`a restore of ${archive} was cut short: run .* again; or go back to .*${aside}`);
+    const message = new RegExp(`a restore of ${archive} was interrupted: run .* again; or go back to .*${aside}`);
     const start = fixture.launch("--data-dir", second);
     expect([await start.exit(), start.out]).toEqual([1, expect.stringMatching(message)]);
     for (const verb of [

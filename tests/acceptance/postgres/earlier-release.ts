@@ -16,8 +16,8 @@ export interface EarlierRelease {
 }
 
 /**
- * Bundle the program as it was at a commit, out of git's history. What it depends on is taken from this workspace: its
- * packages are linked as they are here.
+ * Bundle the program of a commit in git's history. It uses the dependencies of this workspace, linked in the same
+ * way.
  */
 export async function buildEarlier(commit: string): Promise<EarlierRelease> {
   const root = await mkdtemp(join(tmpdir(), "rollcall-earlier-"));
@@ -34,7 +34,7 @@ export async function buildEarlier(commit: string): Promise<EarlierRelease> {
     const links = join(workspaceRoot, folder, "node_modules");
     if (!existsSync(links)) continue;
     const filter = (path: string) => !path.endsWith("/.cache");
-    // Links that lead to other packages of the workspace lead to the earlier ones there.
+    // In the copy, links to other packages of the workspace lead to the earlier packages.
     await cp(links, join(root, folder, "node_modules"), { recursive: true, verbatimSymlinks: true, filter });
   }
   const folder = join(root, "services/rollcall/earlier");

@@ -26,7 +26,7 @@ describe("a failover to a standby", () => {
     await primary.start();
     standby = await replicaOf(primary);
     await standby.start();
-    // Nothing is acknowledged that the standby does not have.
+    // Postgres acknowledges a commit only after the standby has it.
     await query(primary.url(), "alter system set synchronous_standby_names = 'standby'");
     await query(primary.url(), "select pg_reload_conf()");
     await until("the standby to be synchronous", async () => {
@@ -43,7 +43,10 @@ describe("a failover to a standby", () => {
     await cluster.drop();
   });
 
-  /** As pg_basebackup does it, which is not packaged: a copy between two words to the server. */
+  /**
+   * Copy the files of a running server between pg_backup_start and pg_backup_stop, as pg_basebackup would. The packaged
+   * Postgres does not contain that program.
+   */
   async function replicaOf(source: RawServer): Promise<RawServer> {
     const target = join(cluster.root, "standby");
     const client = await openSession(source.url("postgres"));
@@ -62,7 +65,7 @@ describe("a failover to a standby", () => {
     return cluster.serve(target);
   }
 
-  it("should lose no acknowledged decision, judge no node, and let watchers list again and go on", async () => {
+  it("should lose no acknowledged decision, declare no node unhealthy, and let watchers list again and continue", async () => {
     for (const service of ["registry", "health", "admin", "scheduler"] as const) {
       await fixture.serve(service, ...(service === "registry" ? ["--manual-approval"] : []));
     }
@@ -81,7 +84,7 @@ describe("a failover to a standby", () => {
       for (let turn = 0; isLoaded; turn += 1) {
         const reason = `turn-${turn}`;
         const call = turn % 2 === 0 ? client.admin.cordonNode : client.admin.uncordonNode;
-        // What fails may have taken effect or not: the next turn may be refused as done already.
+        // Ignore the failure. The call may have taken effect, and then the next attempt is refused as already done.
         await call({ node: "walker", reason }).then(
           () => acknowledged.push(reason),
           () => {},
@@ -107,7 +110,8 @@ describe("a failover to a standby", () => {
     expect(await logId()).not.toBe(before);
     await walk(fixture, "after");
 
-    // The watch that was open has gone on: told that the log is another, it has listed again, and has all of it once.
+    // The watch continued. It noticed that the log has another history, listed the events again, and has every event
+    // exactly once.
     await client.admin.setNodeLabels({ node: "walker", set: { seen: "after" } });
     const all = (await client.events("walker")).map(({ revision }) => revision);
     const seen = () => follower.seen().map(({ revision }) => revision);
@@ -121,7 +125,7 @@ describe("a failover to a standby", () => {
     expect(follower.ends()).toContain("REVISION_COMPACTED");
   });
 
-  /** Which history of the log the services follow. */
+  /** Return the id of the log's history in the services' database. */
   async function logId(): Promise<unknown> {
     const [row] = await query(
       `postgres://rollcall@127.0.0.1:${address.port}/rollcall`,

@@ -3,19 +3,22 @@ import { describeError } from "../../../libs/errors/src/index.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
 import type { ControlPlaneClient } from "../../../services/rollcall/src/testing/control-plane-client.ts";
 
-/** Longer than any test here follows a node. */
+/** The time limit of a follower. It is longer than any test here follows a node. */
 const PATIENCE_MS = 300_000;
 
-/** What was heard of a node. */
+/** A follower of a node's events. */
 interface EventFollower {
   /** Oldest first. */
   seen(): readonly Event[];
-  /** Why each watch ended that had to begin again. */
+  /** Return why watches ended, for each watch that had to start over. */
   ends(): readonly string[];
   stop(): void;
 }
 
-/** Follow the events about a node as a client should: by its last token, and from the beginning where that is void. */
+/**
+ * Follow the events about a node as a client should. It starts from its last token or, if that token is no longer
+ * valid, from the beginning.
+ */
 export function followEvents(client: ControlPlaneClient, subject: string): EventFollower {
   const ending = new AbortController();
   const ends: string[] = [];

@@ -6,41 +6,41 @@ import { join } from "node:path";
 import { until } from "../../../libs/testkit/src/time.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
 
-/** When a session of the server goes back to the pool. */
+/** The moment at which a server session returns to the pool. */
 export type PoolMode = "session" | "transaction" | "statement";
 
 /** How PgBouncer is configured. */
 export interface PgbouncerOptions {
-  /** Default transaction. */
+  /** The default is `transaction`. */
   readonly poolMode?: PoolMode;
-  /** Default 500. */
+  /** The default is 500. */
   readonly maxClients?: number;
 }
 
-/** A PgBouncer before one database, which does not keep prepared statements. */
+/** A PgBouncer in front of one database. It keeps no prepared statements. */
 export interface Pgbouncer {
   readonly url: string;
-  /** HOST:PORT. */
+  /** The address as HOST:PORT. */
   readonly address: string;
-  /** What it has said. */
+  /** Return the output of PgBouncer. */
   log(): string;
-  /** Change the mode, as an administrator does, while clients are connected. */
+  /** Change the mode while clients are connected, as an administrator does. */
   setPoolMode(mode: PoolMode): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The installed version as a number, such as 118 for 1.18; 0 where none is installed. */
+/** Return the installed version as a number, such as 118 for 1.18; 0 if it is not installed. */
 export function pgbouncerVersion(): number {
   const [, major, minor] = /PgBouncer (\d+)\.(\d+)/.exec(String(spawnSync("pgbouncer", ["--version"]).stdout)) ?? [];
   return major === undefined ? 0 : Number(major) * 100 + Number(minor);
 }
 
-/** Start Debian's PgBouncer before the database of a URL, which has a port. */
+/** Start Debian's PgBouncer in front of a database. The URL must contain a port. */
 export async function startPgbouncer(databaseUrl: string, options: PgbouncerOptions = {}): Promise<Pgbouncer> {
   const target = new URL(databaseUrl);
   const [port = 0] = await freePorts(1);
   const dir = await mkdtemp(join(tmpdir(), "rollcall-pgbouncer-"));
-  // It refuses to be root, and must read its configuration as whom it runs.
+  // PgBouncer refuses to run as root. As its own user, it must be able to read its configuration.
   await chmod(dir, 0o755);
   const [host, password] = [target.hostname, decodeURIComponent(target.password)];
   const file = join(dir, "pgbouncer.ini");
@@ -87,7 +87,7 @@ export async function startPgbouncer(databaseUrl: string, options: PgbouncerOpti
   };
 }
 
-/** In session mode each connection of each process has one. */
+/** The size of a pool. In session mode, each connection of each process needs a server session. */
 const POOL_SIZE = 100;
 const KEEPS_STATEMENTS_SINCE = 121;
 

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { afterAll, beforeAll, expect, it, jest } from "@jest/globals";
 import { query } from "../../../libs/postgres-embedded/test/embedded-servers.ts";
+import { needs } from "../../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
 import { endAll, RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
@@ -11,7 +12,7 @@ import { runJob, walk, walkIn } from "./walk.ts";
 
 jest.setTimeout(600_000);
 
-const describeWithPgbouncer = pgbouncerVersion() > 0 ? describe : describe.skip;
+const { describe: describeWithPgbouncer } = needs("pgbouncer", pgbouncerVersion() > 0);
 
 describeWithPgbouncer("the record behind PgBouncer in transaction mode", () => {
   let postgres: PrivatePostgres;
@@ -42,7 +43,7 @@ describeWithPgbouncer("the record behind PgBouncer in transaction mode", () => {
     expect(pooler.log()).not.toMatch(/unsupported startup parameter/);
   });
 
-  it("should hold nothing but what listens directly", async () => {
+  it("should use the direct address only for the connections that listen", async () => {
     const rows = await query(
       postgres.server.url,
       `select distinct split_part(application_name, ' ', 3) as part
@@ -66,7 +67,7 @@ describeWithPgbouncer("a pooler that is not configured for", () => {
     await postgres.drop();
   });
 
-  /** What a service says as it refuses to start. */
+  /** Start a service that must refuse to start. Returns its output. */
   async function refusal(url: string, ...more: readonly string[]): Promise<string> {
     const [port] = await freePorts(1);
     const words = ["serve", "registry", "--port", String(port), "--probe-port", "0", ...more];
@@ -75,9 +76,9 @@ describeWithPgbouncer("a pooler that is not configured for", () => {
     return service.out + service.err;
   }
 
-  it("should end the start with the setting that is missing for notifications", async () => {
+  it("should refuse to start and name the setting that is missing for notifications", async () => {
     const said = await refusal(pooler.url, "--set", "Database.PreparedStatements=off");
-    expect(said).toContain(`notifications of Postgres do not arrive through ${pooler.address}`);
+    expect(said).toContain(`Postgres notifications do not arrive through ${pooler.address}`);
     expect(said).toContain("Set Database.DirectURL to the address of Postgres itself");
   });
 
@@ -92,12 +93,12 @@ describeWithPgbouncer("a pooler that is not configured for", () => {
     expect(said).toContain("set Database.PreparedStatements to off");
   });
 
-  it("should end the start when the pooler allows too few clients", async () => {
+  it("should refuse to start when the pooler allows too few clients", async () => {
     const small = await startPgbouncer(postgres.server.url, { maxClients: 12 });
     const flags = ["--database-direct-url", postgres.server.url, "--set", "Database.PreparedStatements=off"];
     const said = await refusal(small.url, ...flags);
     await small.stop();
-    expect(said).toMatch(/allows \d+ more connections, and this process opens up to 23/);
+    expect(said).toMatch(/accepts \d+ more connections, but this process opens up to 24/);
     expect(said).toContain("lower Database.PoolSize");
   });
 
@@ -128,14 +129,14 @@ describeWithPgbouncer("a pooler that is changed to transaction mode while everyt
     return { status: answer.status, text: await answer.text() };
   };
 
-  it("should say so in /readyz and doctor, and start work all the same", async () => {
+  it("should report it in /readyz and doctor, and still start work", async () => {
     for (const service of ["registry", "health", "admin", "scheduler"] as const) {
       await fixture.serve(service, "--manual-approval", "--set", "Database.PreparedStatements=off");
     }
     await walkIn(fixture, "before");
     await until("notifications to arrive", async () => (await readyz()).text.includes('"message": "arrive"'));
     await pooler.setPoolMode("transaction");
-    // Sessions stay with their clients until these disconnect.
+    // End the server sessions, because they stay assigned to their clients until the clients disconnect.
     await query(
       postgres.server.url,
       "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()",

@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../libs/postgres-embedded/src/index.ts";
 import { silentLogger } from "../../../libs/process/src/index.ts";
 
-/** A packaged Postgres of a test alone, on a port of the loopback interface. */
+/** A packaged Postgres for one test, on a port of the loopback interface. */
 export interface PrivatePostgres {
   readonly server: EmbeddedPostgres;
-  /** Its own directory. */
+  /** The data directory, which no other test uses. */
   readonly dir: string;
   drop(): Promise<void>;
 }
 
-/** Start one. Nothing of it outlives a crash of the machine. */
+/** Start a Postgres. Its data does not survive a crash of the machine. */
 export async function startPrivatePostgres(settings: Readonly<Record<string, string>> = {}): Promise<PrivatePostgres> {
   const root = await mkdtemp(join(await realpath(tmpdir()), "rollcall-postgres-"));
   const dir = join(root, "postgres");

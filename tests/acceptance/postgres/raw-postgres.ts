@@ -17,31 +17,31 @@ import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts"
 
 const run = promisify(execFile);
 
-/** Any version of Postgres, without a supervisor: it may be killed, copied and promoted. */
+/** A Postgres of any version, without a supervisor. It can be killed, copied and promoted. */
 export interface RawServer {
   readonly dataDirectory: string;
   readonly port: number;
-  /** Of the database `rollcall`, or of another. */
+  /** The URL of the database `rollcall` or of another one. */
   url(database?: string): string;
   start(): Promise<void>;
-  /** Fast shutdown; SIGKILL is a crash. */
+  /** End the server. The default is a fast shutdown; SIGKILL ends it as in a crash. */
   end(signal?: NodeJS.Signals): Promise<void>;
   log(): string;
 }
 
-/** Where servers of one test are. */
+/** The servers of one test. */
 export interface RawCluster {
   readonly root: string;
   readonly runAs: RunAs;
-  /** Make a data directory, with a database `rollcall` once it is started. */
+  /** Create a data directory. After its start, the server has a database `rollcall`. */
   init(name: string, settings?: readonly string[]): Promise<RawServer>;
-  /** A server on a data directory that is there. */
+  /** Create a server for an existing data directory. */
   serve(dataDirectory: string): Promise<RawServer>;
-  /** End every server and remove everything. */
+  /** Stop every server and remove all files. */
   drop(): Promise<void>;
 }
 
-/** Prepare servers of the packaged version, or of other programs. */
+/** Prepare servers of the packaged version or of another version. */
 export async function createRawCluster(other?: Binaries): Promise<RawCluster> {
   const root = await mkdtemp(join(await realpath(tmpdir()), "rollcall-raw-"));
   const installed = other ?? (await locateBinaries(process.platform, process.arch));
@@ -88,7 +88,7 @@ export async function createRawCluster(other?: Binaries): Promise<RawCluster> {
   };
 }
 
-/** Copy a directory as it is, owners included. */
+/** Copy a directory with the owners of its files. */
 export async function copyDirectory(from: string, to: string): Promise<void> {
   await run("cp", ["-a", from, to]);
 }

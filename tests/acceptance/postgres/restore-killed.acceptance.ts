@@ -12,20 +12,25 @@ import { createRawCluster, type RawCluster, type RawServer } from "./raw-postgre
 
 jest.setTimeout(600_000);
 
-/** Enough for COPY to take a while: noise of 64 KiB each, which gzip cannot shrink. */
+/**
+ * The number of specs. It is large, so that COPY takes a while. Each spec has 64 KiB of noise, which gzip cannot
+ * compress.
+ */
 const SPECS = 400;
 const FILL = `
   insert into execution_specs (digest, spec)
   select sha256(n::text::bytea), (select string_agg(sha256((n || '-' || m)::bytea), '') from generate_series(1, 2048) m)
   from generate_series(1, ${SPECS}) n`;
-/** Of one table; its text has two digits a byte. */
+/** The size of the copied table in bytes. Its text has two digits per byte. */
 const COPIED_BYTES = SPECS * 65_536 * 2;
 const PROGRESS = "select bytes_processed::text as bytes from pg_stat_progress_copy";
-const LOOK_MS = 20;
+const SCAN_MS = 20;
 const PAUSE_MS = 2_000;
 const MOST_ATTEMPTS = 5;
 
-/** Parts of the copy after which it is cut: two that are the same every time, and others that are not. */
+/**
+ * The share of the table that each restore has copied when it is interrupted: two fixed shares and some random ones.
+ */
 const PARTS = [0, 0.8, ...Array.from({ length: 3 }, () => Math.random())].map((part) => Number(part.toFixed(3)));
 
 let root: string;
@@ -62,7 +67,10 @@ afterAll(async () => {
   await raw?.drop();
 });
 
-/** A restore with so much of the large table copied: under way. One that was done before it was seen is begun again. */
+/**
+ * Start a restore, and wait until it has copied this share of the large table. If it finishes before the test sees
+ * that, start another restore.
+ */
 async function beginAndCopy(
   words: readonly string[],
   part: number,
@@ -94,7 +102,7 @@ async function hasCopied(
       if (url !== null) connection = await openConnection(url).catch(() => null);
       const [progress] = (await connection?.rows(PROGRESS).catch(() => [])) ?? [];
       if (progress !== undefined && Number(progress.bytes) > bytes) return true;
-      await delay(connection === null ? LOOK_MS : 1);
+      await delay(connection === null ? SCAN_MS : 1);
     }
     return false;
   } finally {
@@ -102,7 +110,7 @@ async function hasCopied(
   }
 }
 
-/** Start a server again that has crashed, once the last of its processes has gone. */
+/** Restart a crashed server after its last process is gone. */
 async function restarted({ start, log }: RawServer): Promise<void> {
   let failure: unknown;
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
@@ -116,7 +124,7 @@ async function restarted({ start, log }: RawServer): Promise<void> {
   throw new Error(`Postgres did not start again:\n${log()}`, { cause: failure });
 }
 
-describe("a restore into a Postgres of one's own that is cut short", () => {
+describe("an interrupted restore into a separate Postgres", () => {
   const words = () => ["restore", archive, "--database-url", server.url("target"), "--replace"];
   let before: object;
   const begin = (part: number) =>
@@ -128,7 +136,7 @@ describe("a restore into a Postgres of one's own that is cut short", () => {
         before = await recordOf("target");
       },
     );
-  /** Every row of every table, and the tables. */
+  /** Read all rows of all tables. */
   const recordOf = async (name: string) => {
     const tables = await query(
       server.url(name),
@@ -152,14 +160,14 @@ describe("a restore into a Postgres of one's own that is cut short", () => {
       );
       return left.length === 0;
     });
-  it.each(PARTS)("should leave the record as it was: killed after %d of the copy", async (part) => {
+  it.each(PARTS)("should leave the store unchanged: killed after %d of the copy", async (part) => {
     const restore = await begin(part);
     expect(await restore.killed("SIGKILL")).toBe("SIGKILL");
     await restoresEnd();
     expect(await recordOf("target")).toEqual(before);
   });
 
-  it("should leave the record as it was: asked to end", async () => {
+  it("should leave the store unchanged: asked to stop", async () => {
     const restore = await begin(0.5);
     restore.kill("SIGTERM");
     expect([await restore.exit(), restore.err]).toEqual([
@@ -170,7 +178,7 @@ describe("a restore into a Postgres of one's own that is cut short", () => {
     expect(await recordOf("target")).toEqual(before);
   });
 
-  it("should leave the record as it was, and say so, when Postgres crashes; then another restore works", async () => {
+  it("should leave the store unchanged, and say so, when Postgres crashes; then another restore works", async () => {
     const restore = await begin(0.5);
     await server.end("SIGKILL");
     expect([await restore.exit(), restore.err]).toEqual([
@@ -178,7 +186,7 @@ describe("a restore into a Postgres of one's own that is cut short", () => {
       expect.stringMatching(/^Postgres at .* cannot be reached: /),
     ]);
     expect(restore.err).not.toMatch(/^ +at /m);
-    // Its processes see the end of the first one a little later.
+    // The server's other processes notice the end of the first process a little later.
     await restarted(server);
     expect(await recordOf("target")).toEqual(before);
 
@@ -191,13 +199,13 @@ describe("a restore into a Postgres of one's own that is cut short", () => {
   });
 });
 
-describe("a restore into a data directory that is cut short", () => {
+describe("an interrupted restore into a data directory", () => {
   const postgres = () => join(fixture.dataDirectory, "postgres");
   const mark = () => join(postgres(), "restoring.json");
   const versionFile = () => join(postgres(), "data/PG_VERSION");
   const onDirectory = () => ["--data-dir", fixture.dataDirectory];
   const restoring = () => ["restore", archive, ...onDirectory(), "--replace"];
-  /** A restore that is seen; `own` is the record of before. */
+  /** Start a restore into the data directory, after storing the id of the previous store in `own`. */
   const begin = (isReadable = true) =>
     beginAndCopy(
       restoring(),
@@ -209,14 +217,16 @@ describe("a restore into a data directory that is cut short", () => {
     );
   const killPostgres = () =>
     endProcess(Number(readFileSync(join(postgres(), "data/postmaster.pid"), "utf8").split("\n")[0]));
-  /** Each restore gives the log another id. */
+  /** Return the ids of the store. Each restore gives the log a new id. */
   const recordId = async (): Promise<string> => {
-    const { code, out, err } = await rollcall("backup", join(root, "look.backup"), ...onDirectory(), "-o", "json");
+    const { code, out, err } = await rollcall(
+      ...["backup", join(root, "look.backup"), "--force", ...onDirectory(), "-o", "json"],
+    );
     expect([code, err]).toEqual([0, ""]);
     const { clusterId, logId } = JSON.parse(out) as { readonly clusterId: string; readonly logId: string };
     return `${clusterId} ${logId}`;
   };
-  /** Nothing works with the directory before it is settled, and each says why. */
+  /** Check that every command refuses the directory and says why. */
   const isRefused = async (message: RegExp) => {
     const start = fixture.launch("--no-agent");
     expect([await start.exit(), start.out]).toEqual([1, expect.stringMatching(message)]);
@@ -237,20 +247,20 @@ describe("a restore into a data directory that is cut short", () => {
     expect(await up.killed("SIGTERM")).toBe(0);
   });
 
-  it("should be refused to all until it is settled, with the record of before in it: killed", async () => {
+  it("should block every command until it is resolved, with the previous store in place: killed", async () => {
     const restore = await begin();
     expect(await restore.killed("SIGKILL")).toBe("SIGKILL");
-    await isRefused(/a restore of .*large\.backup was cut short, and the record is as it was before/);
-    // As the message says.
+    await isRefused(/a restore of .*large\.backup was interrupted; the store is either unchanged/);
+    // Remove the file, as the message says.
     await rm(mark());
     expect(await recordId()).toBe(own);
   });
 
-  it("should leave the record as it was, and no mark, when its Postgres is killed", async () => {
+  it("should leave the store unchanged, and no mark, when its Postgres is killed", async () => {
     const restore = await begin();
     killPostgres();
     expect(await restore.exit()).toBe(1);
-    expect(restore.err).toMatch(/^the Postgres of .* is gone: .*; look at the end of .*, and run this again\n$/);
+    expect(restore.err).toMatch(/^the Postgres of .* has stopped: .*; see the end of .*, and run this again\n$/);
     expect(existsSync(mark())).toBe(false);
     expect(await recordId()).toBe(own);
   });
@@ -271,7 +281,7 @@ describe("a restore into a data directory that is cut short", () => {
     const restore = await begin(false);
     expect(await restore.killed("SIGKILL")).toBe("SIGKILL");
     const aside = join(postgres(), "data-17");
-    await isRefused(new RegExp(`was cut short: .*or go back to the data of the older Postgres, which is in ${aside}`));
+    await isRefused(new RegExp(`was interrupted: .*or go back to the data of the older Postgres in ${aside}`));
     expect(readFileSync(join(aside, "PG_VERSION"), "utf8")).toBe("17\n");
     const again = await rollcall(...restoring());
     expect([again.code, again.out]).toEqual([0, expect.stringContaining(`older Postgres is in ${aside}`)]);

@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 
 const LIMIT_MS = 120_000;
 
-/** Run commands as a page has them, in a shell that ends at the first that fails. Returns what they print. */
+/** Run commands of a page in a shell that exits at the first failure. Returns their output. */
 export async function runShell(
   commands: string,
   options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> },

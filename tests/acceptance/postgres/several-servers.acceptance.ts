@@ -6,14 +6,14 @@ import { EmbeddedServers, query } from "../../../libs/postgres-embedded/test/emb
 import { silentLogger, systemClock } from "../../../libs/process/src/index.ts";
 import { migrate } from "../../../libs/store/src/database/migrate.ts";
 import { connectionConfig } from "../../../libs/store/src/database/pool.ts";
-import { RecordClient } from "../../../libs/store/src/database/record-client.ts";
 import { openStore, type Store } from "../../../libs/store/src/database/store.ts";
+import { StoreClient } from "../../../libs/store/src/database/store-client.ts";
 import { listenUntil } from "../../../libs/store/src/log/notifications.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
 
 type EmbeddedPostgres = Awaited<ReturnType<EmbeddedServers["start"]>>;
 
-// Two servers that swap their parts: what a failover does, without the seconds that a real standby takes to follow.
+// Two servers that swap roles, as in a failover but without the seconds that a real standby needs.
 const servers = new EmbeddedServers();
 let one: EmbeddedPostgres;
 let other: EmbeddedPostgres;
@@ -26,7 +26,7 @@ beforeAll(async () => {
     await migrate(url, silentLogger);
     await query(url, `create table this_server as select '${name}'::text as name`);
   }
-  // As after a failover, the record and its account are the same.
+  // Give both servers the same database and account, as after a failover.
   const { user, password } = parsedUrl(one.url);
   await query(other.url, `alter role "${user}" password '${password}'`);
   silent = createServer(() => {}).listen(0, "127.0.0.1");
@@ -39,13 +39,13 @@ afterAll(async () => {
   await servers.dispose();
 });
 
-/** Where one server is: the directory of its socket, or an address. */
-interface Place {
+/** The address of a server: the directory of its socket, or a host and port. */
+interface Location {
   readonly host: string;
   readonly port: number;
 }
 
-function placeOf({ url }: EmbeddedPostgres): Place {
+function placeOf({ url }: EmbeddedPostgres): Location {
   const { hosts } = parsedUrl(url);
   const [place] = hosts;
   if (place === undefined) throw new Error("no server in the URL");
@@ -58,10 +58,10 @@ function parsedUrl(url: string) {
   return result.url;
 }
 
-const nowhere: Place = { host: "127.0.0.1", port: 1 };
+const nowhere: Location = { host: "127.0.0.1", port: 1 };
 
-/** The URL of several servers, of which the first has user, password and database. */
-function urlOf(places: readonly Place[], parameters = ""): string {
+/** Create a URL with several servers. User, password and database are those of server `one`. */
+function urlOf(places: readonly Location[], parameters = ""): string {
   const { user, password, database } = parsedUrl(one.url);
   const hosts = places.map(({ host }) => encodeURIComponent(host)).join(",");
   const ports = places.map(({ port }) => port).join(",");
@@ -78,9 +78,9 @@ async function makeReadOnly(server: EmbeddedPostgres, isReadOnly: boolean): Prom
   });
 }
 
-/** The name of the server that a new connection reaches. */
+/** Connect to a URL. Returns the name of the server that was reached. */
 async function reached(url: string): Promise<string> {
-  const client = new RecordClient(connectionConfig({ url, applicationName: "several" }));
+  const client = new StoreClient(connectionConfig({ url, applicationName: "several" }));
   client.on("error", () => {});
   try {
     await client.connect();
@@ -92,7 +92,7 @@ async function reached(url: string): Promise<string> {
 }
 
 describe("a URL of several servers", () => {
-  it("should lead to the first that can be written, and after a failover to the other", async () => {
+  it("should lead to the first writable server, and after a failover to the other", async () => {
     const url = urlOf([placeOf(one), placeOf(other)], "&target_session_attrs=read-write");
     expect(await reached(url)).toBe("one");
     await makeReadOnly(one, true);
@@ -102,7 +102,7 @@ describe("a URL of several servers", () => {
     expect(await reached(url)).toBe("one");
   });
 
-  it("should pass a server that is away, and one that does not answer", async () => {
+  it("should skip a server that is down, and one that does not answer", async () => {
     const address = silent?.address();
     const silentPort = typeof address === "object" ? (address?.port ?? 0) : 0;
     expect(await reached(urlOf([nowhere, placeOf(other)]))).toBe("other");
@@ -113,7 +113,7 @@ describe("a URL of several servers", () => {
     await makeReadOnly(one, true);
     const failure = await reached(urlOf([nowhere, placeOf(one)])).catch((error: unknown) => String(error));
     expect(failure).toContain("127.0.0.1:1: connect ECONNREFUSED");
-    expect(failure).toContain("it is a standby, or read-only");
+    expect(failure).toContain("it is a standby or read-only");
     expect(failure).not.toContain(parsedUrl(one.url).password);
     await makeReadOnly(one, false);
   });
@@ -132,7 +132,7 @@ describe("a URL of several servers", () => {
     const callbacks = { onNotified: (_: string, payload: string) => heard.push(payload), onMissed: () => {} };
     const listening = listenUntil(["several"], { ...options, ...callbacks }, ending.signal);
     const serverNow = async () => {
-      // A table that only this test makes.
+      // Cast the store, because its type does not know this table. Only this test creates it.
       const rows: readonly object[] = await store.db
         .selectFrom("this_server" as "cluster")
         .selectAll()
@@ -148,7 +148,7 @@ describe("a URL of several servers", () => {
         try {
           return (await serverNow()) === '{"name":"other"}';
         } catch (error) {
-          // Its connections were ended.
+          // The connections of the pool were ended, so try again.
           if (isStoreUnavailable(error)) return false;
           throw error;
         }
@@ -174,7 +174,7 @@ describe("sslmode", () => {
     },
   );
 
-  it("should not fall back to clear text where TLS is required", async () => {
+  it("should not fall back to clear text if TLS is required", async () => {
     const withoutTls = createServer((socket) => {
       socket.once("data", () => socket.end("N")).on("error", () => {});
     }).listen(0, "127.0.0.1");
@@ -189,8 +189,8 @@ describe("sslmode", () => {
   });
 
   it("should refuse what cannot be verified", async () => {
-    expect(() => new RecordClient({ url: urlOf([nowhere], "&sslmode=verify-ca&sslrootcert=/nowhere") })).toThrow(
-      "sslrootcert=/nowhere of the URL cannot be read: ENOENT",
+    expect(() => new StoreClient({ url: urlOf([nowhere], "&sslmode=verify-ca&sslrootcert=/nowhere") })).toThrow(
+      "sslrootcert=/nowhere of the database URL cannot be read: ENOENT",
     );
   });
 });

@@ -10,7 +10,10 @@ import { runJob, walkIn } from "./walk.ts";
 
 jest.setTimeout(600_000);
 
-/** There is no release yet: the last state with another schema that the present one migrates. */
+/**
+ * The commit that stands for an earlier release, because there is no release yet. It is the last commit with another
+ * schema that the current version can migrate.
+ */
 const EARLIER = "a2cd30cb26a5a47b4d239aaa45842bc8b30f0ab4";
 const EARLIER_SERVICES = ["registry", "health", "admin"] as const;
 
@@ -36,7 +39,7 @@ describe("an upgrade under load", () => {
     for (const step of undo.splice(0).reverse()) await step();
   });
 
-  it("should run both versions of every service side by side, and fail no call and judge no node", async () => {
+  it("should run both versions of every service side by side, and fail no call and declare no node unhealthy", async () => {
     const running: RollcallProcess[] = [];
     for (const service of EARLIER_SERVICES) {
       running.push(await before.serve(service, ...(service === "registry" ? ["--manual-approval"] : [])));
@@ -69,7 +72,7 @@ describe("an upgrade under load", () => {
     };
     await someMore();
 
-    // Expanded: the new services migrate the schema, and the earlier ones go on with it.
+    // Start the new services. They migrate the schema, and the earlier services continue with it.
     await copyFile(before.tokenFile, now.tokenFile);
     for (const service of ["registry", "health", "admin", "scheduler"] as const) {
       await now.serve(service, ...(service === "registry" ? ["--manual-approval"] : []));
@@ -77,7 +80,7 @@ describe("an upgrade under load", () => {
     expect((await migrations()).length).toBeGreaterThan(earlierMigrations.length);
     await someMore();
     await walkIn(now, "walker");
-    // The earlier registry and health take in an agent under the new schema.
+    // With the new schema, the earlier registry and health service still accept an agent.
     before.agent("between");
     await before.client.becomes("between", "PENDING CONNECTED HEALTHY");
     await now.client.admin.approveNode({ node: "between" });
@@ -90,7 +93,7 @@ describe("an upgrade under load", () => {
     isLoaded = false;
     await deciding;
     expect(failures).toEqual([]);
-    // Replicas of before hand out no work: the agent has moved to one of now.
+    // Run a job, to check that the agent has moved to a current replica. Earlier replicas dispatch no executions.
     await runJob(now, "walker");
     await now.client.becomes("early", "APPROVED CONNECTED HEALTHY");
     expect(await now.client.healthHistory("early")).not.toContain("UNHEALTHY");

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterEach, describe, expect, it, jest } from "@jest/globals";
+import { afterEach, describe, expect, jest } from "@jest/globals";
 import type { Binaries } from "../../../libs/postgres-embedded/src/programs.ts";
 import { query } from "../../../libs/postgres-embedded/test/embedded-servers.ts";
+import { needs } from "../../../libs/testkit/src/jest/needs.ts";
 import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall-process.ts";
 import { createServeFixture } from "../../../services/rollcall/src/testing/serve-fixture.ts";
 import { workspaceRoot } from "../../support/workspace.ts";
@@ -12,7 +13,7 @@ import { walk } from "./walk.ts";
 
 jest.setTimeout(600_000);
 
-/** Older versions, installed by .ci/run. The packaged one is what all other tests run on. */
+/** The folder with older versions, which .ci/run installs. All other tests use the packaged version. */
 const INSTALLED = join(workspaceRoot, ".tools/postgres/node_modules");
 const VERSIONS = [13, 14, 15, 16, 17];
 
@@ -21,10 +22,10 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step();
 });
 
-describe("the record on an older Postgres", () => {
+describe("the store on an older Postgres", () => {
   for (const version of VERSIONS) {
     const program = join(INSTALLED, `postgres-${version}`, "dist/index.js");
-    (existsSync(program) ? it : it.skip)(
+    needs(`Postgres ${version}`, existsSync(program)).it(
       `should migrate, walk, and be backed up for the packaged one: ${version}`,
       async () => {
         const { initdb, postgres }: Binaries = await import(pathToFileURL(program).href);

@@ -8,20 +8,23 @@ import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall
 import type { ServeFixture } from "../../../services/rollcall/src/testing/serve-fixture.ts";
 import { followEvents } from "./follow-events.ts";
 
-/** Executions are another user's: only root can make them so. */
+/**
+ * Flags for running executions as another user. They are empty unless the user is root, because only root can
+ * run them.
+ */
 const RUNS_WORK = process.getuid?.() === 0 ? ["--executors", "process", "--work-user", "nobody"] : [];
 
-/** Longer than a busy machine makes a job wait. */
+/** The time limit. It is longer than a job waits on a busy machine. */
 const PATIENCE_MS = 180_000;
 
-/** Join an agent, approve it while it is watched, and run a job on it. Returns the agent. */
+/** Join an agent, approve it while a watch runs, and run a job on it. Returns the agent. */
 export async function walk(fixture: ServeFixture, name = "walker"): Promise<RollcallProcess> {
   const agent = await walkIn(fixture, name);
   await runJob(fixture, name);
   return agent;
 }
 
-/** Join an agent, and approve it while it is watched. Returns the agent. */
+/** Join an agent, and approve it while a watch runs. Returns the agent. */
 export async function walkIn(fixture: ServeFixture, name: string): Promise<RollcallProcess> {
   const { addresses, client, tokenFile } = fixture;
   const watch = followEvents(client, name);
@@ -42,7 +45,7 @@ export async function walkIn(fixture: ServeFixture, name: string): Promise<Rollc
   return agent;
 }
 
-/** Run a job on a node to its end, where this user may. */
+/** Run a job on a node until it has ended. Does nothing if this user cannot run executions. */
 export async function runJob({ addresses, tokenFile }: ServeFixture, node: string): Promise<void> {
   if (RUNS_WORK.length === 0) return;
   const { jobs } = new ControlPlaneClient({ registry: addresses.scheduler, admin: addresses.admin, tokenFile });
@@ -68,6 +71,6 @@ export async function runJob({ addresses, tokenFile }: ServeFixture, node: strin
   );
 }
 
-/** What events tell of a node's membership, oldest first. */
+/** Return the memberships in the events about a node, oldest first. */
 const memberships = (events: readonly Event[]) =>
   events.flatMap(({ after }) => (typeof after?.membership === "string" ? [after.membership] : []));

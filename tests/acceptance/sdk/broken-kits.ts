@@ -1,14 +1,14 @@
-/** A kit with one rule broken, and the scenario that must notice. */
+/** A kit that breaks one rule, with the scenario that must detect the broken rule. */
 export interface BrokenKit {
   readonly rule: string;
-  /** Of the kit for Python. */
+  /** A file of the kit for Python. */
   readonly file: string;
   readonly from: string;
   readonly to: string;
   readonly scenario: string;
 }
 
-/** One for each part of the kit. */
+/** One broken kit for each part of the kit. */
 export const BROKEN_KITS: readonly BrokenKit[] = [
   {
     rule: "signs another text",

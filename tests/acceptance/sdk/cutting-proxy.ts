@@ -3,13 +3,13 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 /** Which connections a proxy breaks. */
 export interface Cuts {
-  /** How many; later ones pass. */
+  /** The number of connections to break. Later connections stay intact. */
   readonly count: number;
-  /** After how many bytes of answers each is broken. */
+  /** Returns the number of response bytes after which to break the next connection. */
   readonly nextBytes: () => number;
 }
 
-/** A proxy before one port of this machine, that breaks connections in the middle of what they carry. */
+/** A proxy in front of a local port that breaks connections while data is transferred. */
 export class CuttingProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -32,7 +32,7 @@ export class CuttingProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Connections that it has broken. */
+  /** The number of broken connections. */
   get made(): number {
     return this.#made;
   }
@@ -47,7 +47,7 @@ export class CuttingProxy {
     const upstream = connect(target, "127.0.0.1");
     for (const socket of [client, upstream]) {
       this.#sockets.add(socket);
-      // What breaks one side ends the other.
+      // Ignore errors, because an error on one side closes the other side.
       socket.on("error", () => {});
       socket.on("close", () => {
         this.#sockets.delete(socket);
@@ -59,7 +59,7 @@ export class CuttingProxy {
     let room = this.#left > 0 ? nextBytes() : Number.POSITIVE_INFINITY;
     upstream.on("data", (piece: Buffer) => {
       if (room <= 0) return;
-      // One that does not read is not read for.
+      // Read only as fast as the client does.
       if (!client.write(piece.subarray(0, Math.min(piece.length, room)))) {
         upstream.pause();
         client.once("drain", () => upstream.resume());
@@ -69,7 +69,8 @@ export class CuttingProxy {
       this.#left -= 1;
       this.#made += 1;
       upstream.destroy();
-      // In turns as a path breaks, and as a proxy that is stopped ends what it has.
+      // Alternate between a reset, as from a broken path, and an orderly close, as from a proxy that
+      // stops.
       if (this.#made % 2 === 0) client.resetAndDestroy();
       else client.end();
     });

@@ -16,7 +16,7 @@ describe("the SDK for Go", () => {
     expect(stdout).toBe("");
   });
 
-  it("should call, follow and keep nodes over crashes of the control plane", async () => {
+  it("should call, follow and keep nodes across crashes of the control plane", async () => {
     const { stdout } = await run("go", ["test", "-count=1", "./..."], {
       cwd: join(workspaceRoot, "sdk/go"),
       timeout: LIMIT_MS,
@@ -25,7 +25,7 @@ describe("the SDK for Go", () => {
     expect(stdout).toMatch(/^ok\s+rollcall\.dev\/go\s/m);
   });
 
-  it("should lose and double none of 100,000 events over 50 breaks", async () => {
+  it("should neither lose nor repeat any of 100,000 events over 50 breaks", async () => {
     const follow = join(workspaceRoot, "node_modules/.cache/rollcall-sdk/go-tools/follow");
     const module = join(workspaceRoot, "sdk/go");
     await run("go", ["build", "-o", follow, "./examples/follow"], { cwd: module, timeout: LIMIT_MS });
@@ -45,7 +45,8 @@ describe("the SDK for Go", () => {
     expect(found.renewed).toMatchObject({ code: 0, out: "user:alice\n" });
     expect(found.again).toMatchObject({ code: 0, out: "user:alice\n" });
     expect(found.isSaved).toBe(true);
-    // The login's, and one renewal: the second program takes what the first has saved.
+    // One token is for the login and one for the renewal. The second program uses the token that the first one has
+    // saved.
     expect(found.tokensAsked).toBe(2);
     expect(found.together.map(({ code, out, err }) => (code === 0 ? out : err))).toEqual([
       ...["user:alice\n", "user:alice\n"],

@@ -13,12 +13,12 @@ const run = promisify(execFile);
 
 describe("the SDK for Java", () => {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-java-"));
-  /** What is short-lived is not worth the second compiler. */
+  /** The command that runs Java. Short programs are faster without the optimizing compiler. */
   let java: readonly [string, ...string[]] = ["java"];
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("should call, follow and keep nodes over crashes of the control plane", async () => {
+  it("should call, follow and keep nodes across crashes of the control plane", async () => {
     const { stdout } = await run("node", ["scripts/sdk/main.mjs", "java", "--check"], {
       cwd: workspaceRoot,
       timeout: LIMIT_MS,
@@ -27,7 +27,7 @@ describe("the SDK for Java", () => {
     const jar = stdout.trim().split("\n").at(-1) ?? "";
     expect(jar).toMatch(/\.jar$/);
     const classpath = `${jar}:${join(workspaceRoot, "dist/sdk/java/*")}`;
-    // Once for all runs of them: `java FILE` compiles each time.
+    // Compile once for all runs, because `java FILE` compiles each time.
     const examples = ["Follow", "WhoAmI"].map((name) => join(workspaceRoot, `sdk/java/examples/${name}.java`));
     await run("javac", ["-cp", classpath, "-d", folder, ...examples], { timeout: LIMIT_MS });
     java = ["java", "-XX:TieredStopAtLevel=1", "-cp", `${folder}:${classpath}`];
@@ -35,13 +35,13 @@ describe("the SDK for Java", () => {
 
   it("should refuse to compile a bare checkout", async () => {
     const checkout = join(folder, "checkout");
-    // As git has it: without what is generated.
+    // Copy the sources as in git, without generated files.
     cpSync(join(workspaceRoot, "sdk/java"), checkout, { recursive: true });
     const compile = run("mvn", ["--batch-mode", "compile"], { cwd: checkout, timeout: LIMIT_MS });
     await expect(compile).rejects.toMatchObject({ stdout: expect.stringContaining("make sdk NAME=java") });
   });
 
-  it("should lose and double none of 100,000 events over 50 breaks", async () => {
+  it("should neither lose nor repeat any of 100,000 events over 50 breaks", async () => {
     const { breaks, printed, logged } = await followWithBreaks((...words) => [...java, "Follow", ...words]);
     expect(breaks).toBe(50);
     expect(logged.length).toBeGreaterThan(100_000);
@@ -56,7 +56,8 @@ describe("the SDK for Java", () => {
     expect(found.renewed).toMatchObject({ code: 0, out: "user:alice\n" });
     expect(found.again).toMatchObject({ code: 0, out: "user:alice\n" });
     expect(found.isSaved).toBe(true);
-    // The login's, and one renewal: the second program takes what the first has saved.
+    // One token is for the login and one for the renewal. The second program uses the token that the first one has
+    // saved.
     expect(found.tokensAsked).toBe(2);
     expect(found.together.map(({ code, out, err }) => (code === 0 ? out : err))).toEqual([
       ...["user:alice\n", "user:alice\n"],

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ConnectionState } from "../../../libs/api/src/gen/rollcall/node/v1/node_pb.ts";
+import { needsRoot } from "../../../libs/testkit/src/jest/needs.ts";
 import { until } from "../../../libs/testkit/src/time.ts";
 import { WorkFixture } from "../../../services/rollcall/src/testing/work-fixture.ts";
 import { commandBlocks } from "../../support/readme-blocks.ts";
@@ -21,8 +22,8 @@ function commandsOf(name: string): string {
   return block.commands;
 }
 
-// Only root can run executions as another user.
-const asRoot = process.getuid?.() === 0 || process.env.CI ? describe : describe.skip;
+// Only root can run executions as another user, so skip these tests otherwise.
+const { describe: asRoot } = needsRoot();
 
 asRoot("the examples of the kits, by the page's own commands", () => {
   let fixture: WorkFixture;
@@ -56,7 +57,7 @@ asRoot("the examples of the kits, by the page's own commands", () => {
     async (name) => {
       const node = `${name}-1`;
       const first = start(name);
-      // The commands make what they start: packages are built and installed first.
+      // Wait for the registration, because the commands build and install packages before they start anything.
       const registered = await until(
         "the agent to register, or its commands to end",
         async () => first.exitCode ?? (await fixture.client.node(node)),
@@ -92,7 +93,7 @@ describe("the kits for agents", () => {
   it(
     "should live through the deaths of health replicas without an event of a loss",
     async () => {
-      expect(await runDrill(["--short", "kits"], LIMIT_MS)).toContain("PASSED: 2 of 2 agents lived through 4 kills");
+      expect(await runDrill(["--short", "kits"], LIMIT_MS)).toContain("PASSED: 2 of 2 agents survived 4 kills");
     },
     LIMIT_MS,
   );

@@ -11,7 +11,7 @@ import { followWithBreaks } from "./watch-with-breaks.ts";
 const LIMIT_MS = 600_000;
 const run = promisify(execFile);
 
-// As a user has it: the wheel in an environment of its own, beside a control plane in a process of its own.
+// Tests the SDK as users have it: the wheel in a separate environment, and a control plane in a separate process.
 describe("the SDK for Python", () => {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-python-"));
   const python = join(folder, "bin/python");
@@ -28,7 +28,7 @@ describe("the SDK for Python", () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("should call, follow and keep nodes over crashes of the control plane", async () => {
+  it("should call, follow and keep nodes across crashes of the control plane", async () => {
     const sources = join(workspaceRoot, "sdk/python");
     const { stdout } = await run(
       python,
@@ -38,7 +38,7 @@ describe("the SDK for Python", () => {
     expect(stdout).toMatch(/100%/);
   });
 
-  it("should lose and double none of 100,000 events over 50 breaks", async () => {
+  it("should neither lose nor repeat any of 100,000 events over 50 breaks", async () => {
     const example = join(workspaceRoot, "sdk/python/examples/follow.py");
     const { breaks, printed, logged } = await followWithBreaks((...words) => [python, example, ...words]);
     expect(breaks).toBe(50);
@@ -54,7 +54,8 @@ describe("the SDK for Python", () => {
     expect(found.renewed).toMatchObject({ code: 0, out: "user:alice\n" });
     expect(found.again).toMatchObject({ code: 0, out: "user:alice\n" });
     expect(found.isSaved).toBe(true);
-    // The login's, and one renewal: the second program takes what the first has saved.
+    // One token is for the login and one for the renewal. The second program uses the token that the first one has
+    // saved.
     expect(found.tokensAsked).toBe(2);
     expect(found.together.map(({ code, out, err }) => (code === 0 ? out : err))).toEqual([
       ...["user:alice\n", "user:alice\n"],

@@ -15,33 +15,39 @@ import { RollcallProcess } from "../../../services/rollcall/src/testing/rollcall
 
 const LIMIT_MS = 180_000;
 
-/** What a program that asks who it is printed, with the fingerprint of the server's authority and with another. */
+/**
+ * The results of running a program that asks who it is, once with the fingerprint of the server's authority and
+ * once with another fingerprint.
+ */
 export interface TrustAndLogin {
   readonly trusted: Answer;
   readonly untrusted: Answer;
-  /** By a context whose token had expired, and once more. */
+  /** `renewed` is the result with a context whose token has expired, and `again` the result of a second run. */
   readonly renewed: Answer;
   readonly again: Answer;
-  /** Two programs at once, by a context whose token had expired. */
+  /** The results of two programs that run at the same time, with a context whose token has expired. */
   readonly together: readonly Answer[];
-  /** By a context that cannot be written. */
+  /** The result with a context file that is not writable. */
   readonly unsaved: Answer;
-  /** With the fingerprint of the server's authority, by a name that its certificate does not have. */
+  /**
+   * The result with the fingerprint of the server's authority, but with a server name that is not in its
+   * certificate.
+   */
   readonly misnamed: Answer;
-  /** How often a token was asked for, the login included. */
+  /** The number of times that a token was requested, including the login. */
   readonly tokensAsked: number;
-  /** Whether the context was changed: its token, its refresh token and its end. */
+  /** Whether the context has the new token, refresh token and expiry. */
   readonly isSaved: boolean;
 }
 
-/** How a program ended. */
+/** The result of running a program. */
 export interface Answer {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
-/** Let a program ask who it is, by a fingerprint and by a login that is to be renewed. */
+/** Run a program that asks who it is. Run it with a fingerprint, and with a login that needs renewal. */
 export async function trustAndLogin(command: readonly [string, ...string[]]): Promise<TrustAndLogin> {
   const root = mkdtempSync(join(tmpdir(), "rollcall-trust-"));
   const data = join(root, "data");
@@ -102,7 +108,7 @@ export async function trustAndLogin(command: readonly [string, ...string[]]): Pr
   }
 }
 
-/** A context as `rollcall login --oidc` writes it, whose token has expired since. */
+/** Write a context as `rollcall login --oidc` does. Its token has expired since. */
 async function writeContext(file: string, issuer: TestIssuer, place: Readonly<Record<string, string>>) {
   await fetch(`${issuer.url}/device`, { method: "POST" });
   issuer.decideLogin("approved");
@@ -126,8 +132,8 @@ async function writeContext(file: string, issuer: TestIssuer, place: Readonly<Re
 }
 
 /**
- * Where contexts can be read, and no draft can be made beside them, for root either: the draft's path is longer than
- * Linux takes one.
+ * Create a directory with readable contexts in which not even root can create a draft, because the draft's path
+ * exceeds Linux's limit. Returns the path of the contexts.
  */
 function unwritablePath(root: string): string {
   const length = 4_094 - "/rollcall/config.yaml".length;
@@ -136,7 +142,7 @@ function unwritablePath(root: string): string {
   return path;
 }
 
-/** A port of an address for which the server has no certificate. */
+/** Forward a port from an address that is not in the server's certificate. */
 async function forward(target: number) {
   let joined = 0;
   const server = createServer((client) => {

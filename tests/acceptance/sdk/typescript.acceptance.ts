@@ -11,7 +11,8 @@ import { followWithBreaks } from "./watch-with-breaks.ts";
 const LIMIT_MS = 600_000;
 const run = promisify(execFile);
 
-// As a user has it: the packed package installed in a folder of its own, beside a control plane in its own process.
+// Tests the SDK as users have it: the packed package installed in a separate folder, and a control plane in a separate
+// process.
 describe("the SDK for TypeScript", () => {
   const folder = mkdtempSync(join(tmpdir(), "rollcall-typescript-"));
   const sources = join(workspaceRoot, "sdk/typescript");
@@ -29,7 +30,7 @@ describe("the SDK for TypeScript", () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("should call, follow and keep nodes over crashes of the control plane", async () => {
+  it("should call, follow and keep nodes across crashes of the control plane", async () => {
     const env = { ...process.env, ROLLCALL_BIN: join(workspaceRoot, "bin/rollcall"), NODE_OPTIONS: "" };
     const files = readdirSync(join(folder, "tests")).filter((name) => name.endsWith(".test.mjs"));
     const paths = files.map((name) => join("tests", name));
@@ -42,7 +43,7 @@ describe("the SDK for TypeScript", () => {
   it("should refuse to install a bare checkout", async () => {
     const user = mkdtempSync(join(tmpdir(), "rollcall-typescript-"));
     const checkout = join(user, "checkout");
-    // As git has it: without what is generated and built.
+    // Copy the sources as in git, without generated and built files.
     cpSync(sources, checkout, { recursive: true });
     writeFileSync(join(user, "package.json"), JSON.stringify({ private: true }));
     try {
@@ -53,7 +54,7 @@ describe("the SDK for TypeScript", () => {
     }
   });
 
-  it("should lose and double none of 100,000 events over 50 breaks", async () => {
+  it("should neither lose nor repeat any of 100,000 events over 50 breaks", async () => {
     const example = join(folder, "examples/follow.mjs");
     const { breaks, printed, logged } = await followWithBreaks((...words) => ["node", example, ...words]);
     expect(breaks).toBe(50);
@@ -78,7 +79,8 @@ describe("the SDK for TypeScript", () => {
     expect(found.renewed).toMatchObject({ code: 0, out: "user:alice\n" });
     expect(found.again).toMatchObject({ code: 0, out: "user:alice\n" });
     expect(found.isSaved).toBe(true);
-    // The login's, and one renewal: the second program takes what the first has saved.
+    // One token is for the login and one for the renewal. The second program uses the token that the first one has
+    // saved.
     expect(found.tokensAsked).toBe(2);
     expect(found.together.map(({ code, out, err }) => (code === 0 ? out : err))).toEqual([
       ...["user:alice\n", "user:alice\n"],

@@ -15,15 +15,18 @@ const EVENTS = 100_000;
 const BREAKS = 50;
 const BATCH = 5_000;
 const SEED = 20_261;
-/** The whole log has more than 10 MB: all breaks come before its end, some within the first message of a stream. */
+/**
+ * The range of bytes between two breaks. The complete log has more than 10 MB, so all breaks happen before its end,
+ * and some within the first message of a stream.
+ */
 const LEAST_BYTES = 10_000;
 const MOST_BYTES = 350_000;
 const LIMIT_MS = 300_000;
 
-/** How a program is started that prints each event of the log as "REVISION TYPE SUBJECT". */
+/** Returns the command of a program that prints each event of the log as "REVISION TYPE SUBJECT". */
 export type FollowCommand = (server: string, tokenFile: string) => readonly [string, ...string[]];
 
-/** What a program printed, and what the log has. */
+/** The output of a program, and the contents of the log. */
 export interface Followed {
   readonly breaks: number;
   readonly printed: readonly string[];
@@ -31,8 +34,8 @@ export interface Followed {
 }
 
 /**
- * Let a program follow a log of 100,000 events from its beginning, over a path that breaks 50 times, until it has
- * printed one that was written afterwards.
+ * Run a program that follows a log of 100,000 events from its beginning, over a path that breaks 50 times, until it
+ * has printed an event that was written afterwards.
  */
 export async function followWithBreaks(command: FollowCommand): Promise<Followed> {
   const root = mkdtempSync(join(tmpdir(), "rollcall-watch-"));

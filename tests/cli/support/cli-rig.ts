@@ -8,6 +8,7 @@ import {
   accessTokenHash,
   ensureAccessToken,
   lockNodes,
+  openStore,
   removeNode,
   type Store,
 } from "../../../libs/store/src/index.ts";
@@ -28,39 +29,45 @@ import { startControlPlane } from "../../../services/rollcall/src/control-plane/
 import { ControlPlaneClient } from "../../../services/rollcall/src/testing/control-plane-client.ts";
 
 type Info = Parameters<TestNode["register"]>[1];
+type Hello = Parameters<FakeAgent["join"]>[1];
 type Role = "viewer" | "operator" | "admin";
 
-/** The command line, and a whole control plane that it talks to. */
+/** The command line with a complete control plane. */
 export interface CliRig {
   readonly store: Store;
-  /** HOST:PORT of the API. */
+  /** The address of the API as HOST:PORT. */
   readonly address: string;
   /** An access token of the role admin. */
   readonly token: string;
-  /** An empty directory of this rig. */
+  /** An empty directory for this rig. */
   readonly folder: string;
   readonly client: ControlPlaneClient;
-  /** What /metrics of the control plane shows. */
+  /** Read the control plane's /metrics. */
   metrics(): Promise<string>;
-  /** Run a command line, written as one text without quotes or as words, as an administrator. */
+  /** Read the control plane's /readyz. */
+  readyz(): Promise<string>;
+  /** Run a command line as an administrator. The line is a list of words, or one string without quotes. */
   run(line: string | readonly string[], surroundings?: Surroundings): Promise<Outcome>;
-  /** Register a machine by the API. */
+  /** Register a machine through the API. */
   register(id: string, info?: Info): Promise<TestNode>;
-  /** Register a machine, and hold its stream until the test file ends. Resolves when it is HEALTHY. */
-  connect(id: string, info?: Info): Promise<FakeStream>;
-  /** Put as many machines into the record, without any event. Returns their ids, in order. */
+  /** Register a machine, and keep its stream open until the test file ends. Resolves when it is HEALTHY. */
+  connect(id: string, info?: Info, hello?: Hello): Promise<FakeStream>;
+  /** Write this many machines to the store, without events. Returns their ids in order. */
   addNodes(count: number): Promise<readonly string[]>;
-  /** Create an access token of a role; its text. */
+  /** Create an access token with a role. Returns its text. */
   createToken(role: Role): Promise<string>;
   /** Remove all machines. */
   removeNodes(): Promise<void>;
 }
 
-/** Fewer than the record has connections. */
+/**
+ * The number of machines that are removed at the same time. It must be less than the number of the store's
+ * connections.
+ */
 const AT_A_TIME = 8;
 const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0", "internal-port": "0" };
 
-/** What a running rig consists of. */
+/** The parts of a running rig. */
 interface Parts {
   readonly database: TestDatabase;
   readonly port: number;
@@ -69,13 +76,14 @@ interface Parts {
   readonly folder: string;
   readonly client: ControlPlaneClient;
   readonly metrics: MetricsRegistry;
+  readonly probePort: number;
   close(): Promise<void>;
 }
 
 /**
- * Start registry, health and admin in this process before the tests of a file, on a database of its own, as `rollcall
- * up` does; `flags` are those of `up`, asked for when it starts, `file` is the text of a configuration file, and
- * services in `without` do not run.
+ * Start registry, health and admin in this process before the tests of a file, with a separate database, as
+ * `rollcall up` does. `flags` returns the flags of `up`, and is called when `up` starts. `file` is the content of a
+ * configuration file. Services in `without` do not run.
  */
 export function useControlPlane(
   flags: () => Readonly<Record<string, string>> = () => ({}),
@@ -118,6 +126,7 @@ export function useControlPlane(
       return running().client;
     },
     metrics: () => renderMetrics(running().metrics),
+    readyz: async () => (await fetch(`http://127.0.0.1:${running().probePort}/readyz`)).text(),
     run: (line, surroundings = {}) => {
       const env = { ROLLCALL_SERVER: address(), ROLLCALL_TOKEN: running().token, ...surroundings.env };
       const { folder } = running();
@@ -125,11 +134,11 @@ export function useControlPlane(
       return run(words, { wallMs: () => Date.now(), cwd: folder, home: folder, ...surroundings, env });
     },
     register,
-    connect: async (id, info) => {
+    connect: async (id, info, hello) => {
       const { keyPair } = await register(id, info);
       const agent = new FakeAgent({ nodeId: id, keyPair });
       agents.push(agent);
-      const stream = await agent.join(`127.0.0.1:${running().agentPort}`);
+      const stream = await agent.join(`127.0.0.1:${running().agentPort}`, hello);
       await stream.beatAcknowledged();
       await running().client.becomes(id, "APPROVED CONNECTED HEALTHY");
       return stream;
@@ -165,7 +174,8 @@ async function start(
   const plan = { ...planned, services: planned.services.filter((service) => !without.includes(service)) };
   const shared = { plan, clock: systemClock, log: silentLogger };
   const probes = await openProbes(shared);
-  const options = { ...shared, config, store, probes, version: "0.1.0" };
+  const own = "Database.PoolSize" in flags ? await openSmallStore(database, config["Database.PoolSize"]) : store;
+  const options = { ...shared, config, store: own, probes, version: "0.1.0" };
   const controlPlane = await startControlPlane(options, new AbortController().signal);
   const token = await createToken(store, "admin");
   const tokenFile = join(folder, "token");
@@ -174,19 +184,29 @@ async function start(
   const { port } = controlPlane;
   const address = `127.0.0.1:${port}`;
   return {
-    ...{ database, port, token, folder, metrics: probes.metrics },
+    ...{ database, port, token, folder, metrics: probes.metrics, probePort: probes.port },
     agentPort: controlPlane.agentPort ?? 0,
     client: new ControlPlaneClient({ registry: address, admin: address, tokenFile }),
     close: async () => {
       await controlPlane.close();
       await probes.close();
+      if (own !== store) await own.close();
       await database.drop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
-/** The own node comes in after the start: its events would stand at random places between those of a test. */
+/**
+ * Open a store that only the control plane uses. It can run out of connections while the test's store still works.
+ */
+const openSmallStore = ({ url }: TestDatabase, poolSize: number) =>
+  openStore({ url, poolSize, log: silentLogger, applicationName: "small" });
+
+/**
+ * Wait for the built-in node, which connects after the start. Otherwise its events could appear between a test's
+ * own events.
+ */
 const ownNodeIsConnected = (store: Store) =>
   until("the own node to be connected", async () => {
     const own = await store.db
@@ -197,7 +217,10 @@ const ownNodeIsConnected = (store: Store) =>
     return own.length > 0;
   });
 
-/** With tombstones, so that a machine of the same id is fenced off from what is still written of the one before. */
+/**
+ * Delete all machines and keep tombstones, so that late writes about a deleted machine do not reach a new machine
+ * with the same id.
+ */
 async function removeAll(store: Store): Promise<void> {
   const rows = await store.db.selectFrom("nodes").select("id").where("type", "=", "COMPUTE").execute();
   await store.transaction(async (tx) => {

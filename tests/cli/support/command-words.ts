@@ -11,7 +11,7 @@ import { createTestShell } from "../../../services/rollcall/src/testing/run-clie
 const JOB = "name: x\ntype: batch\nprocess: {command: [x]}\n";
 const LABELS = "{kind: NodeLabels, name: n1, spec: {labels: {rack: r1}}}";
 
-/** Words with which a command is right. Those of every command that takes any. */
+/** Valid arguments of every command that takes arguments. */
 export const RIGHT_WORDS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     [
@@ -23,7 +23,7 @@ export const RIGHT_WORDS: Readonly<Record<string, string>> = {
     ["wait", "history", "describe", "why", "logs", "restart", "revert", "delete"].map((verb) => [`job ${verb}`, "x"]),
   ),
   ...Object.fromEntries(["show", "test", "delete"].map((verb) => [`webhook ${verb}`, "x"])),
-  ...{ "node ban": "n1 -m x", "node unban": "n1", "node label": "n1 a=b" },
+  ...{ "node wait": "n1 --for healthy", "node ban": "n1 -m x", "node unban": "n1", "node label": "n1 a=b" },
   ...{ "job run": "job.yaml", "job stop": "x", "job scale": "x 1", "job adopt": "0123456789", run: "-- true" },
   ...{ "token create": "--description x", "token show": "x", "token revoke": "x" },
   ...{ "policy set": "--default --unhealthy-after 90s", "policy preview": "--default --unhealthy-after 90s" },
@@ -37,16 +37,16 @@ export const RIGHT_WORDS: Readonly<Record<string, string>> = {
   ...{ "context use": "x", "context delete": "x", "context rename": "x y", console: "--no-open" },
 };
 
-/** Words of the verbs that run until they are told to end, and of those that work with the record. */
+/** The verbs that run until they are stopped, and the verbs that work on the store. */
 export const OF_SERVERS = SERVER_VERBS.map(({ name }) => name);
 
-/** Words of all other commands. */
+/** All other commands. */
 export const OF_CLIENTS = Object.keys(EXIT_CODES).filter((words) => !OF_SERVERS.includes(words));
 
-/** The exit codes of commands that cannot do their work, where 1 means something else for them. */
+/** The exit codes for failed work, for the commands that use 1 for something else. */
 export const UNDONE: Readonly<Record<string, number>> = { run: 75, diff: 3, doctor: 3, "audit verify": 3 };
 
-/** A directory with the files that RIGHT_WORDS name, while the tests of a file run. */
+/** Create a directory with the files that RIGHT_WORDS names. It exists while the tests of a file run. */
 export function useCommandFiles(): { readonly folder: string } {
   let folder = "";
   beforeAll(() => {
@@ -63,13 +63,13 @@ export function useCommandFiles(): { readonly folder: string } {
   };
 }
 
-/** Run a command of a client where nothing listens. */
+/** Run a client command without a control plane. */
 export function attempt(folder: string, args: readonly string[], more: Surroundings = {}): Promise<Outcome> {
   const env = { ROLLCALL_SERVER: "127.0.0.1:1", ROLLCALL_TOKEN: "x", ...more.env };
   return run(args, { cwd: folder, home: folder, ...more, env });
 }
 
-/** Run a verb of a server. Returns the codes with which it ended its process, and its standard error. */
+/** Run a server verb. Returns its exit codes and its standard error. */
 export async function attemptServer(name: string, args: readonly string[], cwd: string) {
   const verb = SERVER_VERBS.find((one) => one.name === name);
   if (verb === undefined) throw new Error(`${name} is not a verb of a server`);
@@ -77,7 +77,7 @@ export async function attemptServer(name: string, args: readonly string[], cwd: 
   const shell = createTestShell({ cwd });
   const fake: NodeJS.Process = Object.assign(Object.create(process), {
     exit: (code: number) => exits.push(code),
-    // What a verb does about signals is not for the process of the tests.
+    // Ignore the verb's signal handlers, because they must not affect the tests' process.
     on: () => fake,
   });
   await toForeignVerb(verb, { shell, process: fake, releaseSignals: () => {} }).run(args);

@@ -8,21 +8,25 @@ import { ROLLCALL_PROGRAM } from "../../servers/rollcall.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
 
-/** A machine whose agent and keeper are real processes, with a directory of its own. */
+/** A machine whose agent and keeper are real processes, with its own directory. */
 export class DrilledMachine {
   readonly name: string;
   readonly directory: string;
   readonly #context: BenchContext;
   readonly #server: string;
+  readonly #group: string;
   readonly #children: ChildProcess[] = [];
   #agent: ChildProcess | null = null;
   #ownKeeper: { readonly directory: string; process: ChildProcess | null } | null = null;
   #engine: string | null = null;
   #remembered = 0;
 
-  constructor(context: BenchContext, name: string, server: string) {
+  /** @param of its `group` is the value of the machine's label `drill`, which jobs select. */
+  constructor(context: BenchContext, of: { readonly name: string; readonly group: string; readonly server: string }) {
+    const { name, group, server } = of;
     this.#context = context;
     this.name = name;
+    this.#group = group;
     this.#server = server;
     this.directory = join(context.directory, name);
     context.atEnd(() => this.#stop());
@@ -32,7 +36,7 @@ export class DrilledMachine {
     return join(this.directory, "state");
   }
 
-  /** A process that is to be found again. */
+  /** The process id that a fault stored with `remember()`. */
   get remembered(): number {
     return this.#remembered;
   }
@@ -45,7 +49,7 @@ export class DrilledMachine {
     this.#context.atEnd(end);
   }
 
-  /** Have a keeper that the agent cannot start again. */
+  /** Use a separate keeper, which the agent cannot restart. */
   async useOwnKeeper(): Promise<void> {
     this.#ownKeeper = { directory: join(this.directory, "keeper"), process: null };
   }
@@ -54,9 +58,9 @@ export class DrilledMachine {
     this.#engine = path;
   }
 
-  /** Make the directory, for what is prepared in it. */
+  /** Create the directory, so that files can be prepared in it. */
   async makeDirectory(): Promise<void> {
-    // Executions are another user's, and pass through.
+    // Executions run as another user. That user must be able to traverse the directory.
     await chmod(this.#context.directory, 0o711);
     await mkdir(this.directory, { mode: 0o711 });
   }
@@ -64,7 +68,16 @@ export class DrilledMachine {
   async start(): Promise<void> {
     await mkdir(this.stateDirectory, { mode: 0o700 });
     if (this.#ownKeeper !== null) await this.startOwnKeeper();
-    const words = ["--server", this.#server, "--name", this.name, "--set", "Compute.Heartbeat.Interval=1s"];
+    const words = [
+      "--server",
+      this.#server,
+      "--name",
+      this.name,
+      "--label",
+      `drill=${this.#group}`,
+      "--set",
+      "Compute.Heartbeat.Interval=1s",
+    ];
     this.#agent = this.#spawn("agent", ["agent", ...words, ...this.#workFlags()]);
   }
 
@@ -78,13 +91,13 @@ export class DrilledMachine {
 
   async killOwnKeeper(): Promise<void> {
     const child = this.#ownKeeper?.process;
-    if (child === null || child === undefined) throw new Error(`${this.name} has no keeper of its own`);
+    if (child === null || child === undefined) throw new Error(`${this.name} has no separate keeper`);
     const exited = once(child, "exit");
     child.kill("SIGKILL");
     await exited;
   }
 
-  /** The process that keeps what runs here. */
+  /** Return the process id of the keeper. */
   async keeperPid(): Promise<number> {
     for (const name of await readdir("/proc")) {
       if (!/^\d+$/.test(name)) continue;

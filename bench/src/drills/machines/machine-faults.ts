@@ -7,17 +7,19 @@ import type { DrilledMachine } from "./drilled-machine.ts";
 
 const run = promisify(execFile);
 
-/** Something that breaks on a machine, and is repaired again. */
+/** A fault of a machine, and its repair. */
 export interface MachineFault {
-  /** Also the name of the node. */
+  /** The name of the fault and of the node. */
   readonly name: string;
-  /** The condition that the node is to report. */
+  /** The condition that the node must report. */
   readonly reason: string;
   /** Whether the short drill includes it. */
   readonly isInShort: boolean;
-  /** Why it cannot be tried here; null when it can. */
+  /** Whether executions are placed on the machine before and during the fault. */
+  readonly isUnderWork?: boolean;
+  /** Why the fault cannot be tried on this machine; null if it can. */
   obstacle(): Promise<string | null>;
-  /** Before the agent starts. */
+  /** Called before the agent starts. */
   prepare?(machine: DrilledMachine): Promise<void>;
   begin(machine: DrilledMachine): Promise<void>;
   end(machine: DrilledMachine): Promise<void>;
@@ -29,10 +31,11 @@ const diskFull: MachineFault = {
   name: "disk-full",
   reason: "DISK_FULL",
   isInShort: true,
+  isUnderWork: true,
   obstacle: mayMount,
   prepare: (machine) => mountTmpfs(machine),
   begin: async ({ directory }) => {
-    // It writes until nothing is left, and then fails.
+    // Ignore the failure, because dd writes until no space is left and then fails.
     await run("dd", ["if=/dev/zero", `of=${join(directory, "ballast")}`, "bs=4096"]).catch(() => {});
   },
   end: ({ directory }) => rm(join(directory, "ballast")),
@@ -45,7 +48,8 @@ const readOnly: MachineFault = {
   obstacle: mayMount,
   prepare: (machine) => mountTmpfs(machine),
   begin: async ({ stateDirectory }) => {
-    // Files that are open for writing would keep the filesystem itself from it; a mount over the directory has none.
+    // Mount the directory over itself and make that mount read-only. The filesystem itself cannot be remounted,
+    // because files on it are open for writing.
     await run("mount", ["--bind", stateDirectory, stateDirectory]);
     await run("mount", ["-o", "remount,bind,ro", stateDirectory]);
   },
@@ -58,6 +62,7 @@ const outOfDescriptors: MachineFault = {
   name: "out-of-descriptors",
   reason: "OUT_OF_DESCRIPTORS",
   isInShort: false,
+  isUnderWork: true,
   obstacle: async () => ((await has("prlimit")) ? null : "prlimit is not installed"),
   begin: async (machine) => {
     await run("prlimit", ["--pid", String(await machine.keeperPid()), "--nofile=3:"]);
@@ -107,7 +112,7 @@ const keeperStopped: MachineFault = {
   },
 };
 
-/** Engines by their machines. */
+/** The fake engines, keyed by machine name. */
 const engines = new Map<string, FakeEngine>();
 
 const engineHangs: MachineFault = {
@@ -134,12 +139,11 @@ const diskFails: MachineFault = {
   end: async () => {},
 };
 
-/** All that can break on a machine. The first is the one under which work is placed. */
 export const MACHINE_FAULTS: readonly MachineFault[] = [
   ...[diskFull, readOnly, diskFails, outOfDescriptors, outOfProcesses, keeperKilled, keeperStopped, engineHangs],
 ];
 
-/** An engine that takes connections, and answers them unless it hangs. */
+/** A fake engine that accepts connections and responds, unless it hangs. */
 class FakeEngine {
   readonly path: string;
   readonly #server: Server;
@@ -196,7 +200,7 @@ async function has(program: string): Promise<boolean> {
   );
 }
 
-/** Where groups that limit processes can be made; null for nowhere. */
+/** Find the folder where cgroups that limit processes can be created. Returns null if there is none. */
 async function pidsRoot(): Promise<string | null> {
   if ((await asRoot()) !== null) return null;
   for (const root of ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"]) {
@@ -221,7 +225,7 @@ async function leavePidsGroup({ name }: DrilledMachine): Promise<void> {
   const pids = await readFile(join(group, "cgroup.procs"), "utf8").catch(() => "");
   await writeFile(join(group, "pids.max"), "max").catch(() => {});
   for (const pid of pids.split("\n").filter(Boolean)) {
-    // It may have ended.
+    // Ignore the error, because the process may already have ended.
     await writeFile(join((await pidsRoot()) ?? "", "cgroup.procs"), pid).catch(() => {});
   }
   await run("rmdir", [group]).catch(() => {});

@@ -3,16 +3,16 @@ import { withClient } from "../../servers/database.ts";
 import type { PlaneClient } from "./plane-client.ts";
 
 const PAUSE_MS = 200;
-/** What a caller is answered when the database is slow: it is safe to repeat, and nothing is lost. */
+/** Codes that a caller can get while the database is slow. After each of them, it is safe to repeat the call. */
 const HONEST_CODES = new Set(["unavailable", "resource_exhausted", "deadline_exceeded"]);
 
-/** A decision that was asked for. */
+/** A decision that was requested. */
 interface Decision {
   readonly reason: string;
   readonly isAnswered: boolean;
 }
 
-/** Decisions of an operator, one after the other, and what became of them. */
+/** Makes an operator's decisions, one after the other, and records their outcomes. */
 export class Decisions {
   readonly #client: PlaneClient;
   readonly #nodes: readonly string[];
@@ -21,7 +21,7 @@ export class Decisions {
   readonly #ending = new AbortController();
   #deciding: Promise<void> = Promise.resolve();
 
-  /** @param nodes what is decided about, in turn. */
+  /** @param nodes the nodes to cordon and uncordon, one after the other. */
   constructor(client: PlaneClient, nodes: readonly string[]) {
     this.#client = client;
     this.#nodes = nodes;
@@ -44,7 +44,7 @@ export class Decisions {
     await this.#deciding;
   }
 
-  /** Each answered decision took effect once, and none that was refused did so twice. */
+  /** List answered decisions that had no effect, and decisions that took effect more than once. */
   async complaints(url: string, startRevision: string): Promise<readonly string[]> {
     const { rows } = await withClient(url, (client) =>
       client.query<{ message: string; count: number }>(
@@ -63,7 +63,7 @@ export class Decisions {
     return complaints;
   }
 
-  /** Cordon and uncordon nodes without a pause, each with a reason of its own. */
+  /** Cordon and uncordon nodes without a pause, each time with a new reason. */
   async #decide(): Promise<void> {
     for (let number = 0; !this.#ending.signal.aborted; number += 1) {
       const node = this.#nodes[number % this.#nodes.length];
@@ -72,7 +72,7 @@ export class Decisions {
         const outcome = await this.#client.call(`rollcall.admin.v1.AdminService/${verb}`, { node, reason });
         this.#asked.push({ reason, isAnswered: outcome === "answered" });
         const isHonest = HONEST_CODES.has(outcome) || outcome === "answered" || outcome === "failed_precondition";
-        if (!isHonest) this.#complaints.push(`${reason} was answered with ${outcome}`);
+        if (!isHonest) this.#complaints.push(`${reason} returned ${outcome}`);
       }
       await delay(PAUSE_MS);
     }

@@ -4,7 +4,7 @@ import { type ProcessPorts, ROLLCALL_PROGRAM } from "../../servers/rollcall.ts";
 
 const CALL_TIMEOUT_MS = 60_000;
 
-/** What an operator and a balancer see of a control plane that is one process. */
+/** Calls a control plane in one process, as an operator and a load balancer do. */
 export class PlaneClient {
   readonly #ports: ProcessPorts;
   readonly #token: string;
@@ -17,7 +17,7 @@ export class PlaneClient {
     this.#home = home;
   }
 
-  /** "answered", the code of an error, or what else came. */
+  /** Make a call. Returns "answered", the code of an error, or a description of any other response. */
   async call(method: string, body: object): Promise<string> {
     try {
       const answer = await fetch(`http://127.0.0.1:${this.#ports.api}/${method}`, {
@@ -38,7 +38,7 @@ export class PlaneClient {
     return answer.text();
   }
 
-  /** The findings of doctor, one line each. */
+  /** Run doctor. Returns its findings, one line each. */
   async doctor(): Promise<string> {
     const at = `127.0.0.1:${this.#ports.api}`;
     const env = { ...process.env, ROLLCALL_TOKEN: this.#token, ROLLCALL_SERVER: at, HOME: this.#home };
@@ -46,8 +46,8 @@ export class PlaneClient {
     const ended = await promisify(execFile)(process.execPath, words, { env }).catch((error: unknown) => Object(error));
     const { findings = [] } = JSON.parse(ended.stdout || "{}");
     return findings
-      .map(({ check, verdict, subject, found }: Readonly<Record<string, string>>) =>
-        [check, verdict, subject, found].join(" "),
+      .map(({ check, status, subject, found }: Readonly<Record<string, string>>) =>
+        [check, status, subject, found].join(" "),
       )
       .join("\n");
   }

@@ -4,10 +4,11 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "@jest/globals";
 
 const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
-// A minute and a half, where the machine is not busy.
+// The time limit of the test. The drill takes a minute and a half on a machine that is
+// not busy.
 const LIMIT_MS = 600_000;
 
-describe("the drill of slow dependencies, shrunk", () => {
+describe("the drill of slow dependencies, in a small size", () => {
   it(
     "should lose no decision, declare no node unhealthy, name what is slow, and catch up",
     async () => {

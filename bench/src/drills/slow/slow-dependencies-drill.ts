@@ -13,7 +13,7 @@ import { type BenchNats, startNats } from "../../servers/nats.ts";
 import { freePorts, type ProcessPorts, portFlags, ROLLCALL_PROGRAM } from "../../servers/rollcall.ts";
 import { ServerProcess } from "../../servers/server-process.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../../servers/webhook-receiver.ts";
-import type { Drill, DrillOptions, Verdict } from "../drill.ts";
+import type { Drill, DrillOptions, DrillResult } from "../drill.ts";
 import { Decisions } from "./decisions.ts";
 import { PlaneClient } from "./plane-client.ts";
 
@@ -21,11 +21,11 @@ interface Size {
   readonly agents: number;
   readonly intervalMs: number;
   readonly unhealthyAfterMs: number;
-  /** How long statements are slow, the pool is exhausted, and NATS and the receiver are slow. */
+  /** How long each of these faults lasts: slow statements, an exhausted pool, and a slow NATS and webhook receiver. */
   readonly slowMs: number;
   readonly lockMs: number;
   readonly stallMs: number;
-  /** After how long NATS and the receiver answer. */
+  /** The delay of responses from NATS and from the webhook receiver. */
   readonly answerMs: number;
   readonly webhookTimeoutMs: number;
 }
@@ -41,20 +41,23 @@ const SIZES: Readonly<Record<"full" | "short", Size>> = {
   },
 };
 const STATEMENT_DELAY_MS = 2_000;
-/** Callers at a time: many more than the 16 connections for calls, and fewer than one caller may have under way. */
+/**
+ * The number of concurrent callers. It is much higher than the 16 connections for calls, but lower than the number of
+ * calls that one caller can have in flight.
+ */
 const FLOOD = 120;
-/** It reads the locked table over a connection for calls, and no limit of pages stands before it. */
+/** A method that reads the locked table over a connection for calls. No limit on pages is checked before the read. */
 const GET_JOIN_TOKEN = "rollcall.admin.v1.JoinTokenService/GetJoinToken";
-/** Nodes that decisions are about. No agent uses them. */
+/** The number of nodes to cordon and uncordon. They have no agents. */
 const DECIDED = 5;
 const NAMED_WITHIN_MS = 60_000;
 const RECOVERS_WITHIN_MS = 180_000;
 const STARTS_WITHIN_MS = 120_000;
-const LOOK_EVERY_MS = 200;
-/** Resident memory may grow by this much under all of it. */
+const SCAN_EVERY_MS = 200;
+/** The maximum growth of resident memory during the drill, in bytes. */
 const MOST_GROWTH_BYTES = 256 * 2 ** 20;
 
-/** Dependencies that are slow instead of dead, one after the other. */
+/** Makes one dependency after the other slow, but not unavailable. */
 export const slowDependencies: Drill = {
   name: "slow-dependencies",
   title: "Postgres, NATS and receivers of webhooks are slow, one after the other",
@@ -65,7 +68,7 @@ export const slowDependencies: Drill = {
     await world.lockedTable();
     await world.stalledCommits();
     await world.slowOutside();
-    return world.verdict();
+    return world.result();
   },
 };
 
@@ -80,13 +83,13 @@ interface Parts {
   readonly receiver: WebhookReceiver;
 }
 
-/** What must be named while something is slow: by /readyz, and by a finding of doctor. */
+/** How /readyz and doctor must name the slow dependency. */
 interface Naming {
   readonly ready: RegExp;
   readonly doctor: RegExp;
 }
 
-/** One control plane with agents, callers and everything that it depends on. */
+/** One control plane with agents, callers and all dependencies. */
 class SlowWorld {
   readonly #context: BenchContext;
   readonly #parts: Parts;
@@ -116,7 +119,7 @@ class SlowWorld {
     const postgres = await SlowPostgresProxy.start(url);
     context.atEnd(() => postgres.close());
     const nats = await startSlowNats(context);
-    if (nats === null) context.progress("no nats-server on the PATH: the relay does not take part");
+    if (nats === null) context.progress("no nats-server on the PATH: the relay is not tested");
     const receiver = await startWebhookReceiver(context);
     const ports = await freePorts();
     const settings = [
@@ -143,17 +146,17 @@ class SlowWorld {
     return world;
   }
 
-  /** Every statement takes 2 s. */
+  /** Make every statement take 2 s. */
   async slowStatements(): Promise<void> {
     const { postgres, size } = this.#parts;
-    const names = { ready: /the database is slow/, doctor: /(record|postgres)-latency .*(warning|problem)/ };
+    const names = { ready: /the database is slow/, doctor: /(store|postgres)-latency .*(warning|problem)/ };
     postgres.weather.statementDelayMs = STATEMENT_DELAY_MS;
-    await this.#during("Postgres at 2 s a statement", size.slowMs, names);
+    await this.#during("Postgres at 2 s per statement", size.slowMs, names);
     postgres.weather.statementDelayMs = 0;
-    await this.#recovers("Postgres at 2 s a statement");
+    await this.#recovers("Postgres at 2 s per statement");
   }
 
-  /** Callers take every connection, and more wait than fit into the queue. */
+  /** Let callers take every connection, and let more callers wait than fit into the queue. */
   async exhaustedPool(): Promise<void> {
     const { size, url } = this.#parts;
     const holder = await lockTable(url, "join_tokens");
@@ -162,12 +165,13 @@ class SlowWorld {
       while (!isOver) {
         const outcome = await this.#client.call(GET_JOIN_TOKEN, { id: "jt-none" });
         if (outcome !== "not_found") this.#refused += 1;
-        await delay(LOOK_EVERY_MS);
+        await delay(SCAN_EVERY_MS);
       }
     });
-    // A call that waits behind others for its authentication and its connection ends at its deadline.
-    const doctor = /^(calls-wait|connections|answers) problem|^(upkeep|webhooks) unknown .*deadline/m;
-    const names = { ready: /in use, (\d+ wait for one|a statement has no answer)/, doctor };
+    // Calls of doctor also wait for authentication and for a connection, and end at their deadline.
+    const doctor =
+      /^(calls-wait|connections|answers) problem|^(upkeep|webhooks) unknown .*(deadline|which is the limit)/m;
+    const names = { ready: /in use, (\d+ calls waiting|a statement has been running)/, doctor };
     await this.#during("an exhausted pool", size.slowMs, names);
     isOver = true;
     await holder.end();
@@ -176,27 +180,33 @@ class SlowWorld {
     await this.#recovers("an exhausted pool");
   }
 
-  /** Somebody locks the table of nodes. */
+  /** Lock the table of nodes. */
   async lockedTable(): Promise<void> {
     const { size, url } = this.#parts;
     const holder = await lockTable(url, "nodes");
-    const names = { ready: /a statement has no answer for/, doctor: /postgres-waits .*Lock relation/ };
+    const names = { ready: /a statement has been running for/, doctor: /postgres-waits .*Lock relation/ };
     await this.#during("a locked table", size.lockMs, names);
     await holder.end();
     await this.#recovers("a locked table");
   }
 
-  /** Commits wait for a synchronous standby that is not there, as they wait for a disk that does not answer. */
+  /**
+   * Make commits wait for a synchronous standby that does not exist. They would wait in the same way for a disk that
+   * does not respond.
+   */
   async stalledCommits(): Promise<void> {
     const { size, url } = this.#parts;
     await alterSystem(url, "set synchronous_standby_names = 'nobody'");
-    const names = { ready: /commits slowly|a statement has no answer|not held/, doctor: /postgres-waits .*SyncRep/ };
+    const names = {
+      ready: /commits slowly|a statement has been running|no proof that the lease/,
+      doctor: /postgres-waits .*SyncRep/,
+    };
     await this.#during("commits that stall", size.stallMs, names);
     await alterSystem(url, "reset synchronous_standby_names");
     await this.#recovers("commits that stall");
   }
 
-  /** NATS and the receiver of the webhook answer late. */
+  /** Make NATS and the webhook receiver respond late. */
   async slowOutside(): Promise<void> {
     const { size, nats, receiver } = this.#parts;
     receiver.answerAfter(size.answerMs);
@@ -212,10 +222,10 @@ class SlowWorld {
     await this.#recovers("a slow NATS");
   }
 
-  async verdict(): Promise<Verdict> {
+  async result(): Promise<DrillResult> {
     await this.#decisions.stop();
     const { size } = this.#parts;
-    // A node that fell silent during the last fault would be declared by now.
+    // Wait until any node that fell silent during the last fault has been declared unhealthy.
     await delay(size.unhealthyAfterMs + size.intervalMs);
     const { gaps, reconnects } = await this.#loads.order({ kind: "report", gapMs: size.unhealthyAfterMs });
     const declared = await this.#subjects("node.health.changed", "after ->> 'health' <> 'HEALTHY'");
@@ -230,7 +240,7 @@ class SlowWorld {
     const passed = this.#complaints.length === 0;
     const lines = [
       `${passed ? "PASSED" : "FAILED"}: ${size.agents} agents, ${answered} of ${asked} decisions answered`,
-      `  falsely declared: ${falsely.length}`,
+      `  wrongly declared: ${falsely.length}`,
       `  reconnects:       ${reconnects}`,
       `  calls refused:    ${this.#refused}, ${this.#mostWaiting} waited at a time`,
       `  memory:           grew by ${mebibytes(grownBytes)} at most`,
@@ -257,7 +267,7 @@ class SlowWorld {
     this.#startBytes = server.residentBytes();
   }
 
-  /** While something is slow, it is named, and memory and queues stay bounded. */
+  /** Check that /readyz and doctor name the slow dependency, and that memory and queues stay bounded. */
   async #during(title: string, ms: number, { ready, doctor }: Naming): Promise<void> {
     const startMs = performance.now();
     let [isNamedByReady, isNamedByDoctor] = [false, false];
@@ -273,20 +283,21 @@ class SlowWorld {
       }
     })();
     while (!isOver()) {
-      // The probe's port may have closed a connection just as it was used again.
+      // Keep the previous response after a failure, because the server may close an idle connection just when it is
+      // reused.
       answer = await this.#client.readyz().catch(() => answer);
       isNamedByReady ||= ready.test(answer);
       this.#mostBytes = Math.max(this.#mostBytes, this.#parts.server.residentBytes());
-      this.#mostWaiting = Math.max(this.#mostWaiting, Number(/(\d+) wait for one/.exec(answer)?.[1] ?? 0));
-      await delay(LOOK_EVERY_MS);
+      this.#mostWaiting = Math.max(this.#mostWaiting, Number(/(\d+) calls waiting/.exec(answer)?.[1] ?? 0));
+      await delay(SCAN_EVERY_MS);
     }
     await examining;
     if (!isNamedByReady) this.#complaints.push(`${title}: /readyz does not name it: ${answer}`);
     if (!isNamedByDoctor) this.#complaints.push(`${title}: doctor does not name it:\n${found}`);
-    if (this.#parts.server.lastWords !== null) throw new Error(`the process ended: ${this.#parts.server.lastWords}`);
+    if (this.#parts.server.lastWords !== null) throw new Error(`the process exited: ${this.#parts.server.lastWords}`);
   }
 
-  /** Everything works again without anybody's help. */
+  /** Wait until everything works again without intervention. */
   async #recovers(title: string): Promise<void> {
     const startMs = performance.now();
     const { nats, url, server } = this.#parts;
@@ -311,7 +322,7 @@ class SlowWorld {
     });
     const healthy = async () => (await this.#healthy()) === this.#parts.size.agents;
     await this.#until(`all nodes to be HEALTHY after ${title}`, RECOVERS_WITHIN_MS, healthy);
-    if (server.lastWords !== null) throw new Error(`the process ended: ${server.lastWords}`);
+    if (server.lastWords !== null) throw new Error(`the process exited: ${server.lastWords}`);
     this.#context.progress(`after ${title}: works after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
   }
 
@@ -319,11 +330,11 @@ class SlowWorld {
     const limitAtMs = performance.now() + limitMs;
     while (!(await isSo().catch(() => false))) {
       if (performance.now() > limitAtMs) throw new Error(`waited too long for ${what}: ${await this.#client.readyz()}`);
-      await delay(LOOK_EVERY_MS);
+      await delay(SCAN_EVERY_MS);
     }
   }
 
-  /** The last decision in the log, as its subject and revision. */
+  /** The last decision in the log, as text with subject and revision. */
   async #lastDecision(): Promise<string> {
     const { rows } = await withClient(this.#parts.url, (client) =>
       client.query<{ text: string }>(
@@ -364,16 +375,16 @@ async function startSlowNats(context: BenchContext): Promise<Parts["nats"]> {
   return { server, proxy };
 }
 
-/** Lock a table against everybody, until the connection ends. */
+/** Lock a table exclusively until the returned connection ends. */
 async function lockTable(url: string, table: string): Promise<Client> {
-  const client = new Client({ connectionString: url, application_name: "somebody" });
+  const client = new Client({ connectionString: url, application_name: "another-client" });
   client.on("error", () => {});
   await client.connect();
   await client.query(`begin; lock table ${table} in access exclusive mode`);
   return client;
 }
 
-/** Change the whole server, sessions that are open included. */
+/** Change the whole server, including open sessions. */
 async function alterSystem(url: string, change: string): Promise<void> {
   await withClient(url, async (client) => {
     await client.query(`alter system ${change}`);

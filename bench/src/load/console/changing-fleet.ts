@@ -7,17 +7,17 @@ import { UnaryClient } from "../unary-client.ts";
 const SERVICE = "/rollcall.admin.v1.AdminService";
 const NODES_A_CALL = 50;
 
-/** A fleet that changes until it is told to stop. */
+/** A fleet that keeps changing until it is stopped. */
 export interface ChangingFleet {
-  /** Changes that were committed so far. */
+  /** The number of changes committed so far. */
   readonly changes: number;
   stop(): Promise<void>;
 }
 
 /**
- * Cordon and uncordon nodes through the API, `rate` a second: each is a transaction's event, as an operator's orders
- * are. It goes through all nodes and begins again; it falls behind, and does not hurry afterwards, where the server
- * cannot follow.
+ * Cordon and uncordon nodes through the API, `rate` nodes per second, in a cycle over all nodes. Each change is an
+ * event in a separate transaction, like an operator's decision. If the server cannot keep up, the rate falls, and
+ * missed changes are not made later.
  */
 export async function changeFleet(options: {
   readonly port: number;
@@ -37,7 +37,7 @@ export async function changeFleet(options: {
       const from = call * NODES_A_CALL;
       const names = Array.from({ length: NODES_A_CALL }, (_, at) => benchNodeId((from + at) % nodes));
       const selector = { nodes: [...new Set(names)] };
-      // Every second round through the fleet lifts what the one before has ordered.
+      // Every second pass over the fleet reverts the previous pass.
       if (Math.floor(from / nodes) % 2 === 0) {
         const request = create(CordonNodeRequestSchema, { selector, reason: "as the benchmark says" });
         await client.call(`${SERVICE}/CordonNode`, toBinary(CordonNodeRequestSchema, request));

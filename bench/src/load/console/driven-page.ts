@@ -1,34 +1,36 @@
 import { existsSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Browser, type CDPSession, chromium, type Page } from "playwright-core";
-import { interactionsOf } from "./trace.ts";
+import { interactionsOf, tasksOf } from "./trace.ts";
 
-/** Debian's Chromium, unless the environment names another. */
+/** The browser to start: Debian's Chromium, unless the variable CHROMIUM names another. */
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-/** What a person does between two interactions: nothing, for so long. */
+/** The pause between two interactions of a person. */
 const PAUSE_MS = 120;
 const PATIENCE_MS = 90_000;
-/** A trace of ten minutes is larger than what Chromium keeps of one: it is taken in pieces. */
+/** The length of one trace. A trace of ten minutes exceeds Chromium's buffer, so it is recorded in pieces. */
 const TRACE_MS = 60_000;
 const SEARCHED = "0012";
+/** How long a page may take to load everything before it is traced. */
+const SETTLE_MS = 5_000;
 
-/** What a browser says of a page that is used. */
+/** The measurements of a browser while a page is used. */
 export interface Usage {
-  /** From each key or click until the frame that shows what it did, in milliseconds. */
+  /** The time from each key or click until the frame that shows its effect, in milliseconds. */
   readonly toPaintMs: Float64Array;
-  /** Share of the time in which the main thread had work. */
+  /** The share of time in which the main thread was busy. */
   readonly mainThread: number;
-  /** The page's JavaScript heap after a collection of garbage, at the beginning and at the end. */
+  /** The page's JavaScript heap after a garbage collection, at the start and at the end. */
   readonly heapBytes: readonly [before: number, after: number];
 }
 
-/** Start the browser. As root it has no sandbox of its own. */
+/** Start the browser, without a sandbox if the user is root. */
 export async function startBrowser(): Promise<Browser> {
-  if (!existsSync(CHROMIUM)) throw new Error(`there is no Chromium at ${CHROMIUM}: install it, or set CHROMIUM`);
+  if (!existsSync(CHROMIUM)) throw new Error(`Chromium not found at ${CHROMIUM}; install it, or set CHROMIUM`);
   return await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
 
-/** Open an empty page, and a session with what tells about it. */
+/** Open an empty page, and a debugging session for it. */
 export async function openPage(browser: Browser): Promise<{ readonly page: Page; readonly cdp: CDPSession }> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   context.setDefaultTimeout(PATIENCE_MS);
@@ -38,7 +40,7 @@ export async function openPage(browser: Browser): Promise<{ readonly page: Page;
   return { page, cdp };
 }
 
-/** Count the bytes of answers, as they came over the wire; the answer tells the sum so far. */
+/** Count the bytes of responses, as transferred. Returns a function that returns the total so far. */
 export async function countBytes(cdp: CDPSession): Promise<() => number> {
   let bytes = 0;
   cdp.on("Network.loadingFinished", ({ encodedDataLength }) => {
@@ -48,7 +50,7 @@ export async function countBytes(cdp: CDPSession): Promise<() => number> {
   return () => bytes;
 }
 
-/** Use the list of nodes as a person does: scroll, search, sort, open a node and go back, again and again. */
+/** Use the list of nodes as a person does. Scroll, search, sort, open a node and go back, repeatedly. */
 export async function useList(browser: Browser, page: Page, cdp: CDPSession, durationMs: number): Promise<Usage> {
   const before = await heapOf(cdp);
   const metricsBefore = await metricsOf(cdp);
@@ -69,6 +71,26 @@ export async function useList(browser: Browser, page: Page, cdp: CDPSession, dur
     mainThread: ((metricsAfter.TaskDuration ?? 0) - (metricsBefore.TaskDuration ?? 0)) / (elapsedMs / 1_000),
     heapBytes: [before, after],
   };
+}
+
+/** Watch the map of some nodes while they change. Returns how long each task of the main thread took. */
+export async function watchMap(
+  browser: Browser,
+  page: Page,
+  at: { readonly address: string; readonly cells: number; readonly durationMs: number },
+): Promise<Float64Array> {
+  await page.goto(at.address);
+  const count = at.cells.toLocaleString("en-US");
+  await page
+    .getByTestId("node-count")
+    .filter({ hasText: new RegExp(`^${count} of`) })
+    .waitFor();
+  await page.getByTestId("fleet-map").locator("canvas").first().waitFor();
+  await delay(SETTLE_MS);
+  await browser.startTracing(page, { categories: ["devtools.timeline", "disabled-by-default-devtools.timeline"] });
+  await delay(Math.min(at.durationMs, TRACE_MS));
+  const trace = await browser.stopTracing();
+  return tasksOf(JSON.parse(trace.toString()).traceEvents);
 }
 
 async function oneRound(page: Page, cdp: CDPSession): Promise<void> {
@@ -100,7 +122,10 @@ async function oneRound(page: Page, cdp: CDPSession): Promise<void> {
   await pause();
 }
 
-/** The middle of a link to a node that is in sight; those of rows above and below are in the document as well. */
+/**
+ * A script that finds the middle of a visible link to a node. The document also has rows above and below the
+ * visible part.
+ */
 const LINK_IN_SIGHT = `(() => {
   const list = document.querySelector("[data-testid=nodes-scroll]");
   const { top, bottom } = list.getBoundingClientRect();
@@ -112,10 +137,10 @@ const LINK_IN_SIGHT = `(() => {
 })()`;
 
 async function openNode(page: Page, cdp: CDPSession): Promise<void> {
-  // By its place, as a person does: rows are others by the time that one of them could be named.
+  // Click at a position, as a person does. A row that was found by its name may have changed in the meantime.
   const { result } = await cdp.send("Runtime.evaluate", { expression: LINK_IN_SIGHT, returnByValue: true });
   const place = result.value as { readonly x: number; readonly y: number } | null;
-  if (place === null) throw new Error("no node is in sight");
+  if (place === null) throw new Error("no node is visible");
   await page.mouse.click(place.x, place.y);
 }
 

@@ -2,15 +2,16 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { benchNodeId } from "../../seeds/bench-nodes.ts";
 
-/** A page with a table, served alone. */
+/** A page with a table, served by a separate server. */
 export interface StaticTable {
   readonly origin: string;
   close(): Promise<void>;
 }
 
 /**
- * Serve the least that a page with a table of so many nodes can be: rows of text that never change, those in sight
- * alone in the document, without any library. What a browser needs for it bounds what the console can be.
+ * Serve the smallest possible page with a table of this many nodes. Its rows are text that never changes, it uses no
+ * library, and its document contains only the visible rows. The time and memory that a browser needs for this page are
+ * the lower bound for the console.
  */
 export async function serveStaticTable(nodes: number): Promise<StaticTable> {
   const body = pageOf(nodes);

@@ -4,10 +4,10 @@ import { ListNodesRequestSchema, ListNodesResponseSchema } from "@rollcall/api/r
 import type { ServerAddress } from "../open-socket.ts";
 import { UnaryClient } from "../unary-client.ts";
 
-/** How the API answered since it was asked last. */
+/** The results of API calls since the last reading. */
 export interface ApiFared {
   readonly answers: number;
-  /** Calls that were refused, cut, or not answered in time, in words. */
+  /** Descriptions of calls that were refused, cut off, or not answered in time. */
   readonly failures: readonly string[];
   readonly slowestMs: number;
 }
@@ -17,7 +17,7 @@ const PAUSE_MS = 100;
 const OPERATOR = "127.0.2.1";
 const PAGE = toBinary(ListNodesRequestSchema, create(ListNodesRequestSchema, { pageSize: 10 }));
 
-/** An operator's script: ten calls a second, each on a connection of its own. */
+/** Makes ten calls a second, each on a new connection, as an operator's script would. */
 export class ApiProber {
   readonly #server: ServerAddress;
   readonly #headers: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ export class ApiProber {
   #answers = 0;
   #failures: string[] = [];
 
-  /** @param patienceMs after which a call counts as not answered. */
+  /** @param patienceMs how long a call can take before it counts as not answered. */
   constructor(server: ServerAddress, token: string, patienceMs: number) {
     this.#server = server;
     this.#patienceMs = patienceMs;
@@ -47,7 +47,7 @@ export class ApiProber {
     return fared;
   }
 
-  /** One call, timed like the others. */
+  /** Make one call, and time it in the same way as the others. */
   async probe(): Promise<void> {
     const startMs = performance.now();
     try {

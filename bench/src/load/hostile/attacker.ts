@@ -5,23 +5,23 @@ import type { HostileTarget, Scenario } from "./scenario.ts";
 /** The result of a scenario. */
 export interface AttackOutcome {
   readonly connections: number;
-  /** Connections that the server, or its kernel, ended or did not take. */
+  /** The number of connections that the server or its kernel closed or refused. */
   readonly ended: number;
   readonly bytes: number;
 }
 
-/** One stranger has one address. */
-const STRANGER = "127.0.1.1";
-/** So many connections in a second, whatever the server does with them. */
+/** The address from which all attacks come, because the attacker is a single anonymous client. */
+const ATTACKER_ADDRESS = "127.0.1.1";
+/** The maximum number of new connections per second, regardless of how fast the server closes them. */
 const MOST_CONNECTIONS_A_SECOND = 1_000;
 /**
- * A peer on another machine has a network between itself and the server; loopback has none. Of all connections
- * together.
+ * The maximum number of bytes per second on all connections together. On another machine, the network
+ * would limit the attacker; the loopback interface does not.
  */
 const MOST_BYTES_A_SECOND = 20 * 1_048_576;
-const TURN_MS = 10;
+const LOOP_TICK_MS = 10;
 
-/** Carries out one scenario: bounded in connections, in bytes, and in time. */
+/** Runs one scenario, with bounded connections, bytes and time. */
 export class Attacker {
   readonly #scenario: Scenario;
   readonly #server: ConnectTarget;
@@ -34,16 +34,16 @@ export class Attacker {
 
   constructor(scenario: Scenario, { ports, authority }: HostileTarget) {
     this.#scenario = scenario;
-    // Probes are plain HTTP everywhere.
+    // Probes always use plain HTTP.
     const isSecure = authority !== undefined && scenario.port !== "probes";
     this.#server = {
       port: ports[scenario.port],
-      localAddress: STRANGER,
+      localAddress: ATTACKER_ADDRESS,
       ...(isSecure ? { authority } : {}),
     };
   }
 
-  /** Go on until `endAtMs` of this process's monotonic clock, then leave without a word. */
+  /** Run until `endAtMs` of this process's monotonic clock, then abandon all connections. */
   async run(endAtMs: number): Promise<AttackOutcome> {
     let lastMs = performance.now();
     for (;;) {
@@ -51,14 +51,14 @@ export class Attacker {
       if (nowMs >= endAtMs) break;
       this.#turn((nowMs - lastMs) / 1_000);
       lastMs = nowMs;
-      await new Promise((resolve) => setTimeout(resolve, TURN_MS));
+      await new Promise((resolve) => setTimeout(resolve, LOOP_TICK_MS));
     }
     for (const socket of this.#open.keys()) socket.destroy();
     return { connections: this.#connections, ended: this.#ended, bytes: this.#bytes };
   }
 
   #turn(passedSeconds: number): void {
-    // What was not used is not saved up.
+    // Limit the share, so that unused budget does not accumulate.
     const share = Math.min(passedSeconds, 0.1);
     this.#mayConnect = Math.min(this.#mayConnect, 10) + MOST_CONNECTIONS_A_SECOND * share;
     this.#mayWrite = MOST_BYTES_A_SECOND * share;
@@ -95,7 +95,8 @@ export class Attacker {
     });
     if (reads) socket.resume();
     else socket.pause();
-    // Before the handshake of TLS is done nothing that it carries would be sent.
+    // Wait until the connection is ready, because bytes written before the TLS handshake is complete
+    // would not be sent.
     socket.on(this.#server.authority === undefined ? "connect" : "secureConnect", () => {
       if (open.length > 0) this.#write(socket, open);
       if (flood === undefined) this.#leave(socket);
@@ -115,7 +116,7 @@ export class Attacker {
       socket.end();
       return;
     }
-    // Gone in one movement with what it has written: it does not wait for what the server thinks of it.
+    // Close right after writing, without waiting for the server.
     this.#open.delete(socket);
     if (then === "resets") resetSocket(socket);
     else socket.end(() => socket.destroy());

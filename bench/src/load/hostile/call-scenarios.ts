@@ -16,13 +16,13 @@ const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 const EMPTY = Buffer.alloc(0);
 const MEBIBYTE = 1_048_576;
-/** What one connection asks for before it waits. */
+/** The number of calls to make on one connection before waiting. */
 const CALLS_A_ROUND = 100;
 const MANY_CONNECTIONS = 400;
 const A_FEW_CONNECTIONS = 8;
 
-/** Whole calls of strangers. */
-export function strangersCalls(): readonly Scenario[] {
+/** Complete calls by anonymous clients. */
+export function anonymousCalls(): readonly Scenario[] {
   const nothing = Buffer.alloc(0);
   const stream =
     (path: string, message: Uint8Array, headers: Readonly<Record<string, string>> = {}) =>
@@ -61,8 +61,8 @@ export function strangersCalls(): readonly Scenario[] {
   ];
 }
 
-/** Streams of strangers. */
-export function strangersStreams(): readonly Scenario[] {
+/** Streams of anonymous clients. */
+export function anonymousStreams(): readonly Scenario[] {
   const beat = toBinary(
     HeartbeatRequestSchema,
     create(HeartbeatRequestSchema, { frame: { case: "beat", value: { sequence: 1 } } }),
@@ -106,8 +106,8 @@ export function strangersStreams(): readonly Scenario[] {
   ];
 }
 
-/** A caller with a valid token that takes more than its share. */
-export function knownCallers(viewer: Readonly<Record<string, string>>): readonly Scenario[] {
+/** A caller with a valid token that uses more than its share. */
+export function identifiedCallers(viewer: Readonly<Record<string, string>>): readonly Scenario[] {
   const page = toBinary(ListNodesRequestSchema, create(ListNodesRequestSchema, { pageSize: 1_000 }));
   return [
     {

@@ -18,7 +18,7 @@ const CALLS_OF_A_BURST = 2_000;
 const MANY_CONNECTIONS = 400;
 const A_FEW_CONNECTIONS = 8;
 
-/** Connections that say nothing, little, or the wrong thing. */
+/** Connections that send nothing, little, or garbage. */
 export function silence(): readonly Scenario[] {
   const ports: readonly HostilePort[] = ["api", "agents", "probes"];
   const clientHello = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc]);
@@ -37,24 +37,26 @@ export function silence(): readonly Scenario[] {
   ];
 }
 
-/** Connections that say `open` and then nothing. */
+/** Connections that send `open` and then nothing. */
 export function idle(name: string, port: HostilePort, open: Buffer): Scenario {
   return { name, port, connections: MANY_CONNECTIONS, open };
 }
 
-/** Connections that say `open` and go. */
+/** Connections that send `open` and close. */
 export function leaving(name: string, port: HostilePort, open: Buffer, then: NonNullable<Scenario["then"]>): Scenario {
   return { name, port, connections: 32, open, then };
 }
 
-/** What makes HTTP/2 end a connection: the client is gone before the server has said so. */
+/**
+ * Connections that send a frame that causes a connection error in HTTP/2. The client leaves before the server responds.
+ */
 export function brokenFrames(port: HostilePort): readonly Scenario[] {
   return Object.entries(FATAL_FRAMES).map(([name, bytes]) =>
     leaving(`${name}-${port}`, port, Buffer.concat([PREFACE, bytes]), "closes"),
   );
 }
 
-/** What is allowed once and ruinous without an end. */
+/** Connections that keep sending a frame that is allowed once but ruinous in large numbers. */
 export function floods(port: HostilePort, path: string): readonly Scenario[] {
   const flood = (name: string, open: Buffer, next: (round: number) => Buffer): Scenario => ({
     name: `${name}-${port}`,
@@ -77,8 +79,8 @@ export function floods(port: HostilePort, path: string): readonly Scenario[] {
     flood("continuation", endless.open, () => endless.chunk),
     flood("rapid-reset", PREFACE, (round) => rapidReset(path, round * CALLS_A_ROUND, CALLS_A_ROUND)),
     flood("made-reset", PREFACE, (round) => madeReset(path, round * CALLS_A_ROUND, CALLS_A_ROUND)),
-    // All at once, and again from a new connection. That waits until its address is within its budget, and is then
-    // served with what it has sent meanwhile.
+    // Send all calls together, then repeat this on a new connection. The server delays the new connection until its
+    // address is within its budget, and then handles everything that was sent in the meantime.
     leaving(`reset-burst-${port}`, port, Buffer.concat([PREFACE, rapidReset(path, 0, CALLS_OF_A_BURST)]), "resets"),
     flood("hpack-bomb", PREFACE, (round) => hpackBomb(round * 4)),
   ];

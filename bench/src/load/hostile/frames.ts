@@ -1,8 +1,8 @@
 import { clientPreface, FRAME_TYPE, frame, headersFrame, messageFrame } from "../http2-frames.ts";
 
 /**
- * What a client says first and what no client should say next. All of it is bytes, so that no library stands in the
- * way.
+ * The first bytes of a client, and frames that no client should send next. They are raw bytes, so that no library
+ * changes them.
  */
 
 const CONTINUATION = 9;
@@ -18,7 +18,7 @@ const ONE_OVER_THE_DEFAULT_FRAME_SIZE = 16_385;
 /** The connection preface with generous windows. */
 export const PREFACE = clientPreface();
 
-/** The preface with one setting of the client's own. */
+/** The preface with one additional setting. */
 function prefaceWith(setting: number, value: number): Buffer {
   return Buffer.concat([
     Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
@@ -26,7 +26,7 @@ function prefaceWith(setting: number, value: number): Buffer {
   ]);
 }
 
-/** A preface after which the server may send no byte of any answer. */
+/** A preface whose window does not let the server send a single byte of a response. */
 export const PREFACE_WITHOUT_WINDOW = prefaceWith(SETTING_INITIAL_WINDOW_SIZE, 0);
 
 function settingOf(setting: number, value: number): Buffer {
@@ -42,7 +42,7 @@ function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** Frames that make a server say GOAWAY, each for a reason of its own. */
+/** Frames that make a server send GOAWAY, each for a different reason. */
 export const FATAL_FRAMES: Readonly<Record<string, Buffer>> = {
   "ping-length": frame(FRAME_TYPE.ping, NO_FLAGS, 0, Buffer.alloc(7)),
   "frame-size": frame(FRAME_TYPE.data, NO_FLAGS, 1, Buffer.alloc(ONE_OVER_THE_DEFAULT_FRAME_SIZE)),
@@ -61,14 +61,14 @@ export const FATAL_FRAMES: Readonly<Record<string, Buffer>> = {
 
 const FRAMES_A_CHUNK = 500;
 
-/** Many frames in one write. */
+/** Create many frames, to be sent in one write. */
 export function chunkOf(make: (index: number) => Buffer, count = FRAMES_A_CHUNK): Buffer {
   return Buffer.concat(Array.from({ length: count }, (_, index) => make(index)));
 }
 
 const emptyData = frame(FRAME_TYPE.data, NO_FLAGS, 1, Buffer.alloc(0));
 
-/** Frames that are allowed one by one, and cost more to take than to send. */
+/** Frames that are allowed but cost more to receive than to send. */
 export const CHEAP_FRAMES: Readonly<Record<string, Buffer>> = {
   ping: frame(FRAME_TYPE.ping, NO_FLAGS, 0, Buffer.alloc(8)),
   settings: frame(FRAME_TYPE.settings, NO_FLAGS, 0, settingOf(SETTING_INITIAL_WINDOW_SIZE, 65_535)),
@@ -77,7 +77,7 @@ export const CHEAP_FRAMES: Readonly<Record<string, Buffer>> = {
   unknown: frame(0xbe, NO_FLAGS, 0, Buffer.alloc(8)),
 };
 
-/** A call whose body never ends, and frames without a byte in it. */
+/** A call whose body never ends, and the empty frames that continue it. */
 export function emptyDataFlood(path: string): { readonly open: Buffer; readonly chunk: Buffer } {
   return {
     open: Buffer.concat([PREFACE, headersFrame(1, path)]),
@@ -92,7 +92,7 @@ export function continuationFlood(): { readonly open: Buffer; readonly chunk: Bu
   return { open: Buffer.concat([PREFACE, begin]), chunk: chunkOf(() => next) };
 }
 
-/** Calls that are taken back as soon as they are made. */
+/** Calls that are cancelled immediately after they are made. */
 export function rapidReset(
   path: string,
   firstCall: number,
@@ -106,7 +106,7 @@ export function rapidReset(
   }, calls);
 }
 
-/** Calls that make the server take them back: a window update of zero on each. */
+/** Calls that the server has to reset, because each of them gets a window update of zero. */
 export function madeReset(path: string, firstCall: number, calls: number): Buffer {
   return chunkOf((index) => {
     const streamId = 1 + 2 * (firstCall + index);
@@ -114,7 +114,7 @@ export function madeReset(path: string, firstCall: number, calls: number): Buffe
   }, calls);
 }
 
-/** Whole calls, one message each. */
+/** Complete calls, one message each. */
 export function calls(
   path: string,
   message: Uint8Array,
@@ -128,7 +128,7 @@ export function calls(
   }, count);
 }
 
-/** A call whose message is larger than one frame, and may be compressed. */
+/** A call whose message is larger than one frame. The message can be marked as compressed. */
 export function largeCall(
   path: string,
   body: Buffer,
@@ -152,7 +152,7 @@ export function largeCall(
     ]);
 }
 
-/** One header set of as many references to one long field as fit: small to send, large to hold. */
+/** Header blocks with as many references to one long field as fit. They are small to send and large to hold. */
 export function hpackBomb(firstCall: number): Buffer {
   const value = Buffer.alloc(100, 0x61);
   const indexed = Buffer.concat([Buffer.from([0x40, 1, 0x78, value.length]), value]);

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { percentile } from "../../report.ts";
 import { BeatFrames } from "../beat-frames.ts";
-import { agentIdentity, HeldAgent } from "../held-agent.ts";
+import { agentIdentity, LiveAgent } from "../live-agent.ts";
 import type { ServerAddress } from "../open-socket.ts";
 
-/** How the well-behaved fared since they were asked last. */
+/** The results of the well-behaved agents since the last reading. */
 export interface AgentsFared {
-  /** Streams that ended. */
+  /** The number of streams that ended. */
   readonly lost: number;
   readonly acks: number;
   readonly p50Ms: number;
@@ -16,15 +16,18 @@ export interface AgentsFared {
 
 const BEAT_EVERY_MS = 200;
 
-/** Well-behaved agents: each holds one stream, beats five times a second, and times every acknowledgement. */
+/**
+ * Well-behaved agents. Each holds one stream, beats five times a second, and measures the time to every
+ * acknowledgement.
+ */
 export class GoodAgents {
-  readonly #agents: readonly HeldAgent[];
-  readonly #sentAtMs = new Map<HeldAgent, number>();
+  readonly #agents: readonly LiveAgent[];
+  readonly #sentAtMs = new Map<LiveAgent, number>();
   readonly #timers: readonly NodeJS.Timeout[];
   #delaysMs: number[] = [];
   #lost = 0;
 
-  private constructor(agents: readonly HeldAgent[]) {
+  private constructor(agents: readonly LiveAgent[]) {
     this.#agents = agents;
     this.#timers = agents.map((agent, index) => {
       const offsetMs = (index * BEAT_EVERY_MS) / agents.length;
@@ -32,14 +35,15 @@ export class GoodAgents {
     });
   }
 
-  /** Resolves when all of the seeded nodes' agents are held. */
+  /** Start the agents of the first `count` seeded nodes. Resolves when all of them are connected. */
   static async start(count: number, server: ServerAddress): Promise<GoodAgents> {
     const frames = new BeatFrames();
     let all: GoodAgents | null = null;
-    const agents: HeldAgent[] = [];
-    // One after the other: a connection that waits for its turn to call is one that the server may end.
+    const agents: LiveAgent[] = [];
+    // Connect the agents one after the other, because the server may close a connection that waits too
+    // long before its first call.
     for (let index = 0; index < count; index += 1) {
-      const agent = new HeldAgent(agentIdentity(index), server, frames, {
+      const agent = new LiveAgent(agentIdentity(index), server, frames, {
         onAck: (one) => all?.onAck(one),
         onEnd: () => all?.onEnd(),
       });
@@ -51,10 +55,13 @@ export class GoodAgents {
     return all;
   }
 
-  /** What was acknowledged, and how soon, since the last call. */
+  /**
+   * Return the number of Beats acknowledged since the last call, and the time that each acknowledgement
+   * took.
+   */
   take(): AgentsFared {
     const nowMs = performance.now();
-    // What is still owed counts as well, or a server that stands still would look fast.
+    // Also count Beats that still wait, because otherwise a stopped server would look fast.
     const owed = [...this.#sentAtMs.values()].map((sentAtMs) => nowMs - sentAtMs);
     const acks = this.#delaysMs.length;
     const delays = Float64Array.from([...this.#delaysMs, ...owed]);
@@ -70,7 +77,7 @@ export class GoodAgents {
     return fared;
   }
 
-  /** Wait until every agent has its Acks, so that what follows is measured alone. */
+  /** Wait until most agents have their Acks, so that the next measurement starts clean. */
   async settled(limitMs: number): Promise<void> {
     const limitAtMs = performance.now() + limitMs;
     while (this.#sentAtMs.size > this.#agents.length / 2 && performance.now() < limitAtMs) {
@@ -83,13 +90,13 @@ export class GoodAgents {
     for (const agent of this.#agents) agent.close();
   }
 
-  #beat(agent: HeldAgent): void {
+  #beat(agent: LiveAgent): void {
     if (agent.waits) return;
     this.#sentAtMs.set(agent, performance.now());
     agent.beat();
   }
 
-  onAck(agent: HeldAgent): void {
+  onAck(agent: LiveAgent): void {
     const sentAtMs = this.#sentAtMs.get(agent);
     if (sentAtMs === undefined) return;
     this.#sentAtMs.delete(agent);

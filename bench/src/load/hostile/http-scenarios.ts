@@ -7,7 +7,7 @@ const EMPTY = Buffer.alloc(0);
 const MEBIBYTE = 1_048_576;
 const CALLS_A_ROUND = 100;
 
-/** HTTP/1.1, as browsers, curl and scanners speak it. */
+/** HTTP/1.1 requests, as browsers, curl and scanners send them. */
 export function plainHttp(): readonly Scenario[] {
   const post = (path: string, more: string): Buffer =>
     Buffer.from(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${more}`);

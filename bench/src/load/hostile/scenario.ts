@@ -1,34 +1,38 @@
-/** Where a scenario knocks. */
+/** The port that a scenario attacks. */
 export type HostilePort = "api" | "agents" | "probes";
 
-/** Where everything listens. */
+/** The server to attack. */
 export interface HostileTarget {
   readonly ports: Readonly<Record<HostilePort, number>>;
-  /** PEM of the authority of the certificate of the API and the agents' port; clear text when absent. */
+  /**
+   * The PEM of the authority that signed the certificate of the API and of the agents' port. Absent: plain text.
+   */
   readonly authority?: string;
 }
 
-/** What an attacker may know. */
+/** The information that an attacker can have. */
 export interface HostileKnowledge {
-  /** Of a viewer, for scenarios in which a known caller misbehaves. */
+  /** A viewer's token, for scenarios where a known caller misbehaves. */
   readonly viewerToken: string;
 }
 
 /**
- * One way to misbehave, as data: a bounded number of connections that say something, again and again until its time is
- * over.
+ * One kind of misuse, as data: a limited number of connections that send something repeatedly until the time is
+ * up.
  */
 export interface Scenario {
   readonly name: string;
   readonly port: HostilePort;
-  /** Connections held open at a time; each that ends is replaced, within the bound of the engine. */
+  /**
+   * The number of connections held open. Each connection that ends is replaced, within the attacker's rate limit.
+   */
   readonly connections: number;
-  /** Written as soon as a connection stands. */
+  /** Bytes to write as soon as a connection is open. */
   readonly open: Buffer;
-  /** Written after that for as long as the server takes it; `round` counts from 0 on each connection. */
+  /** Bytes to write after `open`, as long as the server accepts them. `round` counts from 0 on each connection. */
   readonly flood?: (round: number) => Buffer;
-  /** What a connection does once it has written everything. Default: it stays. */
+  /** The action of a connection after it has written everything. Default: it stays open. */
   readonly then?: "stays" | "closes" | "resets" | "half-closes";
-  /** Whether it reads what it is sent. Default true. */
+  /** Whether the connection reads incoming data. Default: true. */
   readonly reads?: boolean;
 }

@@ -1,10 +1,10 @@
-import { knownCallers, strangersCalls, strangersStreams } from "./call-scenarios.ts";
+import { anonymousCalls, anonymousStreams, identifiedCallers } from "./call-scenarios.ts";
 import { brokenFrames, floods, silence } from "./connection-scenarios.ts";
 import { plainHttp } from "./http-scenarios.ts";
 import { HEARTBEAT, LIST_NODES } from "./paths.ts";
 import type { HostileKnowledge, Scenario } from "./scenario.ts";
 
-/** Every way to misbehave that is tried, each on the ports where it makes sense. */
+/** Every kind of misuse, each on the ports to which it applies. */
 export function hostileScenarios({ viewerToken }: HostileKnowledge): readonly Scenario[] {
   const viewer = { authorization: `Bearer ${viewerToken}` };
   return [
@@ -13,9 +13,9 @@ export function hostileScenarios({ viewerToken }: HostileKnowledge): readonly Sc
     ...brokenFrames("agents"),
     ...floods("api", LIST_NODES),
     ...floods("agents", HEARTBEAT),
-    ...strangersCalls(),
-    ...strangersStreams(),
-    ...knownCallers(viewer),
+    ...anonymousCalls(),
+    ...anonymousStreams(),
+    ...identifiedCallers(viewer),
     ...plainHttp(),
   ];
 }

@@ -1,6 +1,6 @@
 const UNIT_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1, us: 1e-3, ns: 1e-6 } as const;
 const UNITS = ["d", "h", "m", "s", "ms"] as const;
-/** Words for the units, as documentation writes them. The short ones are in small letters: M is no minute. */
+/** Unit names as in the documentation. Short names are lower case only, because M is not a minute. */
 const WORDS: readonly (readonly [RegExp, keyof typeof UNIT_MS])[] = [
   [/^(d|[Dd]ays?)$/, "d"],
   [/^(h|[Hh]rs?|[Hh]ours?)$/, "h"],
@@ -14,12 +14,12 @@ const AMOUNT = String.raw`(?:\d+(?:\.\d*)?|\.\d+)`;
 const WHOLE = new RegExp(String.raw`^\+?(?:${AMOUNT}\s*[A-Za-zµμ]+\s*)+$`);
 const PART = new RegExp(String.raw`(${AMOUNT})\s*([A-Za-zµμ]+)`, "g");
 const BARE = new RegExp(String.raw`^\+?${AMOUNT}$`);
-/** No duration is longer, and a pattern that repeats must not be given a long text. */
+/** Maximum length of a duration's text. The limit also bounds the cost of the repeating pattern. */
 const LONGEST_TEXT = 100;
 const LONGEST_MS = 315_576_000_000_000;
 const NO_DURATION = "is not a duration such as 15s, 1h30m or 250ms";
 
-/** What is read, or why it is no duration, as the end of a sentence that begins with the text. */
+/** The duration, or why it is invalid: a phrase that follows the text of the duration. */
 export type ReadDuration =
   | { readonly ok: true; readonly ms: number; readonly hasUnit: boolean }
   | { readonly ok: false; readonly problem: string };
@@ -27,8 +27,8 @@ export type ReadDuration =
 const refused = (problem: string) => ({ ok: false, problem }) as const;
 
 /**
- * Read a duration as Go does ("15s", "1h30m", "250ms", "1.5s", ".5h"), and further with days and words ("2d", "15
- * seconds", "1 hour 30 minutes"). A bare number means seconds. Milliseconds are the smallest part that is kept.
+ * Parse a duration as Go does ("15s", "1h30m", "250ms", "1.5s", ".5h"), and also with days and words ("2d", "15
+ * seconds", "1 hour 30 minutes"). A bare number means seconds. Rounded to whole milliseconds.
  */
 export function readDuration(text: string): ReadDuration {
   const trimmed = text.trim();
@@ -46,13 +46,13 @@ export function readDuration(text: string): ReadDuration {
 }
 
 function inMs(ms: number, hasUnit: boolean): ReadDuration {
-  // Where 0 means "no limit" or "never", a limit that is rounded to 0 would be none.
+  // Do not round a tiny limit to 0, which can mean "no limit" or "never".
   if (ms > 0 && ms < 1) return refused("is shorter than a millisecond");
   if (ms > LONGEST_MS) return refused("is longer than 10,000 years");
   return { ok: true, ms: Math.round(ms), hasUnit };
 }
 
-/** Write milliseconds as readDuration() reads them, for example "1h30m" or "250ms". */
+/** Format milliseconds so that readDuration() parses them, for example "1h30m" or "250ms". */
 export function formatDuration(ms: number): string {
   if (ms === 0) return "0s";
   let left = ms;

@@ -1,4 +1,4 @@
-/** What is read, or why it cannot be, as the end of a sentence that begins with the text. */
+/** The value, or why it is invalid: a phrase that follows the text of the value. */
 export type ReadQuantity =
   | { readonly ok: true; readonly value: number }
   | { readonly ok: false; readonly problem: string };
@@ -11,8 +11,8 @@ const PREFIXES = "kmgtpe";
 const NO_BYTES = "is not an amount of bytes such as 512Mi, 2GiB, 1.5G or 1048576";
 
 /**
- * Read bytes as Kubernetes and Bacalhau write them: G and GB are 1000 to the third, Gi and GiB 1024 to the third.
- * A part of a byte is not kept.
+ * Parse bytes as Kubernetes and Bacalhau write them: G and GB are 1000^3, Gi and GiB are 1024^3. Fractions of a byte
+ * are dropped.
  */
 export function readBytes(text: string): ReadQuantity {
   const trimmed = text.trim();
@@ -21,7 +21,7 @@ export function readBytes(text: string): ReadQuantity {
   const found = BYTES.exec(trimmed);
   if (found === null) return refused(NO_BYTES);
   const [, amount = "", unit = "", byte] = found;
-  // 500m is half a byte to Kubernetes, 500 MB to Bacalhau and 500 MiB to Docker.
+  // Refuse 500m, which is half a byte in Kubernetes, 500 MB in Bacalhau and 500 MiB in Docker.
   if (unit === "m" && byte === "") return refused("is ambiguous: m is a thousandth in Kubernetes; write M or Mi");
   if (unit === "" && amount.includes(".")) return refused("is a fraction of a byte");
   const power = unit === "" ? 0 : PREFIXES.indexOf(unit.charAt(0).toLowerCase()) + 1;
@@ -36,7 +36,7 @@ function whole(value: number): ReadQuantity {
 const MILLICORES = /^(\d{1,9})m$/;
 const CORES = /^(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})$/;
 
-/** Read processors in thousandths, as Kubernetes writes them: "2", "0.5", "500m". Thousandths are the smallest part. */
+/** Parse processors in thousandths, as Kubernetes writes them: "2", "0.5", "500m". Rounded to whole thousandths. */
 export function readMillicores(text: string): ReadQuantity {
   const trimmed = text.trim();
   const [, thousandths] = MILLICORES.exec(trimmed) ?? [];

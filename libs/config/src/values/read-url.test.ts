@@ -30,7 +30,7 @@ describe("readUrl()", () => {
     ["b://h/x\\y", "white space or a backslash"],
     ["b://h\\@i", "must be percent-encoded"],
     ["b://", "it has no host"],
-    ["b:/h", "its port is not 1 to 65535"],
+    ["b:/h", "its port must be from 1 to 65535"],
     [`b://${"h".repeat(254)}`, "its host is invalid"],
   ])("should refuse %s", (text, reason) => {
     expect(readUrl(text, rules)).toEqual({ ok: false, reason: expect.stringContaining(reason) });

@@ -1,25 +1,23 @@
 import { isIP } from "node:net";
 
-/** A host and its port. */
 export interface Authority {
-  /** A name in small letters, or an address; IPv6 without brackets. */
+  /** A lower-case name or an IP address. IPv6 addresses have no brackets. */
   readonly host: string;
-  /** Null where none is written. */
+  /** Null when absent. */
   readonly port: number | null;
 }
 
-/** The parts of a URL. */
 export interface ReadUrl extends Authority {
-  /** In small letters; null where none is written. */
+  /** In lower case; null when absent. */
   readonly scheme: string | null;
-  /** Decoded, as is the password; null where none is written. */
+  /** Decoded, like the password; null when absent. */
   readonly user: string | null;
   readonly password: string | null;
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly path: string;
 }
 
-/** What a URL may have. */
+/** The parts that a URL can have. */
 export interface UrlRules {
   readonly schemes: readonly string[];
   readonly users?: boolean;
@@ -27,7 +25,7 @@ export interface UrlRules {
   readonly queries?: boolean;
 }
 
-/** Why a text cannot be read; it repeats nothing of the text, which may hold a password. */
+/** Why parsing failed. The reason quotes nothing from the text, which may contain a password. */
 export interface UnreadUrl {
   readonly ok: false;
   readonly reason: string;
@@ -36,8 +34,8 @@ export interface UnreadUrl {
 const refused = (reason: string): UnreadUrl => ({ ok: false, reason });
 
 /**
- * Read [SCHEME://][USER[:PASSWORD]@]HOST[:PORT][/PATH][?QUERY]. What programs read differently is refused: short and
- * hexadecimal forms of IPv4, zones of IPv6, names outside ASCII, backslashes.
+ * Parse [SCHEME://][USER[:PASSWORD]@]HOST[:PORT][/PATH][?QUERY]. Forms that programs interpret differently are
+ * rejected: short and hexadecimal IPv4, IPv6 zones, names outside ASCII, and backslashes.
  */
 export function readUrl(written: string, rules: UrlRules): ({ readonly ok: true } & ReadUrl) | UnreadUrl {
   const { schemes, users = false, paths = false, queries = false } = rules;
@@ -59,7 +57,7 @@ export function readUrl(written: string, rules: UrlRules): ({ readonly ok: true 
   return { ok: true, scheme, ...credentials, host: read.host, port: read.port, path: path.replace(/\/+$/, "") };
 }
 
-/** Null when they cannot be decoded. */
+/** Decode a user and password; null when they cannot be decoded. */
 function readCredentials(text: string | undefined): Pick<ReadUrl, "user" | "password"> | null {
   if (text === undefined) return { user: null, password: null };
   const [, user = "", password] = /^([^:]*)(?::([\s\S]*))?$/.exec(text) ?? [];
@@ -73,7 +71,7 @@ function readCredentials(text: string | undefined): Pick<ReadUrl, "user" | "pass
   }
 }
 
-/** Read HOST or HOST:PORT, with IPv6 in brackets. */
+/** Parse HOST or HOST:PORT, with IPv6 in brackets. */
 export function readAuthority(text: string): ({ readonly ok: true } & Authority) | UnreadUrl {
   const bracketed = /^\[([^\]]*)\](?::(.*))?$/.exec(text);
   const parts = bracketed ?? /^([^:]*)(?::([^:]*))?$/.exec(text);
@@ -83,7 +81,9 @@ export function readAuthority(text: string): ({ readonly ok: true } & Authority)
   if (problem !== null) return refused(problem);
   if (port === undefined) return { ok: true, host: host.toLowerCase(), port: null };
   const isPort = /^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535;
-  return isPort ? { ok: true, host: host.toLowerCase(), port: Number(port) } : refused("its port is not 1 to 65535");
+  return isPort
+    ? { ok: true, host: host.toLowerCase(), port: Number(port) }
+    : refused("its port must be from 1 to 65535");
 }
 
 function ipv6Problem(host: string): string | null {
@@ -95,7 +95,7 @@ function nameProblem(host: string): string | null {
   if (host === "") return "it has no host";
   if (/[^ -~]/.test(host)) return "its host is not in ASCII: write a name of another script as xn--...";
   if (!/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$/.test(host) || host.length > 253) return "its host is invalid";
-  // Some programs read a name whose last part is a number as an address, each in its own way.
+  // Reject names whose last label is a number, because programs disagree on whether such a name is an address.
   const isNumeric = /(^|\.)(\d+|0x[0-9a-f]*)\.?$/i.test(host);
   return isNumeric && isIP(host) !== 4 ? "its IPv4 address is invalid" : null;
 }

@@ -10,7 +10,7 @@ interface Vector {
   readonly refused?: string;
 }
 
-/** The SDKs read them as well. */
+/** Test vectors that the tests of the SDKs use as well. */
 const VECTORS: readonly Vector[] = JSON.parse(
   readFileSync(join(import.meta.dirname, "../../../../sdk/vectors/addresses.json"), "utf8"),
 );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { accessTokenCreated, accessTokenState, endAccessToken, strangersTokenRefusal } from "./access-token.ts";
+import { accessTokenCreated, accessTokenState, anonymousTokenRefusal, endAccessToken } from "./access-token.ts";
 
 const TOKEN = { id: "t1", name: "ci", role: "viewer", isExpired: false, revocation: null };
 
@@ -9,24 +9,24 @@ describe("accessTokenState()", () => {
     [{ isExpired: true }, "EXPIRED"],
     [{ revocation: {} }, "REVOKED"],
     [{ isExpired: true, revocation: {} }, "REVOKED"],
-  ])("should judge %j", (changes, state) => {
+  ])("should evaluate %j", (changes, state) => {
     expect(accessTokenState({ ...TOKEN, ...changes })).toBe(state);
   });
 });
 
-describe("strangersTokenRefusal()", () => {
+describe("anonymousTokenRefusal()", () => {
   it.each([
     ["admin", "other", null],
     ["admin", null, null],
     ["viewer", "t1", null],
     ["operator", "other", "ROLE_TOO_LOW"],
     ["viewer", null, "ROLE_TOO_LOW"],
-  ])("should judge %s with token %s", (role, tokenId, reason) => {
-    expect(strangersTokenRefusal("t1", { role, tokenId, sessionId: null })?.reason ?? null).toBe(reason);
+  ])("should evaluate %s with token %s", (role, tokenId, reason) => {
+    expect(anonymousTokenRefusal("t1", { role, tokenId, sessionId: null })?.reason ?? null).toBe(reason);
   });
 
   it("should let a session of the console end itself", () => {
-    expect(strangersTokenRefusal("t1", { role: "viewer", tokenId: "other", sessionId: "t1" })).toBeNull();
+    expect(anonymousTokenRefusal("t1", { role: "viewer", tokenId: "other", sessionId: "t1" })).toBeNull();
   });
 });
 
@@ -63,7 +63,7 @@ describe("endAccessToken()", () => {
 });
 
 describe("events of access tokens", () => {
-  it("should carry what was created, and nothing else", () => {
+  it("should contain the created token's facts, and nothing else", () => {
     expect(accessTokenCreated({ ...TOKEN }, 60_000, "token:a")).toEqual({
       type: "access.token.created",
       subject: "t1",

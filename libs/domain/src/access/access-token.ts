@@ -2,53 +2,49 @@ import type { Decided } from "../decided.ts";
 import type { Json, NewEvent } from "../events/events.ts";
 import { type Refusal, refused } from "../refusal.ts";
 
-/** Whether an access token is taken. One that expired before it was revoked is REVOKED. */
+/** Whether an access token is accepted. A token that expired before it was revoked is REVOKED. */
 export type AccessTokenState = "VALID" | "EXPIRED" | "REVOKED";
 
-/** What a token's state follows from. The store's AccessToken is one. */
+/** The facts that determine a token's state. The store's AccessToken has these fields. */
 export interface AccessTokenFacts {
   readonly id: string;
   readonly name: string;
   readonly role: string;
   readonly isExpired: boolean;
-  /** Null for a token that is not revoked. */
+  /** The time and actor of the revocation; null if the token is not revoked. */
   readonly revocation: object | null;
 }
 
-/** Why a token is not revoked. */
+/** Why a token cannot be revoked. */
 export type RevocationRefusal = Refusal<"ROLE_TOO_LOW" | "ACCESS_TOKEN_ALREADY_REVOKED">;
 
-/** Who wants to revoke a token. */
+/** The caller that wants to revoke a token. */
 export interface Revoker {
-  /** The id of the access token that the caller came with; null for a caller without one. */
+  /** The id of the caller's access token; null if the caller did not use one. */
   readonly tokenId: string | null;
-  /** The id of the session of the console that the caller came with; null for a caller without one. */
+  /** The id of the caller's console session; null if the caller has none. */
   readonly sessionId: string | null;
   readonly role: string;
 }
 
-/** Whether a token is taken. */
 export function accessTokenState(token: AccessTokenFacts): AccessTokenState {
   if (token.revocation !== null) return "REVOKED";
   return token.isExpired ? "EXPIRED" : "VALID";
 }
 
-/**
- * Why a caller may not revoke any token but its own; null when it may. It is asked before the token is
- * looked for.
- */
-export function strangersTokenRefusal(id: string, by: Revoker): RevocationRefusal | null {
+/** Why a caller cannot revoke other callers' tokens; null if it can. Checked before the token is looked up. */
+export function anonymousTokenRefusal(id: string, by: Revoker): RevocationRefusal | null {
   if (by.role === "admin" || isOwn(id, by)) return null;
   return {
     reason: "ROLE_TOO_LOW",
-    message: `revoking access token ${id} takes the role admin, not ${by.role}; any token may revoke itself`,
+    message: `revoking access token ${id} requires the role admin, not ${by.role}; any token can revoke itself`,
     metadata: { required: "admin", role: by.role, token: id },
   };
 }
 
 /**
- * Decide to end a token; the effect is the revocation itself. One that has expired can be revoked, so that it is known
- * to be out of use.
+ * Decide to revoke a token. The effect says who revokes it and why. An expired token can be revoked too, to record
+ * that it is no longer used.
  */
 export function endAccessToken(
   token: AccessTokenFacts,
@@ -56,14 +52,14 @@ export function endAccessToken(
 ): Decided<{ readonly actor: string; readonly reason: string }, RevocationRefusal["reason"]> {
   const { id } = token;
   if (token.revocation !== null) {
-    const message = `access token ${id} was revoked already`;
+    const message = `access token ${id} was already revoked`;
     return refused("ACCESS_TOKEN_ALREADY_REVOKED", message, { token: id });
   }
   const revocation = { actor: by.actor, reason: by.message };
   return { ok: true, effects: [revocation], events: [accessTokenRevoked(token, by)] };
 }
 
-/** The event of a token made. Its life is in milliseconds, null for ever. */
+/** The event of a created token. The lifetime is in milliseconds; null means that the token never expires. */
 export function accessTokenCreated(
   token: Pick<AccessTokenFacts, "id" | "name" | "role">,
   ttlMs: number | null,
@@ -74,7 +70,7 @@ export function accessTokenCreated(
   return { ...what, actor, reason: "ADMIN_CREATED", before: null, after };
 }
 
-/** The event of a token revoked: by an admin, or by its own holder. */
+/** The event of a token that was revoked by an admin or by its holder. */
 function accessTokenRevoked(
   token: AccessTokenFacts,
   by: Revoker & { readonly actor: string; readonly message: string },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { type AuditHead, type AuditLink, judgeAuditPiece, judgeExpectedHead } from "./audit-chain.ts";
+import { type AuditHead, type AuditLink, evaluateAuditPiece, evaluateExpectedHead } from "./audit-chain.ts";
 
 interface Entry extends AuditLink {
   readonly text: string;
@@ -10,12 +10,12 @@ const LIMIT = 10;
 
 const hashOf = ({ previousHash, sequence, text }: Omit<Entry, "hash">) => `${previousHash}<${sequence}${text}`;
 
-/** An entry with the hash that it has to have. */
+/** Return the entry with its correct hash. */
 function sealed(entry: Omit<Entry, "hash">): Entry {
   return { ...entry, hash: hashOf(entry) };
 }
 
-/** A whole chain of entries with these texts. */
+/** Build a valid chain of entries with these strings. */
 function chain(...texts: readonly string[]): readonly Entry[] {
   const entries: Entry[] = [];
   for (const [index, text] of texts.entries()) {
@@ -29,20 +29,20 @@ const WHOLE = chain("a", "b", "c");
 const [A, B, C] = WHOLE as readonly [Entry, Entry, Entry];
 const HEAD: AuditHead = { sequence: 3n, hash: C.hash };
 
-function judge(entries: readonly Entry[], head: AuditHead | null = HEAD, after = START, limit = LIMIT) {
-  return judgeAuditPiece({ entries, head }, { after, limit }, hashOf);
+function evaluate(entries: readonly Entry[], head: AuditHead | null = HEAD, after = START, limit = LIMIT) {
+  return evaluateAuditPiece({ entries, head }, { after, limit }, hashOf);
 }
 
-describe("judgeAuditPiece()", () => {
+describe("evaluateAuditPiece()", () => {
   it("should find nothing wrong with a whole chain", () => {
-    expect(judge(WHOLE)).toEqual({ checked: 3, through: HEAD, complete: true, head: HEAD, problem: null });
-    expect(judge([], START)).toMatchObject({ checked: 0, through: START, complete: true, problem: null });
+    expect(evaluate(WHOLE)).toEqual({ checked: 3, through: HEAD, complete: true, head: HEAD, problem: null });
+    expect(evaluate([], START)).toMatchObject({ checked: 0, through: START, complete: true, problem: null });
   });
 
-  it("should go on from where the piece before ended, and leave the head for the last piece", () => {
-    const first = judge([A, B], HEAD, START, 2);
+  it("should continue where the previous piece ended, and check the head only in the last piece", () => {
+    const first = evaluate([A, B], HEAD, START, 2);
     expect(first).toMatchObject({ checked: 2, complete: false, problem: null });
-    expect(judge([C], HEAD, first.through, 2)).toMatchObject({ checked: 1, complete: true, problem: null });
+    expect(evaluate([C], HEAD, first.through, 2)).toMatchObject({ checked: 1, complete: true, problem: null });
   });
 
   it.each<[string, readonly Entry[], AuditHead | null, string, number]>([
@@ -57,25 +57,25 @@ describe("judgeAuditPiece()", () => {
     ["the head is ahead", [A, B], HEAD, "HEAD_DIFFERS 3", 2],
     ["the head is behind", WHOLE, { sequence: 1n, hash: A.hash }, "HEAD_DIFFERS 2", 3],
   ])("should find that %s", (_, entries, head, problem, checked) => {
-    const verdict = judge(entries, head);
-    expect(`${verdict.problem?.kind} ${verdict.problem?.sequence}`).toBe(problem);
-    expect(verdict.checked).toBe(checked);
-    expect(verdict.through).toEqual(
+    const decision = evaluate(entries, head);
+    expect(`${decision.problem?.kind} ${decision.problem?.sequence}`).toBe(problem);
+    expect(decision.checked).toBe(checked);
+    expect(decision.through).toEqual(
       checked === 0 ? START : { sequence: BigInt(checked), hash: entries[checked - 1]?.hash },
     );
   });
 });
 
-describe("judgeExpectedHead()", () => {
+describe("evaluateExpectedHead()", () => {
   it("should find a head that the log has", () => {
-    expect(judgeExpectedHead(HEAD, HEAD.hash)).toBeNull();
+    expect(evaluateExpectedHead(HEAD, HEAD.hash)).toBeNull();
   });
 
   it.each([
     ["is missing", null, /is not in the log/],
-    ["has another hash", "x", /has another hash/],
-  ])("should tell of an entry that %s", (_, hash, message) => {
-    expect(judgeExpectedHead(HEAD, hash)).toEqual({
+    ["has another hash", "x", /does not have the expected hash/],
+  ])("should report an entry that %s", (_, hash, message) => {
+    expect(evaluateExpectedHead(HEAD, hash)).toEqual({
       sequence: 3n,
       kind: "EXPECTED_HEAD_DIFFERS",
       message: expect.stringMatching(message),

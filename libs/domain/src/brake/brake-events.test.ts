@@ -16,7 +16,7 @@ describe("reactionsAllowedEvent()", () => {
   it.each([
     ["zone=a", { group: "zone=a", brake: "PARTIAL", lostSinceMs: 5 }],
     ["", { brake: "PARTIAL", lostSinceMs: 5 }],
-  ])("should tell of a node of the group %j", (group, after) => {
+  ])("should describe a node of the group %j", (group, after) => {
     expect(reactionsAllowedEvent({ ...ALLOWED, group })).toEqual({
       ...{ type: "node.reactions.allowed", subject: "n1", actor: "replica:h1", reason: "BRAKE_PACED", message: "m" },
       ...{ before: null, after },
@@ -32,7 +32,7 @@ describe("brakeEvent()", () => {
   it.each([
     [null, { brake: "FULL" }],
     [COUNTS, { brake: "FULL", size: 10, silent: 4, lost: 3 }],
-  ])("should tell of the counts %j", (counts, after) => {
+  ])("should contain the counts %j", (counts, after) => {
     expect(brakeEvent({ ...change, counts })).toEqual({
       ...{ type: "brake.changed", subject: "zone=a", actor: "replica:h1", reason: "MASS_LOSS", message: "m" },
       ...{ before: { brake: "NORMAL" }, after },
@@ -41,7 +41,7 @@ describe("brakeEvent()", () => {
 });
 
 describe("brakeCountsText()", () => {
-  it("should tell the counts in words", () => {
-    expect(brakeCountsText(COUNTS)).toBe("of 10 nodes 4 are silent and 3 were lost");
+  it("should describe the counts in words", () => {
+    expect(brakeCountsText(COUNTS)).toBe("of 10 nodes, 4 are silent and 3 are lost");
   });
 });

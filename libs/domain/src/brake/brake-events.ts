@@ -5,7 +5,7 @@ import { type BrakeCounts, type BrakeState, toldCounts } from "./brake.ts";
 export type AllowedReason = "NO_STORM" | "BRAKE_PACED" | "OPERATOR_RELEASED" | "AGENT_SHUTDOWN" | "OPERATOR_MARKED";
 
 /**
- * The event on which alone others react to the loss of a node.
+ * The event that permits reactions to the loss of a node. Consumers must not react to any other event.
  *
  * @param allowed `group` is "" for a node without a group; `lostSinceMs` is wall time.
  */
@@ -30,10 +30,10 @@ export function reactionsAllowedEvent(allowed: {
   };
 }
 
-/** Why a brake is another. */
+/** Why a brake changed. */
 export type BrakeReason = "MASS_LOSS" | "RECOVERED" | "OPERATOR_FROZEN" | "OPERATOR_RELEASED";
 
-/** The event of a brake that was set, lifted or frozen. Its subject is the group. */
+/** The event of a brake that was set, lifted or frozen. The event's subject is the group. */
 export function brakeEvent(change: {
   readonly group: string;
   readonly before: BrakeState;
@@ -41,7 +41,7 @@ export function brakeEvent(change: {
   readonly reason: BrakeReason;
   readonly actor: string;
   readonly message: string;
-  /** Null when an operator did it without counting. */
+  /** The counts of the group; null if an operator changed the brake, because no nodes were counted. */
   readonly counts: BrakeCounts | null;
 }): NewEvent {
   const { group, before, after, reason, actor, message, counts } = change;
@@ -60,5 +60,5 @@ export function brakeEvent(change: {
 /** The counts of a group in words. */
 export function brakeCountsText(counts: BrakeCounts): string {
   const { size, silent, lost } = toldCounts(counts);
-  return `of ${size} nodes ${silent} are silent and ${lost} were lost`;
+  return `of ${size} nodes, ${silent} are silent and ${lost} are lost`;
 }

@@ -34,12 +34,12 @@ describe("BrakeHistory.settledLoss", () => {
 });
 
 describe("BrakeHistory, the window", () => {
-  it("should begin a minute ago, with what was so then", () => {
+  it("should start a minute ago, with the counts of that time", () => {
     const history = new BrakeHistory({ atMs: 0, lossBefore: 3 });
     const seen = (): readonly number[] => [history.windowLoss, history.healthyAtStart("zone=a")];
     expect(seen()).toEqual([3, 0]);
     history.observe(look(5, {}, 10), 1_000);
-    // Looks within a second are one sample.
+    // Scan again within the same second, which adds no sample.
     history.observe(look(9, {}, 11), 1_999);
     history.observe(look(9, {}, 12), 60_999);
     expect(seen()).toEqual([3, 0]);

@@ -1,14 +1,15 @@
 import type { BrakeSums, GroupSum } from "./brake-sums.ts";
 
-/** How long a group is looked back at while nothing is wrong. */
+/** How far back the window of losses reaches during normal operation, in milliseconds. */
 export const BRAKE_WINDOW_MS = 60_000;
-/** Samples of the window at most, so that looking more often costs no memory. */
+/** Maximum number of samples in the window. Limits memory when scans are frequent. */
 const SAMPLES = 60;
 /**
- * A report may begin before the previous one is read: only the second one after a loss is certain to follow it.
+ * How many reports a replica must send after a loss to settle it. The replica may have started the first report
+ * before the loss; only the second is certain to include it.
  */
 const REPORTS_TO_SETTLE = 2;
-const MOST_UNSETTLED_LOOKS = 64;
+const MAX_UNSETTLED_SCANS = 64;
 
 interface Sample {
   readonly atMs: number;
@@ -21,44 +22,45 @@ interface Look {
   readonly sequences: ReadonlyMap<string, number>;
 }
 
-/**
- * What the brake remembers of the last minute: how many nodes were HEALTHY when it began, and which losses are of it.
- */
+/** Remembers the last minute: how many nodes were HEALTHY at its start, and which losses happened during it. */
 export class BrakeHistory {
   #samples: readonly Sample[];
   #looks: readonly Look[] = [];
   #lastLoss: number;
   #settled = 0;
 
-  /** @param start `lossBefore` is the last loss that is older than the window. */
+  /** @param start `lossBefore` is the number of the last loss before the window. */
   constructor(start: { readonly atMs: number; readonly lossBefore: number }) {
     const { atMs, lossBefore } = start;
-    // How many there were before is not known: none, as far as the window is concerned.
+    // Count 0 nodes, because it is unknown how many nodes were HEALTHY before the start.
     this.#samples = [{ atMs, lastLoss: lossBefore, healthy: new Map() }];
     this.#lastLoss = lossBefore;
   }
 
-  /** Losses above it are of the window. */
+  /** Losses with numbers above this one are in the window. */
   get windowLoss(): number {
     return this.#samples[0]?.lastLoss ?? 0;
   }
 
-  /** Losses up to it are older than what every live replica has reported since. */
+  /** Losses up to this number are settled: every live replica's latest report was made after them. */
   get settledLoss(): number {
     return this.#settled;
   }
 
-  /** The highest loss seen. */
+  /** The highest loss number so far. */
   get lastLoss(): number {
     return this.#lastLoss;
   }
 
-  /** How many nodes of a group were HEALTHY when the window began; 0 when it was not observed then. */
+  /**
+   * The number of a group's nodes that were HEALTHY at the start of the window; 0 if the group was not observed
+   * at that time.
+   */
   healthyAtStart(group: string): number {
     return this.#samples[0]?.healthy.get(group) ?? 0;
   }
 
-  /** Take in one look at the record. */
+  /** Add the result of one scan. */
   observe(
     look: {
       readonly lastLoss: number;
@@ -82,15 +84,15 @@ export class BrakeHistory {
     const isSettled = (look: Look) =>
       [...sequences].every(([id, sequence]) => {
         const then = look.sequences.get(id);
-        // One that came later has reported later.
+        // A replica that the earlier scan did not see appeared after that scan, so any report of it is new enough.
         return then === undefined || sequence >= then + REPORTS_TO_SETTLE;
       });
-    // Without a report nothing is known.
+    // Without reports, it is unknown which losses are settled.
     const settled = sequences.size === 0 ? -1 : this.#looks.findLastIndex(isSettled);
     const look = this.#looks[settled];
     if (look !== undefined) this.#settled = Math.max(this.#settled, look.lastLoss);
     const waiting = this.#looks.slice(settled + 1);
-    if (waiting.length === MOST_UNSETTLED_LOOKS) waiting.pop();
+    if (waiting.length === MAX_UNSETTLED_SCANS) waiting.pop();
     this.#looks = [...waiting, { lastLoss: this.#lastLoss, sequences }];
   }
 }

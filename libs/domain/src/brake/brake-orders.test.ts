@@ -19,7 +19,7 @@ describe("freezeBrake()", () => {
     expect(freezeBrake(row({ frozen: FROZEN }), BY)).toMatchObject({
       refusal: {
         reason: "BRAKE_ALREADY_FROZEN",
-        message: "the brake of zone=a was frozen already, by token:x: storm",
+        message: "the brake of zone=a was already frozen by token:x: storm",
         metadata: { group: "zone=a", actor: "token:x" },
       },
     });

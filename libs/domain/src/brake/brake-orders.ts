@@ -1,30 +1,39 @@
 import type { Decided } from "../decided.ts";
 import { refused } from "../refusal.ts";
+import { BRAKE_CLUSTER } from "./brake.ts";
 import { brakeEvent } from "./brake-events.ts";
 import type { BrakeRow } from "./brake-plan.ts";
 
-/** What to write about a brake, whose row is locked. */
+/** What to write about a brake. The caller has locked the brake's row. */
 export type BrakeEffect =
   | { readonly kind: "freeze"; readonly actor: string; readonly reason: string }
   | { readonly kind: "unfreeze" }
-  /** Everything goes that is pending by now. */
+  /** Release every reaction that is pending now. */
   | { readonly kind: "release-all"; readonly actor: string; readonly reason: string };
 
-/** Why an operator's word about a brake is refused. */
+/** Why a brake command is refused. */
 export type BrakeRefusalReason = "BRAKE_ALREADY_FROZEN" | "BRAKE_NOT_FROZEN" | "BRAKE_CLUSTER_FROZEN";
 
 interface By {
   readonly actor: string;
-  /** In the operator's words; may be empty. */
+  /** The operator's explanation; may be empty. */
   readonly message: string;
 }
 
-/** Decide to hold back every reaction of a group. */
+/**
+ * Whether an operator's freeze holds back the reactions of a group: its own, or that of the cluster. `group` is "" for
+ * nodes without a group.
+ */
+export function isHeldByFreeze(rows: readonly BrakeRow[], group: string): boolean {
+  return rows.some((row) => row.frozen !== null && (row.group === group || row.group === BRAKE_CLUSTER));
+}
+
+/** Decide to freeze a group's brake, so that it holds back every reaction. */
 export function freezeBrake(row: BrakeRow, { actor, message }: By): Decided<BrakeEffect, BrakeRefusalReason> {
   const { group, mode, frozen } = row;
   if (frozen !== null) {
     const why = frozen.reason === "" ? "" : `: ${frozen.reason}`;
-    const text = `the brake of ${group} was frozen already, by ${frozen.actor}${why}`;
+    const text = `the brake of ${group} was already frozen by ${frozen.actor}${why}`;
     return refused("BRAKE_ALREADY_FROZEN", text, { group, actor: frozen.actor });
   }
   const change = { group, before: mode, after: "FROZEN", reason: "OPERATOR_FROZEN" } as const;
@@ -36,10 +45,11 @@ export function freezeBrake(row: BrakeRow, { actor, message }: By): Decided<Brak
 }
 
 /**
- * Decide to let the brake of a group decide by itself again, or to release everything that is pending.
+ * Decide to return a group's brake to automatic control, or to release every pending reaction of the group.
  *
- * @param order `now` releases what is pending, whether the brake is frozen or not. `cluster` is the cluster's brake,
- *   where another group's is released so: while it is frozen it holds the group back too.
+ * @param order `now` releases every pending reaction, even if the brake is not frozen. `cluster` is the cluster's
+ *   brake, or null if `row` is the cluster's brake. While the cluster's brake is frozen, releasing another group now is
+ *   refused.
  */
 export function releaseBrake(
   row: BrakeRow,
@@ -49,15 +59,15 @@ export function releaseBrake(
   const { group, mode, frozen } = row;
   if (order.now && order.cluster !== null && order.cluster.frozen !== null) {
     const holder = order.cluster.frozen.actor;
-    const text = `the cluster's brake was frozen by ${holder}, which holds ${group} too: release the cluster first`;
+    const text = `the cluster's brake, frozen by ${holder}, also holds ${group}; release the cluster's brake first`;
     return refused("BRAKE_CLUSTER_FROZEN", text, { group, actor: holder });
   }
   if (frozen === null && !order.now) {
     const hint =
       mode === "NORMAL"
-        ? "it releases by itself"
-        : `it is ${mode} because most of its nodes are gone; a release with now set lets go of everything that ` +
-          "is pending";
+        ? "it releases reactions automatically"
+        : `it is ${mode} because most of its nodes are gone; use --now to release all pending reactions`;
+
     return refused("BRAKE_NOT_FROZEN", `the brake of ${group} is not frozen: ${hint}`, { group, mode });
   }
   const orders: readonly BrakeEffect[] = order.now ? [{ kind: "release-all", actor, reason: message }] : [];

@@ -1,27 +1,28 @@
 const MINUTE_MS = 60_000;
-/** Of a group, one in ten is released in a minute while its brake is PARTIAL. */
+/** A PARTIAL brake releases one tenth of its group's nodes per minute. */
 const ONE_IN = 10;
-/** What one release costs, where each node of the group earns one millisecond in each. Whole numbers add up exactly. */
+/** The cost of one release. Each node of the group earns one unit per millisecond. Integers avoid rounding errors. */
 const COST = ONE_IN * MINUTE_MS;
 
 /**
- * How many reactions of a group of this size a PARTIAL brake releases in any minute at most: a tenth, and one at least.
+ * The maximum number of reactions that a PARTIAL brake releases per minute in a group of this size: a tenth of the
+ * size, and at least one.
  */
 export function releasesPerMinute(size: number): number {
   return Math.max(1, Math.floor(size / ONE_IN));
 }
 
 /**
- * How long it takes such a brake from one release to the next, on the average: a group of less than ten waits longer
- * than a minute.
+ * The average time between two releases of a PARTIAL brake. In a group of fewer than ten nodes, it is longer than a
+ * minute.
  */
 export function releaseIntervalMs(size: number): number {
   return Math.max(MINUTE_MS / releasesPerMinute(size), COST / size);
 }
 
 /**
- * Lets a tenth of a group's size through in a minute, evenly: credit grows with time, little of it is saved up, and
- * what was let through in the last minute is remembered. It begins without credit.
+ * Releases a tenth of a group's size per minute, evenly. Credit starts at zero and grows with time, up to a small
+ * maximum. Releases of the last minute are remembered to enforce the limit per minute.
  */
 export class ReleasePace {
   readonly #size: number;
@@ -29,24 +30,28 @@ export class ReleasePace {
   #credit = 0;
   #recent: readonly { readonly atMs: number; readonly count: number }[] = [];
 
-  /** @param size of the group. Times are milliseconds of one clock that never runs backwards. */
+  /**
+   * @param size number of nodes in the group.
+   * @param nowMs milliseconds of a clock that never runs backwards.
+   */
   constructor(size: number, nowMs: number) {
     this.#size = size;
     this.#atMs = nowMs;
   }
 
-  /** How many may go now. */
+  /** How many reactions can be released now. */
   allowance(nowMs: number): number {
     const gained = (nowMs - this.#atMs) * this.#size;
     this.#atMs = nowMs;
-    // Saved up by a group that has nothing pending, it would come as one blow.
+    // Limit the credit. Otherwise a group that saved credit while nothing was pending would later be released all at
+    // the same time.
     this.#credit = Math.min(this.#credit + gained, gained + COST);
     this.#recent = this.#recent.filter(({ atMs }) => nowMs - atMs < MINUTE_MS);
     const went = this.#recent.reduce((sum, { count }) => sum + count, 0);
     return Math.max(0, Math.min(Math.floor(this.#credit / COST), releasesPerMinute(this.#size) - went));
   }
 
-  /** So many went. */
+  /** Record that reactions were released. */
   spend(count: number, nowMs: number): void {
     if (count === 0) return;
     this.#credit -= count * COST;

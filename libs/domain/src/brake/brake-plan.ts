@@ -1,25 +1,32 @@
 import type { BrakeCounts, BrakeMode } from "./brake.ts";
 import type { BrakeSums } from "./brake-sums.ts";
 
-/** What the record keeps of one group's brake. */
+/** One group's brake in the store. */
 export interface BrakeRow {
   readonly group: string;
   readonly mode: BrakeMode;
-  /** Since when that is the mode: wall time, for display. */
+  /** When the mode was set: wall time, for display. */
   readonly sinceMs: number;
-  /** Of the window in which the storm began, while the mode is not NORMAL. */
+  /**
+   * The group's size when the storm began. Valid while the mode is not NORMAL.
+   */
   readonly size: number;
-  /** Losses up to it no longer count. */
+  /** Losses up to this number no longer count. */
   readonly windowLoss: number;
-  /** An operator's word that nothing be released. */
+  /**
+   * The operator's freeze, which stops all releases; null if the brake is not
+   * frozen.
+   */
   readonly frozen: BrakeFreeze | null;
-  /** How many times operators have ordered to let everything go that was pending. */
+  /**
+   * How many times operators have ordered the release of all pending reactions.
+   */
   readonly orders: number;
-  /** The last of these orders that was carried out. */
+  /** How many of these orders have been carried out. */
   readonly followed: number;
-  /** The last loss that the last order is about. */
+  /** The number of the last loss that the latest order covers. */
   readonly orderedLoss: number;
-  /** Who gave it. */
+  /** The operator who gave the latest order. */
   readonly orderedBy: string;
   readonly orderReason: string;
 }
@@ -32,71 +39,81 @@ export interface BrakeFreeze {
   readonly reason: string;
 }
 
-/** Which losses to count. Losses are numbered in their order. */
+/** Which losses to count. Losses are numbered in order of occurrence. */
 export interface BrakeMarks {
-  /** Losses up to it are settled: every replica has reported since. */
+  /**
+   * Losses up to this number are settled: since then, every replica has reported.
+   */
   readonly settled: number;
-  /** The losses of the window are above it. */
+  /** The window contains the losses with numbers above this one. */
   readonly window: number;
-  /** The same for groups, and the cluster, whose window is another one. */
+  /** Like `window`, for groups (or the cluster) whose window differs. */
   readonly windows: ReadonlyMap<string, number>;
 }
 
-/** Nodes of one group that were lost and still are. */
+/** Nodes of one group that were lost and are still lost. */
 export interface GroupLosses {
-  /** "" for nodes without a group. */
+  /** The group's name; "" for nodes without a group. */
   readonly group: string;
-  /** Since the group's window began. */
+  /** Nodes lost since the group's window began. */
   readonly lost: number;
-  /** Since the cluster's window began. */
+  /** Nodes lost since the cluster's window began. */
   readonly lostOfCluster: number;
-  /** Those after the last settled loss. */
+  /** Nodes lost too recently for the loss to be settled. */
   readonly unsettled: number;
-  /** Whose reaction waits, of whatever window. */
+  /** Nodes whose reaction is pending, whenever they were lost. */
   readonly pending: number;
 }
 
-/** One look at the record. */
+/** The result of one scan of the store. */
 export interface BrakeReading {
-  /** What the replicas of live leases reported last, by instance. */
+  /**
+   * The latest reports of replicas with live leases, keyed by replica instance.
+   */
   readonly reports: ReadonlyMap<string, BrakeSums>;
   readonly losses: readonly GroupLosses[];
-  /** The highest loss there is; 0 for none. */
+  /** The highest loss number; 0 for none. */
   readonly lastLoss: number;
   readonly rows: readonly BrakeRow[];
 }
 
-/** A brake to write. */
+/** A change to a brake, to write to the store. */
 export interface BrakeChange {
   readonly group: string;
   readonly before: BrakeMode;
   readonly after: BrakeMode;
-  /** Whether it has an effect: not under an operator's freeze. */
+  /**
+   * Whether the change has an effect; false while an operator has frozen the
+   * brake.
+   */
   readonly isShown: boolean;
   readonly size: number;
   readonly windowLoss: number;
   readonly counts: BrakeCounts;
-  /** The operator's order that brought it about. */
+  /** The operator's order that caused the change; null if none did. */
   readonly order: BrakeRow | null;
 }
 
-/** Reactions of one group that may go, the oldest first. */
+/** Reactions of one group that can be released, the oldest first. */
 export interface BrakeRelease {
-  /** "" for nodes without a group. */
+  /** The group's name; "" for nodes without a group. */
   readonly group: string;
   readonly most: number;
-  /** Only losses up to this one. */
+  /** Release only losses up to this number. */
   readonly upTo: number;
-  /** The stricter of the group's brake and the cluster's. */
+  /** The stricter of two brakes: the group's and the cluster's. */
   readonly brake: "NORMAL" | "PARTIAL";
 }
 
-/** What to do, without a choice left. */
+/** Everything to write after one scan. */
 export interface BrakePlan {
   readonly changes: readonly BrakeChange[];
-  /** Orders of operators to carry out: everything goes that was pending. */
+  /**
+   * Operators' orders to carry out. Each releases all reactions that were pending
+   * when it was given.
+   */
   readonly orders: readonly BrakeRow[];
   readonly releases: readonly BrakeRelease[];
-  /** Groups whose brake is what it would be without a row. */
+  /** Groups whose brake row can be deleted because it equals the default. */
   readonly forgotten: readonly string[];
 }

@@ -9,19 +9,20 @@ import {
 } from "./brake.ts";
 import { BrakeHistory } from "./brake-history.ts";
 import { brakeStateOf, lossesByGroup, ownWindows, windowLossOf } from "./brake-losses.ts";
+import { isHeldByFreeze } from "./brake-orders.ts";
 import { ReleasePace } from "./brake-pace.ts";
 import type { BrakeChange, BrakeMarks, BrakePlan, BrakeReading, BrakeRelease, BrakeRow } from "./brake-plan.ts";
 import { addBrakeSums, type GroupSum } from "./brake-sums.ts";
 
-/** Groups at most that have a brake of their own; the nodes of others have the cluster's alone. */
+/** Maximum number of groups with their own brake. Nodes of other groups are subject only to the cluster's brake. */
 export const MOST_BRAKE_GROUPS = 1_000;
 
-/** One group's brake as its planner knows it. */
+/** The planner's state of one group's brake. */
 interface Group {
   mode: BrakeMode;
-  /** While the mode is not NORMAL: the size and the losses of the window in which the storm began. */
+  /** The size of the group when the storm began. Valid while the mode is not NORMAL. */
   size: number;
-  /** Losses up to it no longer count. */
+  /** Losses up to this number no longer count. */
   windowLoss: number;
   pace: ReleasePace | null;
   counts: BrakeCounts;
@@ -29,9 +30,9 @@ interface Group {
 }
 
 /**
- * Decides, from what all replicas count and what the record has of losses, which brake is set and how many reactions
- * may go. It is one process's; the next one begins with what the record keeps of brakes, and lets nothing go before
- * every replica has reported again.
+ * Decides which brakes are set and how many reactions can be released, from the counts of all replicas and the losses
+ * in the store. Only one process in the cluster runs a planner. When another process takes over, its planner starts
+ * with the brakes in the store, and releases nothing until every replica has reported again.
  */
 export class BrakePlanner {
   readonly #history: BrakeHistory;
@@ -39,9 +40,8 @@ export class BrakePlanner {
   #rows: ReadonlyMap<string, BrakeRow> = new Map();
 
   /**
-   * @param start `lossBefore` is the last loss older than the window, `atMs` of the same clock as every look: it stands
-   * still
-   *   while this process does.
+   * @param start `lossBefore` is the number of the last loss before the window. `atMs` is on the same clock as every
+   *   scan. This clock stops while the process is stopped.
    */
   constructor(start: {
     readonly atMs: number;
@@ -56,18 +56,18 @@ export class BrakePlanner {
     }
   }
 
-  /** Which losses to count at the next look. */
+  /** Which losses to count in the next scan. */
   marks(): BrakeMarks {
     const window = this.#history.windowLoss;
     return { settled: this.#history.settledLoss, window, windows: ownWindows(this.#groups, window) };
   }
 
-  /** The brakes as they are, for people: the cluster's, and those of all groups that are known. */
+  /** The current state of the cluster's brake and of all known groups' brakes, for people. */
   states(): ReadonlyMap<string, BrakeState> {
     return new Map([...this.#groups.keys()].map((group) => [group, this.#state(group)]));
   }
 
-  /** Decide again. `reading` was made with the last `marks()`. */
+  /** Update the brakes from one scan. `reading` must use the marks that `marks()` returned last. */
   plan(reading: BrakeReading, nowMs: number): BrakePlan {
     const { reports, losses, rows, lastLoss } = reading;
     this.#rows = new Map(rows.map((row) => [row.group, row]));
@@ -78,7 +78,8 @@ export class BrakePlanner {
     const ordered = new Map(
       [...this.#groups.keys()].flatMap((group) => {
         const order = orders.find((it) => it.group === group || it.group === BRAKE_CLUSTER);
-        return order === undefined || this.#isFrozen(group) ? [] : [[group, order] as const];
+        // A freeze after an order cancels what the order has not released yet.
+        return order === undefined || isHeldByFreeze(rows, group) ? [] : [[group, order] as const];
       }),
     );
     const changes = [...this.#groups].flatMap(([group, it]) =>
@@ -93,7 +94,7 @@ export class BrakePlanner {
     };
   }
 
-  /** So many of a group's reactions were let through by the last plan. `group` is "" for nodes of none. */
+  /** Record how many reactions of a group the last plan released. `group` is "" for nodes without a group. */
   released(group: string, count: number, nowMs: number): void {
     for (const name of new Set([group, BRAKE_CLUSTER])) {
       this.#groups.get(name)?.pace?.spend(count, nowMs);
@@ -101,8 +102,9 @@ export class BrakePlanner {
   }
 
   /**
-   * A group's size: nodes that were HEALTHY when the window began, or as many as are HEALTHY now or were lost since, if
-   * those are more: a minute ago this process may not have looked yet, or some nodes have been between two replicas.
+   * Update the counts of every group. A group's size is the larger of two numbers: the nodes that were HEALTHY when the
+   * window began, and the nodes that are HEALTHY now or were lost since. The first number can be too low, because this
+   * process may have made its first scan less than a minute ago, or because nodes were moving between two replicas.
    */
   #takeIn({ losses }: BrakeReading, totals: ReadonlyMap<string, GroupSum>): void {
     const byGroup = lossesByGroup(losses);
@@ -111,7 +113,9 @@ export class BrakePlanner {
       if (name === "" || (this.#groups.size > MOST_BRAKE_GROUPS && !this.#groups.has(name))) continue;
       const it = this.#groups.get(name) ?? newGroup();
       it.pending = byGroup.get(name)?.pending ?? 0;
-      // A group that has grown since a storm began in it is not all gone when as many are lost as it had then.
+      // During a storm, use the group's size at the start of the storm. If the group has grown since, brakeCounts()
+      // uses the larger current size. Otherwise, the loss of the initial number of nodes would look like the loss of
+      // the whole group.
       const known = it.mode === "NORMAL" ? this.#history.healthyAtStart(name) : it.size;
       it.counts = brakeCounts(known, totals.get(name), byGroup.get(name));
       this.#groups.set(name, it);
@@ -142,8 +146,7 @@ export class BrakePlanner {
     const pending = [...this.#groups]
       .filter(([group]) => group !== BRAKE_CLUSTER)
       .map(([group, it]) => ({ group, count: it.pending }));
-    // The deaths that are few by themselves come first: a storm elsewhere must not use up what the cluster lets
-    // through.
+    // Serve groups with the fewest losses first, so that a storm elsewhere does not use up the cluster's allowance.
     const waiting = [...pending, { group: "", count: ungrouped }]
       .filter(({ count }) => count > 0)
       .sort((one, other) => one.count - other.count);
@@ -170,13 +173,13 @@ export class BrakePlanner {
         return it.pace?.allowance(nowMs) ?? 0;
       case "FULL":
       case "FROZEN":
-        // Time that passes now earns nothing for later.
+        // This call discards the credit earned while nothing is released, so that it cannot be spent later.
         it.pace?.allowance(nowMs);
         return 0;
     }
   }
 
-  /** Forget groups of which there is nothing left, and name those of which the record need keep nothing. */
+  /** Forget groups without nodes or losses, and return the groups whose row the store can delete. */
   #forget(totals: ReadonlyMap<string, GroupSum>): readonly string[] {
     const forgotten: string[] = [];
     for (const [group, { mode, counts, pending, windowLoss }] of this.#groups) {

@@ -10,7 +10,10 @@ function row(group: string, changes: Partial<BrakeRow> = {}): BrakeRow {
   return { ...UNORDERED, group, mode: "NORMAL", size: 0, windowLoss: 0, sinceMs: 0, ...changes };
 }
 
-/** What is counted of a group: HEALTHY nodes, silent ones among them, lost ones, and reactions that wait. */
+/**
+ * The counts of a group: HEALTHY nodes, how many of them are silent, lost nodes, pending reactions and unsettled
+ * losses.
+ */
 type Counted = readonly [healthy: number, silent: number, lost: number, pending: number, unsettled?: number];
 
 function reading(groups: Readonly<Record<string, Counted>>, changes: Partial<BrakeReading> = {}): BrakeReading {
@@ -51,7 +54,7 @@ describe("BrakePlanner.plan(), releases", () => {
   });
 
   it("should share among the groups what the cluster's brake allows, and say that it paces them", () => {
-    // Groups of two have no brake of their own.
+    // Use groups of two nodes, because they have no brake.
     const pairs = Array.from({ length: 25 }, (_, index) => [`rack=${index}`, [0, 0, 2, index < 4 ? 2 : 0]] as const);
     const groups = { "zone=z": [10, 0, 0, 0], ...Object.fromEntries(pairs), "rack=9": [0, 0, 2, 1] } as const;
     const braked = planner();
@@ -89,7 +92,7 @@ describe("BrakePlanner.plan(), releases", () => {
   });
 
   it("should wait with a group that may be a storm, although no brake is set", () => {
-    // Two of the lost may be among the silent: 4 are gone for certain, and 6 at most.
+    // Two of the lost nodes may also be counted as silent, so between 4 and 6 nodes are gone.
     const groups = { "zone=a": [8, 4, 2, 2, 2], "zone=b": [99, 0, 0, 0] } as const;
     const { changes, releases } = planner().plan(reading(groups), 1_000);
     expect({ changes, releases }).toEqual({ changes: [], releases: [] });
@@ -104,7 +107,7 @@ describe("BrakePlanner.plan(), releases", () => {
 describe("BrakePlanner.plan(), changes", () => {
   const STORM = { "zone=a": [10, 6, 0, 0], "zone=b": [99, 0, 0, 0] } as const;
 
-  it("should tell what a brake is set by", () => {
+  it("should report the counts that set a brake", () => {
     expect(planner().plan(reading(STORM), 1_000).changes).toEqual([
       {
         ...{ group: "zone=a", before: "NORMAL", after: "PARTIAL", isShown: true, size: 10, windowLoss: 0, order: null },
@@ -137,13 +140,13 @@ describe("BrakePlanner.plan(), changes", () => {
     expect(held.marks().windows.get("zone=a")).toBe(7);
   });
 
-  it("should not show an order that lifts nothing, and follow none for a group that is frozen", () => {
+  it("should not show an order that lifts nothing, and follow none for a group that is held by a freeze", () => {
     const order = row("zone=a", { orders: 1 });
     const calm = reading({ "zone=a": [10, 0, 0, 0] }, { rows: [order] });
     expect(planner().plan(calm, 1_000).changes).toMatchObject([{ after: "NORMAL", isShown: false, order }]);
-    const frozen = { ...order, ...FROZEN };
-    const rows = [frozen];
-    expect(planner(rows).plan(reading({ "zone=a": [10, 0, 0, 0] }, { rows }), 1_000).changes).toEqual([]);
+    for (const rows of [[{ ...order, ...FROZEN }], [order, row(BRAKE_CLUSTER, FROZEN)]]) {
+      expect(planner(rows).plan(reading({ "zone=a": [10, 0, 0, 0] }, { rows }), 1_000).changes).toEqual([]);
+    }
   });
 });
 
@@ -163,7 +166,7 @@ describe("BrakePlanner.plan(), what is forgotten", () => {
     expect(planner(rows).plan(reading(groups, { rows }), 1_000).forgotten).toEqual(forgotten);
   });
 
-  it("should be groups of which no node is left, and never the cluster", () => {
+  it("should be groups without any nodes, and never the cluster", () => {
     const held = planner([row("zone=a")]);
     held.plan(reading({ "zone=b": [9, 0, 0, 0] }), 1_000);
     expect([...held.states().keys()]).toEqual([BRAKE_CLUSTER, "zone=b"]);
@@ -175,11 +178,11 @@ describe("BrakePlanner.plan(), what is forgotten", () => {
 });
 
 describe("BrakePlanner, limits", () => {
-  it("should keep no more groups than it may, and judge those that it has", () => {
+  it("should keep at most the maximum of groups, and evaluate those", () => {
     const many = Array.from({ length: MOST_BRAKE_GROUPS + 5 }, (_, index) => [`zone=${index}`, [9, 0, 0, 0]] as const);
     const held = planner();
     held.plan(reading(Object.fromEntries(many)), 1_000);
-    // The cluster is beside them.
+    // Expect one more state, that of the cluster's brake.
     expect(held.states().size).toBe(MOST_BRAKE_GROUPS + 1);
     held.plan(reading({ ...Object.fromEntries(many), "zone=0": [9, 9, 0, 0] }), 2_000);
     expect(held.states().get("zone=0")).toBe("FULL");

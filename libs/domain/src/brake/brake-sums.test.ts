@@ -86,13 +86,13 @@ describe("countedAs()", () => {
     ["one that is rejected", { ...declared, membership: "REJECTED" }, null],
   ] as const)("should count %s", (_, { membership, detected, written, reason, silentMs }, expected) => {
     const node = { membership: { state: membership }, health: { reason }, writtenHealth: { state: written } };
-    const silence = { health: detected, lastReceivedMs: 1_000, thresholds: { unhealthyAfterMs: 10_000 } };
-    expect(countedAs(node, silence, 1_000 + silentMs)).toBe(expected);
+    const times = { health: detected, lastReceivedMs: 1_000, thresholds: { unhealthyAfterMs: 10_000 } };
+    expect(countedAs(node, times, 1_000 + silentMs)).toBe(expected);
   });
 
   it("should not count a node whose membership is not known", () => {
     const node = { membership: null, health: { reason: "" }, writtenHealth: { state: "HEALTHY" } } as const;
-    const silence = { health: "HEALTHY", lastReceivedMs: 0, thresholds: { unhealthyAfterMs: 1 } } as const;
-    expect(countedAs(node, silence, 0)).toBeNull();
+    const times = { health: "HEALTHY", lastReceivedMs: 0, thresholds: { unhealthyAfterMs: 1 } } as const;
+    expect(countedAs(node, times, 0)).toBeNull();
   });
 });

@@ -3,61 +3,62 @@ import type { Thresholds } from "../policy/policy.ts";
 import type { Health, HealthState, Membership } from "../states.ts";
 
 /**
- * What one health replica counts of one group: approved compute nodes that it judges HEALTHY, and how many of those are
- * nearly not.
+ * One health replica's counts for one group: approved compute nodes that it considers HEALTHY, and how many of them
+ * are nearly UNHEALTHY.
  */
 export interface GroupSum {
   readonly healthy: number;
-  /** Silent beyond half of their threshold. */
+  /** How many of these nodes have been silent for more than half of their threshold. */
   readonly silent: number;
 }
 
-/** What one health replica reports with each renewal of its lease. */
+/** The counts that one health replica reports with each renewal of its lease. */
 export interface BrakeSums {
-  /** Rises by one with each report. */
+  /** Increases by one with each report. */
   readonly sequence: number;
-  /** By group, `BRAKE_CLUSTER` among them. */
+  /** The counts, keyed by group, including `BRAKE_CLUSTER`. */
   readonly groups: ReadonlyMap<string, GroupSum>;
 }
 
-/** A node as the replica that holds it counts it. */
+/** A node as its replica sees it. */
 export interface CountedNode {
-  /** Null while it is not known. */
+  /** Null if unknown. */
   readonly membership: Pick<Membership, "state"> | null;
-  /** As judged by the replica. */
+  /** The health that the replica decided. */
   readonly health: Pick<Health, "reason">;
-  /** As last written. */
+  /** As last stored. */
   readonly writtenHealth: Pick<Health, "state">;
 }
 
-/** What the detector knows of a node. */
-export interface CountedSilence {
+/** The detector's data about a node. */
+export interface CountedTimes {
   readonly health: HealthState;
   readonly lastReceivedMs: number;
   readonly thresholds: Pick<Thresholds, "unhealthyAfterMs">;
 }
 
 /**
- * How a node counts for the brake: "silent" when it is HEALTHY and nearly lost, or declared lost and not yet recorded,
- * since without it the node would be missing from both sums; null when it does not count.
+ * How a node counts for the brake; null if it does not count. A node counts as "silent" if it is HEALTHY but nearly
+ * lost. A node that was declared lost also counts as "silent" until the store shows the loss: otherwise it would be
+ * counted neither as silent nor as lost.
  */
-export function countedAs(node: CountedNode, silence: CountedSilence, nowMs: number): "healthy" | "silent" | null {
+export function countedAs(node: CountedNode, times: CountedTimes, nowMs: number): "healthy" | "silent" | null {
   if (node.membership?.state !== "APPROVED") return null;
-  if (silence.health === "HEALTHY") {
-    const isNearlyLost = (nowMs - silence.lastReceivedMs) * 2 > silence.thresholds.unhealthyAfterMs;
+  if (times.health === "HEALTHY") {
+    const isNearlyLost = (nowMs - times.lastReceivedMs) * 2 > times.thresholds.unhealthyAfterMs;
     return isNearlyLost ? "silent" : "healthy";
   }
   const isDeclaredOnly = node.writtenHealth.state === "HEALTHY" && node.health.reason === "HEARTBEATS_MISSED";
   return isDeclaredOnly ? "silent" : null;
 }
 
-/** The sums as the record keeps them. */
+/** Encode the sums for the store. */
 export function brakeSumsToJson({ sequence, groups }: BrakeSums): Json {
   const counts = [...groups].map(([group, { healthy, silent }]) => [group, [healthy, silent]]);
   return { sequence, groups: Object.fromEntries(counts) };
 }
 
-/** Read what `brakeSumsToJson()` made. Null for anything else, as a process of another kind or release may report. */
+/** Decode the result of `brakeSumsToJson()`. Returns null for anything else, such as the report of another release. */
 export function brakeSumsFromJson(json: Json): BrakeSums | null {
   if (json === null || typeof json !== "object" || !("sequence" in json)) return null;
   const { sequence, groups } = json;
@@ -72,7 +73,7 @@ export function brakeSumsFromJson(json: Json): BrakeSums | null {
   return { sequence, groups: sums };
 }
 
-/** The sums of all replicas together. */
+/** Add up the counts of all replicas for each group. */
 export function addBrakeSums(all: readonly BrakeSums[]): ReadonlyMap<string, GroupSum> {
   const totals = new Map<string, GroupSum>();
   for (const { groups } of all) {

@@ -3,7 +3,7 @@ import { type BrakeMode, countedSize, decideBrake, isCalm, toldCounts } from "./
 
 describe("toldCounts()", () => {
   it.each([
-    // Those that a report still calls silent were lost meanwhile.
+    // Older reports still count some of the lost nodes as silent.
     [
       { size: 60, silent: 28, lost: 59, unsettled: 28 },
       { size: 60, silent: 1, lost: 59 },

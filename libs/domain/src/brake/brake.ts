@@ -1,37 +1,39 @@
-/** How the brake names the whole cluster as a group. Names of other groups contain a "=". */
+/** The brake's group name for the whole cluster. Names of other groups contain a "=". */
 export const BRAKE_CLUSTER = "cluster";
 
-/** How many reactions the brake lets through by itself: all, 10 % of the group's size a minute, none. */
+/** How many reactions the brake releases automatically: all, 10 % of the group's size per minute, or none. */
 export type BrakeMode = "NORMAL" | "PARTIAL" | "FULL";
 
-/** What a group's brake does: its mode, unless an operator has frozen it. */
+/** A brake's state: its mode, or FROZEN while an operator has frozen it. */
 export type BrakeState = BrakeMode | "FROZEN";
 
-/** What is known of a group at one look. Approved compute nodes are counted. */
+/** The counts of a group in one scan. Only approved compute nodes count. */
 export interface BrakeCounts {
   /** Nodes that were HEALTHY when the window began. */
   readonly size: number;
-  /** Nodes that count as HEALTHY and have been silent beyond half of their threshold. */
+  /** Nodes that count as HEALTHY but have been silent for more than half of their threshold. */
   readonly silent: number;
-  /** Nodes that were lost since the window began, and still are. */
+  /** Nodes that were lost since the window began, and are still lost. */
   readonly lost: number;
-  /** Those of the lost that may be among the silent too, since sums of before their loss still count. */
+  /**
+   * Lost nodes that may also be counted as silent, because some replica's latest report is older than their loss.
+   */
   readonly unsettled: number;
 }
 
-/** No group of so few nodes is braked: one node's death would be half of it. */
+/** The size of the largest group without a brake: in a group of two, losing one node is losing half of the group. */
 const SMALL_GROUP = 2;
-/** A greater share than this is a storm. */
+/** A storm begins when more than this percentage of a group's nodes are silent or lost. */
 const STORM_PERCENT = 55;
 
-/** The name of a group of nodes that have the same value of the configured label. */
+/** The group name of the nodes that have this value of the configured label. */
 export function brakeGroupName(label: string, value: string): string {
   return `${label}=${value}`;
 }
 
 /**
- * Decide a group's mode. It is set by what is certain, and lifted by what is certain: a node that may be both silent
- * and lost counts once for setting and twice for lifting.
+ * Decide a group's mode, on the safe side: a node that may be both silent and lost counts once when the brake would
+ * be set, and twice when it would be lifted.
  */
 export function decideBrake(before: BrakeMode, counts: BrakeCounts): BrakeMode {
   const { size } = counts;
@@ -44,8 +46,8 @@ export function decideBrake(before: BrakeMode, counts: BrakeCounts): BrakeMode {
 }
 
 /**
- * How many nodes a group has for certain, by what replicas count and what was lost: a node that may be among both
- * counts once, and either of the two ways to count it can only be short.
+ * The minimum number of nodes in a group, from the replicas' counts and the losses: the larger of two lower bounds.
+ * Each bound counts a node that may be in both only once.
  */
 export function countedSize(
   sum: { readonly healthy: number; readonly silent: number },
@@ -57,10 +59,10 @@ export function countedSize(
 }
 
 /**
- * The counts of a group.
+ * Combine the counts of a group.
  *
- * @param knownSize the size that it is known to have had, 0 for none; it has more when more are counted: not every node
- *   was looked at then, and some have been between two replicas.
+ * @param knownSize the size of the group known from earlier scans; 0 for none. A larger current count replaces this
+ *   size: in earlier scans, some nodes had not been scanned yet or were moving between two replicas.
  */
 export function brakeCounts(
   knownSize: number,
@@ -73,20 +75,20 @@ export function brakeCounts(
 }
 
 /**
- * The counts as people see them: no node is both silent and lost, and their sum is at most the number of nodes there
- * are.
+ * The counts to show to people: no node counts as both silent and lost, and the sum of both does not exceed the
+ * size.
  */
 export function toldCounts({ size, silent, lost }: BrakeCounts): Omit<BrakeCounts, "unsettled"> {
   const all = Math.max(size, lost);
   return { size: all, lost, silent: Math.max(0, Math.min(silent, all - lost)) };
 }
 
-/** Whether a group is no storm for certain, so that its reactions need not wait for a better look. */
+/** Whether a group is certainly not in a storm. If so, its reactions need not wait until the counts are settled. */
 export function isCalm(counts: BrakeCounts): boolean {
   return counts.size <= SMALL_GROUP || !isStorm(mostGone(counts), counts.size);
 }
 
-/** Nodes of a group that are silent or lost, as far as it is certain. */
+/** The minimum number of silent or lost nodes in a group. */
 function leastGone({ silent, lost, unsettled }: BrakeCounts): number {
   return lost + Math.max(0, silent - unsettled);
 }

@@ -1,7 +1,13 @@
 export { BRAKE_CLUSTER, type BrakeMode, type BrakeState, brakeGroupName, toldCounts } from "./brake.ts";
 export { type AllowedReason, brakeCountsText, brakeEvent, reactionsAllowedEvent } from "./brake-events.ts";
 export { BRAKE_WINDOW_MS } from "./brake-history.ts";
-export { type BrakeEffect, type BrakeRefusalReason, freezeBrake, releaseBrake } from "./brake-orders.ts";
+export {
+  type BrakeEffect,
+  type BrakeRefusalReason,
+  freezeBrake,
+  isHeldByFreeze,
+  releaseBrake,
+} from "./brake-orders.ts";
 export type {
   BrakeChange,
   BrakeMarks,

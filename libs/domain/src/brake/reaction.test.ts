@@ -30,7 +30,7 @@ describe("reactionStep()", () => {
     ["UNHEALTHY", "ALLOWED", "HEALTHY", BEAT, "back"],
     ["UNHEALTHY", "ALLOWED", "UNKNOWN", MISSED, null],
     ["UNHEALTHY", "ALLOWED", "UNHEALTHY", LEFT, null],
-    // Marked: it was given no work since.
+    // An operator marked the node, and it has been given no work since.
     ["HEALTHY", "ALLOWED", "UNHEALTHY", MISSED, null],
     ["UNKNOWN", null, "UNKNOWN", MISSED, null],
     ["UNKNOWN", null, "UNHEALTHY", LEFT, null],
@@ -78,7 +78,7 @@ describe("lossAfterObservation()", () => {
     });
   });
 
-  it("should leave a node alone that may have no reaction", () => {
+  it("should ignore a node that cannot have a reaction", () => {
     expect(observe({ mayHaveReaction: false })).toEqual({ loss: NO_LOSS, event: null });
     const leaving = { state: "UNHEALTHY", reason: LEFT, message: "", actor: "a" } as const;
     expect(observe({ mayHaveReaction: false, detected: leaving })).toEqual({ loss: NO_LOSS, event: null });
@@ -106,7 +106,7 @@ describe("lossAfterObservation()", () => {
     expect(observe({ before, detected: back, isShownHealthy: true })).toEqual({ loss: NO_LOSS, event: null });
   });
 
-  it("should keep what was allowed while a mark hides that the node is back", () => {
+  it("should keep an allowed reaction while a mark hides that the node is back", () => {
     const back = { state: "HEALTHY", reason: BEAT, message: "", actor: "a" } as const;
     const hidden = (loss: Loss) => observe({ before: { detected: "UNHEALTHY", loss }, detected: back }).loss;
     expect(hidden(LOSS)).toEqual({ reaction: null, number: null, group: null, sinceMs: 5 });
@@ -114,11 +114,11 @@ describe("lossAfterObservation()", () => {
     expect(hidden(NO_LOSS)).toBe(NO_LOSS);
   });
 
-  it("should do nothing about a change of connection alone", () => {
+  it("should do nothing if only the connection changes", () => {
     expect(observe({ before: { detected: "UNHEALTHY", loss: LOSS }, detected: null }).loss).toBe(LOSS);
   });
 
-  it("should keep what the record demands, and allow each loss once, whatever happens", () => {
+  it("should keep the store's constraints, and allow each loss once, under random events", () => {
     const health = fc.constantFrom<HealthState>("HEALTHY", "UNHEALTHY", "UNKNOWN");
     const step = fc.record({
       kind: fc.constantFrom("observe", "mark", "clear", "release", "drop"),
@@ -144,14 +144,15 @@ describe("lossAfterObservation()", () => {
           else if (kind === "clear") change = { loss: lossAfterClearedMark(loss, detected), event: null };
           else if (kind === "drop") change = { loss: NO_LOSS, event: null };
           else if (loss.reaction === "PENDING") change = { loss: lossAfterRelease(loss, true), event: null };
-          // Allowed with an event, or by the brake, which appends its own; and never twice without an end in between.
+          // An event of a change allows the reaction. A reaction that is already allowed must not be allowed again. (A
+          // release by the brake writes its event elsewhere.)
           if (change.event !== null) expect(isAllowed).toBe(false);
           if (change.event !== null) expect(change.loss.reaction).toBe("ALLOWED");
           const { number } = change.loss;
           if (number === "next") numbers += 1;
           loss = { ...change.loss, number: number === "next" ? numbers : number };
           isAllowed = loss.reaction === "ALLOWED";
-          // What the record's constraints say.
+          // The store's constraints.
           expect(loss.number === null).toBe(loss.group === null);
           if (loss.reaction === "PENDING") expect(loss.number).not.toBeNull();
           if (loss.reaction !== null) expect(loss.sinceMs).not.toBeNull();
@@ -193,13 +194,13 @@ describe("lossAfterClearedMark()", () => {
 });
 
 describe("lossAfterRelease()", () => {
-  it("should allow what is pending, and drop it of a node that is not approved any more", () => {
+  it("should allow a pending reaction, and drop that of a node that is no longer approved", () => {
     expect(lossAfterRelease(LOSS, true)).toEqual({ ...LOSS, reaction: "ALLOWED" });
     expect(lossAfterRelease(LOSS, false)).toEqual(NO_LOSS);
   });
 });
 
-describe("each part of a loss by itself", () => {
+describe("each part of a loss separately", () => {
   const PARTS: readonly Loss[] = [
     { ...NO_LOSS, reaction: "ALLOWED" },
     { ...NO_LOSS, number: 7 },

@@ -3,38 +3,38 @@ import type { HealthState, MembershipState, NodeType } from "../states.ts";
 import { type AllowedReason, reactionsAllowedEvent } from "./brake-events.ts";
 
 /**
- * Whether others may react to a node that is not HEALTHY: not yet, because the brake may hold it back, or they may. A
- * node that is HEALTHY has none.
+ * Whether consumers of events can react to a node that is not HEALTHY: PENDING while the brake may hold the
+ * reaction back, then ALLOWED. A HEALTHY node has no reaction.
  */
 export type Reaction = "PENDING" | "ALLOWED";
 
-/** What the record holds of a node's loss and of the reaction to it. */
+/** A node's loss, and the reaction to it, as stored. */
 export interface Loss {
   readonly reaction: Reaction | null;
-  /** The place of the loss in the order of all losses; null for a node that does not count as lost. */
+  /** The loss's number in the order of all losses; null for a node that does not count as lost. */
   readonly number: number | null;
-  /** The node's group of the brake when it was lost; null without a number. */
+  /** The node's brake group when it was lost; null if `number` is null. */
   readonly group: string | null;
-  /** Since when there is something to react to; null when there is nothing. Wall time of the record. */
+  /** When the loss began; null if there is nothing to react to. Wall time of the store. */
   readonly sinceMs: number | null;
 }
 
 /** A loss to save. */
 export interface LossAfter extends Omit<Loss, "number"> {
-  /** "next": the record gives it the next number. */
+  /** The loss's number; "next" if the store must assign the next number. */
   readonly number: number | "next" | null;
 }
 
-/** The loss of a node that has none. */
+/** The value for a node without a loss. */
 export const NO_LOSS: Loss = { reaction: null, number: null, group: null, sinceMs: null };
 
-/** What happens to a loss, and the event that allows the reaction if this does. */
+/** A change to a loss, and the event that allows the reaction, if any. */
 export interface LossChange {
   readonly loss: LossAfter;
   readonly event: NewEvent | null;
 }
 
-/** Whether a node may have a reaction: only an approved compute node is given work. */
+/** Whether a node can have a reaction: only approved compute nodes get work. */
 export function mayHaveReaction(node: {
   readonly type: NodeType;
   readonly membership: { readonly state: MembershipState };
@@ -42,18 +42,18 @@ export function mayHaveReaction(node: {
   return node.type === "COMPUTE" && node.membership.state === "APPROVED";
 }
 
-/** What a change of detected health does to a node's reaction. */
+/** The effect of a change in detected health on a node's reaction. */
 export type ReactionStep =
-  /** The node fell silent: a loss, which waits for the brake. */
+  /** The node went silent. The reaction waits for the brake. */
   | "lost"
-  /** It left by its own will, so nothing is in doubt. */
+  /** The node left on purpose, so the reaction does not wait. */
   | "left"
-  /** It is back. */
+  /** The node has returned. */
   | "back";
 
 /**
- * Return what a change of detected health does to a node's reaction; null for nothing. What was allowed stays allowed
- * until the node is shown as HEALTHY: it gets no work before, so there is nothing more to react to.
+ * Return the effect of a change in detected health on a node's reaction; null for none. An allowed reaction stays
+ * allowed until the node is shown as HEALTHY. The node gets no work before that, so it needs no second reaction.
  */
 export function reactionStep(
   before: { readonly detected: HealthState; readonly reaction: Reaction | null },
@@ -61,36 +61,37 @@ export function reactionStep(
 ): ReactionStep | null {
   if (after.state === "HEALTHY") return before.detected === "HEALTHY" ? null : "back";
   if (before.reaction === "ALLOWED") return null;
-  // One that has not been HEALTHY since its last reaction has nothing that could be reacted to.
+  // Do nothing for a node that has not been HEALTHY since its last reaction: it has been given no work, so there
+  // is nothing to react to.
   if (before.detected !== "HEALTHY" && before.reaction === null) return null;
   if (after.reason === "AGENT_SHUTDOWN") return "left";
   return before.reaction === null ? "lost" : null;
 }
 
-/** A node whose detected health was observed, before and after. */
+/** A node before and after an observation of its health. */
 export interface ObservedLoss {
   readonly nodeId: string;
   readonly before: { readonly detected: HealthState; readonly loss: Loss };
-  /** What was detected; null when health was not observed. */
+  /** The detected health; null if health was not observed. */
   readonly detected: {
     readonly state: HealthState;
     readonly reason: string;
     readonly message: string;
     readonly actor: string;
   } | null;
-  /** Whether the node is shown as HEALTHY from now on, without a mark. */
+  /** Whether the node is now shown as HEALTHY, that is, without an operator's mark. */
   readonly isShownHealthy: boolean;
-  /** See mayHaveReaction(). Not read for a node that is back. */
+  /** The result of mayHaveReaction(). Ignored for a node that has returned. */
   readonly mayHaveReaction: boolean;
-  /** The node's group of the brake; "" for none. */
+  /** The node's brake group; "" for none. */
   readonly group: string;
   readonly nowMs: number;
 }
 
-/** Decide what an observation makes of a loss. The same object when nothing changes. */
+/** Apply an observation to a loss. Returns the same object if nothing changes. */
 export function lossAfterObservation(observed: ObservedLoss): LossChange {
   const { before, detected, isShownHealthy, group, nowMs } = observed;
-  // A node that is shown as HEALTHY has no reaction left.
+  // Remove the loss, because a node that is shown as HEALTHY has no reaction.
   if (isShownHealthy) return { loss: hasLoss(before.loss) ? NO_LOSS : before.loss, event: null };
   const unchanged: LossChange = { loss: before.loss, event: null };
   if (detected === null) return unchanged;
@@ -110,7 +111,7 @@ export function lossAfterObservation(observed: ObservedLoss): LossChange {
       return { loss: { ...NO_LOSS, reaction: "ALLOWED", sinceMs: lostSinceMs }, event };
     }
     case "back":
-      // Under a mark others do not see it HEALTHY: what was allowed stays so.
+      // Keep an allowed reaction: the node is marked, so others do not see it as HEALTHY yet.
       if (reaction === null && before.loss.number === null) return unchanged;
       return {
         loss: { ...NO_LOSS, reaction: reaction === "PENDING" ? null : reaction, sinceMs: lostSinceMs },
@@ -120,8 +121,8 @@ export function lossAfterObservation(observed: ObservedLoss): LossChange {
 }
 
 /**
- * Decide what an operator's mark makes of a loss: the reaction is allowed, unless it was before. The brake holds
- * nothing back that an operator declares.
+ * Apply an operator's mark to a loss. The mark allows the reaction, unless it is already allowed: the brake does
+ * not hold back what an operator declares.
  */
 export function lossAfterMark(
   node: { readonly id: string; readonly type: NodeType; readonly loss: Loss } & {
@@ -138,15 +139,15 @@ export function lossAfterMark(
   return { loss: { ...loss, reaction: "ALLOWED", sinceMs }, event };
 }
 
-/** Decide what is left of a loss when a mark is cleared: a node that was detected to be HEALTHY has no reaction. */
+/** Clear a mark from a loss. A node that was detected as HEALTHY has no reaction afterwards. */
 export function lossAfterClearedMark(loss: Loss, detected: HealthState): Loss {
   if (detected !== "HEALTHY" || (loss.reaction === null && loss.sinceMs === null)) return loss;
   return { ...loss, reaction: null, sinceMs: null };
 }
 
 /**
- * Decide a pending reaction that the brake releases. One of a node that is not approved any more is
- * dropped: the decision against the node was written while the loss was.
+ * Release a pending reaction from the brake. If an operator changed the node's membership during the loss and the
+ * node is no longer approved, drop its reaction.
  */
 export function lossAfterRelease(loss: Loss, mayReact: boolean): Loss {
   return mayReact ? { ...loss, reaction: "ALLOWED" } : NO_LOSS;

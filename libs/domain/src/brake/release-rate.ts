@@ -1,27 +1,27 @@
 import type { BrakeState } from "./brake.ts";
 import { releaseIntervalMs, releasesPerMinute } from "./brake-pace.ts";
 
-/** A brake, and the size of its group when it was set. */
+/** A brake's state, and the size of its group when it was set. */
 export interface BrakeSetting {
   readonly state: BrakeState;
   readonly size: number;
 }
 
-/** How fast reactions of a group are released. */
+/** How fast a group's reactions are released. */
 export interface ReleaseRate {
-  /** In any minute at most; 0 for none. */
+  /** Maximum number of releases per minute; 0 for none. */
   readonly perMinute: number;
-  /** From one to the next on the average; infinity for none. */
+  /** Average time between two releases; infinity if none are released. */
   readonly intervalMs: number;
-  /** Whether the cluster's brake is the limit, because it is stricter than the group's own. */
+  /** Whether the cluster's brake sets the limit, because it is stricter than the group's. */
   readonly isByCluster: boolean;
 }
 
 /**
- * How fast a group's reactions are released, which both its own brake and the cluster's have to allow; null when
- * neither limits them.
+ * How fast a group's reactions are released. Both the group's brake and the cluster's brake must allow a
+ * release. Null if neither limits the rate.
  *
- * @param cluster null for the cluster's own brake.
+ * @param cluster the cluster's brake; null if `own` is the cluster's brake.
  */
 export function releaseRate(own: BrakeSetting, cluster: BrakeSetting | null): ReleaseRate | null {
   const ownMs = intervalOf(own);

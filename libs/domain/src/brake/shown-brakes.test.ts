@@ -26,7 +26,7 @@ const shown = (losses: readonly GroupLosses[], rows: readonly BrakeRow[], sums =
   ]);
 
 describe("showBrakes()", () => {
-  it("should show the cluster alone when nothing is known", () => {
+  it("should show only the cluster if nothing is known", () => {
     expect(shown([], [])).toEqual([["cluster", "NORMAL", 0, 0, 0, 0]]);
   });
 
@@ -66,7 +66,7 @@ describe("showBrakes()", () => {
     expect(shown(losses, [], sums)[1]).toEqual(["zone=a", "NORMAL", 15, 4, 9, 9]);
   });
 
-  it("should tell the rate of the stricter brake", () => {
+  it("should show the rate of the stricter brake", () => {
     const rows = [rowOf("cluster", { mode: "FULL", size: 40 }), rowOf("zone=a", { mode: "PARTIAL", size: 20 })];
     expect(showBrakes({ reports: reports(), losses: [], rows }).map(({ rate }) => rate)).toMatchObject([
       { perMinute: 0, isByCluster: false },

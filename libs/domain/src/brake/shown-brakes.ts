@@ -4,25 +4,25 @@ import type { BrakeMarks, BrakeReading, BrakeRow } from "./brake-plan.ts";
 import { addBrakeSums } from "./brake-sums.ts";
 import { type BrakeSetting, type ReleaseRate, releaseRate } from "./release-rate.ts";
 
-/** A brake as people see it, without the memory that the process that decides has of the last minute. */
+/** A brake as shown to people. Unlike the planner, it has no memory of the last minute. */
 export interface ShownBrake {
   readonly group: string;
-  /** What the record keeps; null for a brake that was never set. */
+  /** The row in the store; null for a brake that was never set. */
   readonly row: BrakeRow | null;
   readonly state: BrakeState;
   readonly counts: Omit<BrakeCounts, "unsettled">;
-  /** Reactions that wait. */
+  /** Pending reactions. */
   readonly pending: number;
   readonly rate: ReleaseRate | null;
 }
 
 /**
- * A loss so long ago is among no replica's sums any more: each of them has reported twice since. BrakeHistory counts
- * the reports; a single look remembers none.
+ * Time after which a loss counts as settled, in milliseconds: long enough for each replica to report twice.
+ * A single scan cannot count reports, as BrakeHistory does.
  */
 export const SHOWN_SETTLED_MS = 5_000;
 
-/** Which losses to count for people. */
+/** Which losses to count for display. */
 export function shownMarks(
   rows: readonly BrakeRow[],
   { settled, window }: Pick<BrakeMarks, "settled" | "window">,
@@ -31,7 +31,7 @@ export function shownMarks(
   return { settled, window, windows: ownWindows(storms, window) };
 }
 
-/** Every brake as one look at the record shows it: the cluster's first, then groups by name. */
+/** Every brake, from one scan of the store: the cluster's first, then groups by name. */
 export function showBrakes({ reports, losses, rows }: Omit<BrakeReading, "lastLoss">): readonly ShownBrake[] {
   const totals = addBrakeSums([...reports.values()]);
   const byGroup = lossesByGroup(losses);
@@ -52,7 +52,7 @@ export function showBrakes({ reports, losses, rows }: Omit<BrakeReading, "lastLo
   });
 }
 
-/** What the brake of a group is, with an operator's freeze, and the size that its pace goes by. */
+/** The state of a group's brake, including an operator's freeze, and the size that determines its pace. */
 function settingOf(row: BrakeRow | null): BrakeSetting {
   return row === null ? { state: "NORMAL", size: 0 } : { state: brakeStateOf(row), size: row.size };
 }

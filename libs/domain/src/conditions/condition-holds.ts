@@ -3,23 +3,25 @@ import type { HealthPolicy } from "../policy/policy-fields.ts";
 import { type Hold, type HoldKind, liftHold, placeHold } from "../states.ts";
 import { describeTroubles, type Trouble } from "./hardware-conditions.ts";
 
-/** What a node's record says that a hold may follow from. */
+/** The facts about a node that determine its holds. */
 export interface HoldCauses {
   readonly history: OutageHistory;
-  /** What is wrong with its hardware, of all kinds. */
+  /** All problems of the node's hardware. */
   readonly troubles: readonly Trouble[];
-  /** When it rebooted unexpectedly; null when it did not recently. Wall time of the record. */
+  /**
+   * When the node last rebooted unexpectedly; null if it has not rebooted recently. Wall time of the store.
+   */
   readonly rebootedAtMs: number | null;
-  /** Whether two agents use its identity. */
+  /** Whether two agents use the node's identity. */
   readonly isDuplicated: boolean;
 }
 
-/** For how long an unexpected reboot is shown at least, whether it holds the node or not. */
+/** Minimum time in milliseconds to show an unexpected reboot, whether or not it causes a hold. */
 export const REBOOT_SHOWN_MS = 3_600_000;
 
 /**
- * The holds that a node is to have: those of FLAPPING, HARDWARE and IDENTITY as the causes and its policy say, all
- * others as they are. The same array comes back when nothing changes.
+ * The holds that a node must have. FLAPPING, HARDWARE and IDENTITY follow from the causes and the node's
+ * policy; all other holds stay unchanged. Returns the same array if nothing changes.
  */
 export function holdsFor(
   holds: readonly Hold[],
@@ -29,14 +31,18 @@ export function holdsFor(
 ): readonly Hold[] {
   const held = withHold(holds, "FLAPPING", flappingCause(causes, policy), by);
   const sound = withHold(held, "HARDWARE", hardwareCause(causes, policy, by.atMs), by);
-  // Work would run on whichever machine asks for it first, or on both.
+  // Hold a node whose identity two agents use. Otherwise work would run on the machine that connects first,
+  // or on both machines.
   return withHold(sound, "IDENTITY", causes.isDuplicated ? "two agents use its identity" : null, by);
 }
 
-/** A process that lost its session to another one comes back sooner than this, if it lives. */
+/**
+ * Time after which an unexpected reboot counts as confirmed, in milliseconds. If the previous agent process is still
+ * running, it reconnects within this time.
+ */
 export const REBOOT_CONFIRMED_AFTER_MS = 15_000;
 
-/** Whether an unexpected reboot lies so far back that it neither shows nor holds any more. */
+/** Whether an unexpected reboot is so old that it is no longer shown and no longer causes a hold. */
 export function isRebootOver(
   rebootedAtMs: number,
   nowMs: number,
@@ -48,7 +54,7 @@ export function isRebootOver(
 function flappingCause({ history }: HoldCauses, { flappingHoldMs }: HealthPolicy): string | null {
   if (history.flappingSinceMs === null || flappingHoldMs === 0) return null;
   const outages = `${FLAPPING_OUTAGES} outages within ${FLAPPING_WINDOW_MS / 60_000} min`;
-  return `${outages}; lifted after ${Math.round(flappingHoldMs / 6_000) / 10} min without another`;
+  return `${outages}; lifted after ${Math.round(flappingHoldMs / 6_000) / 10} min without another outage`;
 }
 
 function hardwareCause(
@@ -58,13 +64,14 @@ function hardwareCause(
 ): string | null {
   if (hardwareHold && troubles.length > 0) return describeTroubles(troubles);
   const isFresh = rebootedAtMs !== null && nowMs - rebootedAtMs < rebootHoldMs;
-  return isFresh ? "it rebooted without having said goodbye" : null;
+  return isFresh ? "it rebooted unexpectedly" : null;
 }
 
 /**
- * Place or lift the hold of one kind; all others stay as they are. The same array comes back when nothing changes.
+ * Add or remove the hold of one kind; all others stay unchanged. Returns the same array if nothing changes. A
+ * different actor is not a change.
  *
- * @param cause null for no such hold. A change of the actor only is no change.
+ * @param cause null to remove the hold.
  */
 export function withHold(
   holds: readonly Hold[],

@@ -4,8 +4,11 @@ import { afterGpuSample, type GpuState, gpusInTrouble, gpuTroubles } from "./gpu
 
 const LIMIT = 85;
 
-/** Samples of one GPU each: its temperature, or null for a sample without it. */
-function judge(samples: readonly (number | null)[], from: readonly GpuState[] = []): string {
+/**
+ * Evaluate samples of one GPU. Each sample is the GPU's temperature, or null if the sample does not
+ * contain the GPU. Returns the GPU's troubles after the last sample, joined by commas.
+ */
+function evaluate(samples: readonly (number | null)[], from: readonly GpuState[] = []): string {
   const gpus = samples.reduce<readonly GpuState[]>(
     (state, celsius) =>
       afterGpuSample(state, celsius === null ? [] : [{ index: 0, temperatureCelsius: celsius }], LIMIT),
@@ -30,10 +33,10 @@ describe("afterGpuSample()", () => {
     ["three samples without it", [60, null, null, null], "GPU_GONE"],
     ["its return", [60, null, null, null, 60, 60, 60], ""],
   ])("should decide on %s", (_, samples, expected) => {
-    expect(judge(samples)).toBe(expected);
+    expect(evaluate(samples)).toBe(expected);
   });
 
-  it("should answer the same array while all is well", () => {
+  it("should return the same array while everything is healthy", () => {
     const sample = [0, 1].map((index) => ({ index, temperatureCelsius: 50 + index }));
     const first = afterGpuSample([], sample, LIMIT);
     const warmer = sample.map(({ index }) => ({ index, temperatureCelsius: 70 }));
@@ -41,23 +44,23 @@ describe("afterGpuSample()", () => {
     expect(afterGpuSample(first, sample, null)).toBe(first);
   });
 
-  it("should need three samples in a row for each change of mind, whatever they say", () => {
+  it("should need three consecutive samples for each change of state, whatever they contain", () => {
     const sample = fc.option(fc.constantFrom(60, 82, 90), { nil: null });
     fc.assert(
       fc.property(fc.array(sample, { maxLength: 60 }), (samples) => {
         let gpus: readonly GpuState[] = [];
         let sinceChange = 3;
-        let verdict = "";
+        let decision = "";
         for (const celsius of [60, ...samples]) {
           const readings = celsius === null ? [] : [{ index: 0, temperatureCelsius: celsius }];
           gpus = afterGpuSample(gpus, readings, LIMIT);
           const is = gpus.map(({ isGone }) => isGone).join();
           sinceChange += 1;
-          if (verdict !== "" && is !== verdict) {
+          if (decision !== "" && is !== decision) {
             expect(sinceChange).toBeGreaterThanOrEqual(3);
             sinceChange = 0;
           }
-          verdict = is;
+          decision = is;
         }
       }),
     );
@@ -65,7 +68,7 @@ describe("afterGpuSample()", () => {
 });
 
 describe("gpusInTrouble()", () => {
-  it("should go on from what was recorded", () => {
+  it("should continue from the recorded troubles", () => {
     const recorded = gpuTroubles(
       [90, 90, 90].reduce<readonly GpuState[]>(
         (state, temperatureCelsius) => afterGpuSample(state, [{ index: 0, temperatureCelsius }], LIMIT),
@@ -74,8 +77,8 @@ describe("gpusInTrouble()", () => {
       LIMIT,
     );
     const taken = gpusInTrouble(recorded);
-    expect(judge([], taken)).toBe("GPU_TOO_HOT");
-    expect(judge([82, 82, 82], taken)).toBe("GPU_TOO_HOT");
-    expect(judge([70, 70, 70], taken)).toBe("");
+    expect(evaluate([], taken)).toBe("GPU_TOO_HOT");
+    expect(evaluate([82, 82, 82], taken)).toBe("GPU_TOO_HOT");
+    expect(evaluate([70, 70, 70], taken)).toBe("");
   });
 });

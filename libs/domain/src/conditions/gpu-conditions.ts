@@ -1,35 +1,35 @@
 import type { Trouble } from "./hardware-conditions.ts";
 
-/** What the samples of a node have said of one GPU. */
+/** The state of one GPU, derived from a node's samples. */
 export interface GpuState {
   readonly index: number;
   readonly isGone: boolean;
   readonly isHot: boolean;
-  /** The temperature that was last reported; null for none. */
+  /** The last reported temperature; null for none. */
   readonly celsius: number | null;
-  /** Samples in a row that speak against `isGone`. */
+  /** Number of consecutive samples that contradict `isGone`. */
   readonly presenceDoubts: number;
-  /** Samples in a row that speak against `isHot`. */
+  /** Number of consecutive samples that contradict `isHot`. */
   readonly heatDoubts: number;
 }
 
-/** What one sample says of one GPU. */
+/** One GPU in one sample. */
 export interface GpuReading {
   readonly index: number;
-  /** Absent where the driver does not tell. */
+  /** Absent if the driver does not report it. */
   readonly temperatureCelsius?: number | undefined;
 }
 
-/** One sample is an accident: this many in a row change what is thought of a GPU. */
+/** How many samples in a row change the state of a GPU. A single sample can be an outlier. */
 export const SAMPLES_TO_CONVINCE = 3;
-/** A GPU that was too hot is well again only so far below the limit. */
+/** How far below the limit a GPU that was too hot must cool down to count as healthy again, in degrees Celsius. */
 const HYSTERESIS_CELSIUS = 5;
 
 /**
- * Take in a sample. GPUs that were never seen are added; one that was seen before and is not in the sample may be gone.
- * The same array comes back when nothing changes but temperatures that are well.
+ * Process a sample. New GPUs are added; a known GPU that is not in the sample may be gone. Returns the same array if
+ * nothing changes except normal temperatures.
  *
- * @param maxCelsius beyond which a GPU is too hot; null when none is.
+ * @param maxCelsius temperature above which a GPU is too hot; null for no limit.
  */
 export function afterGpuSample(
   gpus: readonly GpuState[],
@@ -51,7 +51,7 @@ export function afterGpuSample(
   return isSame ? gpus : next;
 }
 
-/** What is wrong with these GPUs. */
+/** The troubles of these GPUs. */
 export function gpuTroubles(gpus: readonly GpuState[], maxCelsius: number | null): readonly Trouble[] {
   return gpus.flatMap(({ index, isGone, isHot, celsius }): readonly Trouble[] => {
     const part = `gpu ${index}`;
@@ -66,8 +66,8 @@ export function gpuTroubles(gpus: readonly GpuState[], maxCelsius: number | null
 }
 
 /**
- * What is known of GPUs before any sample, out of troubles that were recorded: a replica that takes a node over goes on
- * from there, so that a trouble ends by what samples say and not by who holds the node.
+ * The state of GPUs before the first sample, from recorded troubles. A replica that takes over a node starts from
+ * this state. Otherwise a change of owner would end every trouble without a sample.
  */
 export function gpusInTrouble(troubles: readonly Trouble[]): readonly GpuState[] {
   const gpus = new Map<number, GpuState>();
@@ -84,7 +84,7 @@ export function gpusInTrouble(troubles: readonly Trouble[]): readonly GpuState[]
   return [...gpus.values()];
 }
 
-/** The case of nearly every sample: all there, all well. Nothing is allocated. */
+/** Whether all GPUs are present and healthy, as in nearly every sample. This check allocates nothing. */
 function isQuiet(gpus: readonly GpuState[], sample: readonly GpuReading[], maxCelsius: number | null): boolean {
   if (gpus.length !== sample.length) return false;
   for (let at = 0; at < gpus.length; at++) {
@@ -110,7 +110,7 @@ function newGpu(index: number): GpuState {
 
 function afterReading(gpu: GpuState, reading: GpuReading | null, maxCelsius: number | null): GpuState {
   const presence = convince(gpu.isGone, reading === null, gpu.presenceDoubts);
-  // One that does not tell its temperature is not judged by it, and stays what it was while it is away.
+  // Keep the heat state of a GPU that is missing, or whose temperature is not reported.
   const celsius = reading?.temperatureCelsius ?? null;
   const heat =
     celsius === null && maxCelsius !== null
@@ -122,7 +122,7 @@ function afterReading(gpu: GpuState, reading: GpuReading | null, maxCelsius: num
     heat.is === gpu.isHot &&
     presence.doubts === gpu.presenceDoubts &&
     heat.doubts === gpu.heatDoubts;
-  // A temperature that is not needed makes no new object for each sample.
+  // Keep the object if only a normal temperature changed, so that most samples allocate nothing.
   if (isSame && (isWell || celsius === gpu.celsius)) return gpu;
   return {
     index: gpu.index,

@@ -29,7 +29,7 @@ const parts = (
 ) => missingHardware(baseline, { ...APPROVED, ...present }, before).map(({ part }) => part);
 
 describe("missingHardware()", () => {
-  it("should leave what is missing of the GPUs as it is while they cannot be determined", () => {
+  it("should not change the missing GPUs while they cannot be determined", () => {
     const gone = { kind: "HARDWARE_DEGRADED", part: "gpu GPU-1", message: "" } as const;
     const cores = { kind: "HARDWARE_DEGRADED", part: "cores", message: "" } as const;
     for (const gpus of [[], GPUS.slice(0, 1), GPUS]) {
@@ -100,7 +100,7 @@ describe("hardwareEvent()", () => {
   const change = (before: readonly Trouble[], after: readonly Trouble[]) =>
     hardwareEvent({ subject: "n", actor: "replica:r", before, after });
 
-  it("should be one for a trouble that is new, and one when troubles are over", () => {
+  it("should be one for a new trouble, and one for the end of troubles", () => {
     expect(change([], [hot])).toMatchObject({
       type: "node.hardware.degraded",
       reason: "GPU_TOO_HOT",
@@ -112,7 +112,7 @@ describe("hardwareEvent()", () => {
     });
     expect(change([hot, gone], [hot])).toMatchObject({
       type: "node.hardware.restored",
-      message: "over: gpu 0",
+      message: "resolved: gpu 0",
     });
   });
 

@@ -3,10 +3,10 @@ import type { Health } from "../states.ts";
 import { type Hardware, type HardwareGpu, toGib } from "./hardware.ts";
 import { AMOUNT_TOLERANCE } from "./info-amounts.ts";
 
-/** What can be wrong with a node's hardware, the gravest first. */
+/** What can be wrong with a node's hardware, the most serious first. */
 export type TroubleKind = "HARDWARE_DEGRADED" | "GPU_GONE" | "GPU_TOO_HOT";
 
-/** One thing that is wrong with a node's hardware. Kind and part tell two apart. */
+/** One thing that is wrong with a node's hardware, identified by kind and part. */
 export interface Trouble {
   readonly kind: TroubleKind;
   /** "cores", "memory", "gpus", "gpu <uuid>" or "gpu <index>". */
@@ -18,12 +18,11 @@ export interface Trouble {
 const GRAVITY: readonly TroubleKind[] = ["HARDWARE_DEGRADED", "GPU_GONE", "GPU_TOO_HOT"];
 
 /**
- * Find what is missing of the hardware that was approved: fewer cores, memory that is less by more than 2 %, GPUs that
- * are fewer or not the same ones. A GPU that was set aside for virtual machines is not missing, nor is what the report
- * does not tell. More is never wrong. While the GPUs cannot be determined, what was missing of them stays missing, and
- * nothing more of them does.
+ * Compare hardware with the approved hardware. Returns the missing hardware: cores, more than 2 % of memory, or
+ * GPUs. More hardware than approved is never a trouble. GPUs reserved for virtual machines count as present, and so
+ * do amounts that the report omits. While the GPUs cannot be determined, the GPU troubles of `before` are returned.
  *
- * @param before what was missing before.
+ * @param before the previous result.
  */
 export function missingHardware(
   baseline: Hardware | null,
@@ -50,21 +49,21 @@ export function missingHardware(
   return missing;
 }
 
-/** Whether two lists name the same troubles; their texts may differ. */
+/** Whether two lists contain the same troubles, regardless of their messages. */
 export function isSameTroubles(left: readonly Trouble[], right: readonly Trouble[]): boolean {
   return left.length === right.length && newAmong(right, left).length === 0;
 }
 
-/** Whether something is wrong now that was not wrong before. */
+/** Whether `after` contains a trouble that `before` does not. */
 export function hasNewTrouble(before: readonly Trouble[], after: readonly Trouble[]): boolean {
   return newAmong(after, before).length > 0;
 }
 
 /**
- * The event of troubles that came or went: `degraded` as soon as one is new, else `restored`. Null when they are the
- * same.
+ * The event of troubles that appeared or ended: `degraded` if any is new, otherwise `restored`. Null if the troubles
+ * are the same.
  *
- * @param change `before` and `after` are lists of the same kinds of trouble.
+ * @param change `before` and `after` must cover the same kinds of trouble.
  */
 export function hardwareEvent(change: {
   readonly subject: string;
@@ -81,13 +80,13 @@ export function hardwareEvent(change: {
     subject,
     actor,
     reason: worst?.kind ?? "HARDWARE_RESTORED",
-    message: worst === undefined ? `over: ${describeTroubles(gone)}` : describeTroubles(after),
+    message: worst === undefined ? `resolved: ${describeTroubles(gone)}` : describeTroubles(after),
     before: { troubles: before.map(troubleFact) },
     after: { troubles: after.map(troubleFact) },
   };
 }
 
-/** The event of an operator's word that a node's hardware is right as it is. */
+/** The event of an operator accepting a node's current hardware. */
 export function hardwareAcceptedEvent(change: {
   readonly subject: string;
   readonly actor: string;
@@ -105,48 +104,48 @@ export function hardwareAcceptedEvent(change: {
   };
 }
 
-/** The health that is shown of a healthy node with troubles: the state as it is, and the gravest as its reason. */
+/** The health to show for a healthy node with troubles: its state, with the most serious trouble as the reason. */
 export function troubledHealth(health: Health, troubles: readonly Trouble[]): Health {
   const [worst] = gravestFirst(troubles);
   if (worst === undefined || health.state !== "HEALTHY") return health;
   return { ...health, reason: worst.kind, message: describeTroubles(troubles) };
 }
 
-/** The health that is shown of a healthy node that rebooted unexpectedly a short while ago. */
+/** The health to show for a healthy node that recently rebooted unexpectedly. */
 export function rebootedHealth(health: Health): Health {
   if (health.state !== "HEALTHY" || health.reason !== "HEARTBEAT_RECEIVED") return health;
   return {
     ...health,
     reason: "UNEXPECTED_REBOOT",
-    message: "it rebooted recently without having said goodbye",
+    message: "it recently rebooted unexpectedly",
   };
 }
 
-/** Troubles in one line for people, the gravest first. */
+/** Troubles in one line for people, the most serious first. */
 export function describeTroubles(troubles: readonly Trouble[]): string {
   return gravestFirst(troubles)
     .map(({ message }) => message)
     .join(", ");
 }
 
-/** Whether a session shows that its machine was restarted without its agent having said goodbye. */
+/** Whether a new session shows that the node's machine restarted although its agent had not announced a shutdown. */
 export function isUnexpectedReboot(
   before: {
     readonly bootId: string | null;
     readonly fingerprint: string | null;
-    /** The reason of its connection before. */
+    /** The reason of the node's previous connection state. */
     readonly connectionReason: string;
   },
   now: { readonly bootId: string; readonly fingerprint: string },
 ): boolean {
   const { bootId, fingerprint, connectionReason } = before;
   if (bootId === null || bootId === "" || now.bootId === "") return false;
-  // Another machine has another boot; that is a move or a clone, not a reboot.
+  // Ignore the boot id of a different machine: the node was moved or cloned, not rebooted.
   if (fingerprint !== now.fingerprint) return false;
   return bootId !== now.bootId && connectionReason !== "AGENT_SHUTDOWN";
 }
 
-/** The event of a machine that was restarted without its agent having said goodbye. */
+/** The event of a machine that restarted without its agent announcing a shutdown. */
 export function rebootedEvent(change: {
   readonly subject: string;
   readonly actor: string;
@@ -160,20 +159,20 @@ export function rebootedEvent(change: {
     subject,
     actor,
     reason: "UNEXPECTED_REBOOT",
-    message: "its boot id changed, and its agent had not said goodbye",
+    message: "its boot id changed, and its agent had not announced a shutdown",
     before: { bootId: before },
     after: { bootId: after },
   };
 }
 
-/** The event of an unexpected reboot that is not shown any more. */
+/** The event of an unexpected reboot that is no longer shown. */
 export function rebootClearedEvent(subject: string, actor: string): NewEvent {
   return {
     type: "node.reboot.cleared",
     subject,
     actor,
     reason: "REBOOT_OVER",
-    message: "it has been up for long enough since",
+    message: "it has been up for long enough since then",
     before: null,
     after: null,
   };
@@ -183,7 +182,7 @@ function less(part: string, message: string): Trouble {
   return { kind: "HARDWARE_DEGRADED", part, message };
 }
 
-/** Devices are known by what never changes; a driver may number them differently. */
+/** Identify devices by values that never change, because a driver can renumber devices. */
 function isThere(gpu: HardwareGpu, present: Hardware): boolean {
   return present.gpus.some(({ uuid }) => uuid === gpu.uuid) || isSetAside(gpu, present);
 }

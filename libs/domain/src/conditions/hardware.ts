@@ -1,22 +1,23 @@
 import { isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 import type { MembershipState } from "../states.ts";
+import type { WorkResource } from "../work/work-node.ts";
 
-/** What a node's hardware is, as far as it is held against it. */
+/** The part of a node's hardware that conditions check. */
 export interface Hardware {
-  /** Logical processors; 0 when it was not reported. */
+  /** Logical processors; 0 if not reported. */
   readonly cores: number;
-  /** 0 when it was not reported. */
+  /** The size of the memory; 0 if not reported. */
   readonly memoryBytes: number;
   readonly diskBytes: number;
-  /** The GPUs that its own drivers see. */
+  /** The GPUs that the node's drivers see. */
   readonly gpus: readonly HardwareGpu[];
-  /** PCI addresses of GPUs that are set aside for virtual machines. */
+  /** PCI addresses of GPUs that are reserved for virtual machines. */
   readonly vfioAddresses: readonly string[];
-  /** Whether the GPUs are those of now. If not, they are the last ones that were known, or none. */
+  /** Whether the GPUs are current. If not, `gpus` are the last known ones, or empty. */
   readonly areGpusKnown: boolean;
 }
 
-/** One GPU. Empty texts where the driver does not tell. */
+/** One GPU. Strings are empty if the driver does not report them. */
 export interface HardwareGpu {
   readonly index: number;
   readonly uuid: string;
@@ -24,8 +25,8 @@ export interface HardwareGpu {
 }
 
 /**
- * Read the hardware out of a node's information, which is a NodeInfo as protobuf JSON; null for none. What makes no
- * sense is left out.
+ * Read the hardware from a node's information (a NodeInfo as protobuf JSON); null if it contains none. Invalid values
+ * are skipped.
  */
 export function hardwareOf(info: Json | undefined): Hardware | null {
   if (!isJsonObject(info)) return null;
@@ -40,27 +41,71 @@ export function hardwareOf(info: Json | undefined): Hardware | null {
       pciAddress: toText(gpu.pciAddress),
     })),
     vfioAddresses: toList(info.vfioGpus).map(({ pciAddress }) => toText(pciAddress)),
-    areGpusKnown: !isUnknown(info, "gpus") && !isUnknown(info, "vfio_gpus"),
+    areGpusKnown: !toList(info.unknownFacts).some(({ fact }) => fact === "gpus" || fact === "vfio_gpus"),
   };
 }
 
-/** Whether a node says of a fact, by its field's name, that it could not be determined. */
-export function isUnknown(info: JsonObject, fact: string): boolean {
-  return toList(info.unknownFacts).some((unknown) => unknown.fact === fact);
+/** A resource that a node's agent cannot determine. */
+export interface UnknownResource {
+  readonly resource: WorkResource;
+  /** The reason, for people; empty if the agent reports none. */
+  readonly reason: string;
 }
 
-/** What events tell of a node's hardware. */
+/** For each resource, the NodeInfo field that determines it. */
+export const RESOURCE_FACTS: Readonly<Record<WorkResource, string>> = {
+  cores: "cpu.usable_millis",
+  memory: "memory_bytes",
+  disk: "disk_bytes",
+  gpus: "gpus",
+};
+
+/** The resources that a node's agent cannot determine, without duplicates. */
+export function unknownResources(info: JsonObject): readonly UnknownResource[] {
+  const facts = toList(info.unknownFacts);
+  return WORK_RESOURCES.flatMap((resource) => {
+    const found = facts.find(({ fact }) => fact === RESOURCE_FACTS[resource]);
+    return found === undefined ? [] : [{ resource, reason: toText(found.reason) }];
+  });
+}
+
+const WORK_RESOURCES = ["cores", "memory", "disk", "gpus"] as const;
+
+/** The reason code for nodes on which a resource is unknown, keyed by resource. */
+export const UNKNOWN_REASONS = {
+  cores: "CORES_UNKNOWN",
+  memory: "MEMORY_UNKNOWN",
+  disk: "DISK_UNKNOWN",
+  gpus: "GPUS_UNKNOWN",
+} as const satisfies Readonly<Record<WorkResource, string>>;
+
+/** Whether every execution uses a resource, even if it does not reserve any. True for all resources except GPUs. */
+export function isUsedByAll(resource: WorkResource): boolean {
+  return resource !== "gpus";
+}
+
+/** The facts that must be known before anything can be placed on a node. */
+export const ESSENTIAL_FACTS: readonly string[] = WORK_RESOURCES.filter(isUsedByAll).map(
+  (resource) => RESOURCE_FACTS[resource],
+);
+
+/** Whether a node's agent can determine the resources that every execution uses. */
+export function knowsEssentials(info: JsonObject | null): boolean {
+  return info === null || !unknownResources(info).some(({ resource }) => isUsedByAll(resource));
+}
+
+/** The facts about a node's hardware that events contain. */
 export function hardwareFacts(hardware: Hardware): Json {
   const { cores, memoryBytes, diskBytes, gpus } = hardware;
   return { cores, memoryBytes, diskBytes, gpus: gpus.map(({ uuid }) => uuid) };
 }
 
-/** What of a node's information is kept as its hardware. */
+/** The fields of a node's information that are stored as its hardware. */
 const HARDWARE_KEYS = ["cpu", "memoryBytes", "diskBytes", "gpus"] as const;
 
 /**
- * The hardware in a node's information, in the same form: what is kept as approved. GPUs that are unknown, and of which
- * no last value is known, are kept as unknown.
+ * Extract the hardware from a node's information, to store it as approved. GPUs that were never known are stored as
+ * unknown.
  */
 export function hardwareIn(info: JsonObject): JsonObject {
   const kept = HARDWARE_KEYS.flatMap((key) => (info[key] === undefined ? [] : [[key, info[key]] as const]));
@@ -69,8 +114,8 @@ export function hardwareIn(info: JsonObject): JsonObject {
 }
 
 /**
- * Approved hardware with what was unknown when it was approved and is known for the first time now; the same object
- * where there is no such thing.
+ * Add facts to approved hardware that were unknown when the node was approved and are known now. Returns the same
+ * object if nothing is added.
  */
 export function completeHardware(approved: JsonObject, info: JsonObject): JsonObject {
   const known = hardwareOf(approved);
@@ -83,7 +128,7 @@ export function completeHardware(approved: JsonObject, info: JsonObject): JsonOb
   };
   if (neverKnownGpus(approved).length > 0 && neverKnownGpus(info).length === 0) {
     const { unknownFacts: _, ...rest } = approved;
-    // A GPU of the last known ones that is missing now stays approved: it is gone.
+    // Keep previously known GPUs that are missing now, so that they count as gone.
     const added = toList(info.gpus).filter((gpu) => !toList(approved.gpus).some((it) => isSameGpu(it, gpu)));
     return { ...rest, ...amounts, gpus: [...toList(approved.gpus), ...added] };
   }
@@ -99,10 +144,12 @@ function isSameGpu(left: JsonObject, right: JsonObject): boolean {
   return uuid === "" ? toNumber(left.index) === toNumber(right.index) : uuid === toText(right.uuid);
 }
 
-/** The hardware that counts as approved: of a node that was approved before this was kept, what it last reported. */
+/**
+ * The hardware that counts as approved. If none was stored for an approved node, this is its last reported hardware.
+ */
 export function approvedHardwareIn(node: {
   readonly membership: MembershipState;
-  /** As hardwareIn() made it; null where none was kept. */
+  /** The result of hardwareIn(); null if no hardware was stored. */
   readonly approved: JsonObject | null;
   readonly info: JsonObject | null;
 }): JsonObject | null {
@@ -118,7 +165,7 @@ function toList(value: Json | undefined): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-/** 64-bit numbers are texts in protobuf JSON, and what is 0 is left out. */
+/** Convert a number in protobuf JSON, which encodes 64-bit numbers as strings and omits 0. */
 function toNumber(value: Json | undefined): number {
   const number = typeof value === "string" ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : 0;

@@ -6,7 +6,16 @@ export {
   gpuTroubles,
   SAMPLES_TO_CONVINCE,
 } from "./gpu-conditions.ts";
-export { approvedHardwareIn, type Hardware, hardwareIn, hardwareOf } from "./hardware.ts";
+export {
+  approvedHardwareIn,
+  ESSENTIAL_FACTS,
+  type Hardware,
+  hardwareIn,
+  hardwareOf,
+  RESOURCE_FACTS,
+  UNKNOWN_REASONS,
+  unknownResources,
+} from "./hardware.ts";
 export { missingHardware, type Trouble } from "./hardware-conditions.ts";
 export { AMOUNTS_REST_MS, type Amounts, SteadyAmounts } from "./info-amounts.ts";
 export { labelsEvent, nodeInfoEvents } from "./info-events.ts";

@@ -21,12 +21,12 @@ describe("changeOfReport()", () => {
     ["a NUMA node beyond 10 %", report(64, [32, 32]), report(64, [28, 32]), "amounts"],
     ["the disk within 2 %", report(1, [], { diskBytes: "1000" }), report(1, [], { diskBytes: "980" }), "jitter"],
     ["a NUMA node that is gone", report(64, [32, 32]), report(64, [32]), "facts"],
-    ["memory that is told at last", { hostname: "h" }, { hostname: "h", memoryBytes: "1" }, "facts"],
+    ["memory that is reported at last", { hostname: "h" }, { hostname: "h", memoryBytes: "1" }, "facts"],
     ["another name", report(64), report(64, [], { hostname: "g" }), "facts"],
     ["another name and jitter", report(64), report(63.9, [], { hostname: "g" }), "facts"],
     ["another label", report(64, [], { labels: { a: "1" } }), report(64, [], { labels: { a: "2" } }), "facts"],
     ["a first report", null, report(64), "facts"],
-  ] as const)("should tell %s", (_, before, after, change) => {
+  ] as const)("should report %s", (_, before, after, change) => {
     expect(changeOfReport(before as Json, after as Json)).toBe(change);
   });
 });

@@ -1,28 +1,36 @@
 import { isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 
 /**
- * Amounts of a machine that move by themselves, by name: "memory", "disk", and "numa 0" for the memory of a NUMA node.
+ * Fluctuating amounts of a machine, keyed by name: "memory", "disk", and "numa 0" for the memory of a NUMA node.
  */
 export type Amounts = ReadonlyMap<string, number>;
 
 /**
- * How a report differs from the one before: not at all, in what stays the same until it is changed, or in amounts
- * alone, by little or by more.
+ * How a report differs from the previous one: in "facts", which change only when someone changes them, or only in
+ * amounts. A small difference in amounts is "jitter", a larger one "amounts".
  */
 export type ReportChange = "none" | "facts" | "jitter" | "amounts";
 
 /**
- * For so long after one change of amounts no further one is reported: a balloon may take and give back memory each
- * minute.
+ * Time after a change to amounts during which further changes are not reported, in milliseconds. A balloon driver
+ * may take and return memory every minute.
  */
 export const AMOUNTS_REST_MS = 600_000;
 
-/** Kernels, firmware and file systems take a little more or less of it from time to time. */
+/**
+ * Fraction by which an amount can change and still count as unchanged. Kernels, firmware and file systems take
+ * slightly more or less over time.
+ */
 export const AMOUNT_TOLERANCE = 0.02;
-/** A balloon takes memory where it finds it. The sum is what work and hardware conditions look at. */
+/**
+ * Fraction by which the memory of one NUMA node can change and still count as unchanged. A balloon driver can take
+ * memory from any NUMA node, and scheduling and hardware conditions use only the sum.
+ */
 const NUMA_TOLERANCE = 0.1;
 
-/** Whether amounts are the same but for what moves by itself. Something that came or went is a change. */
+/**
+ * Whether amounts are equal except for normal fluctuation. An amount that appears or disappears is not fluctuation.
+ */
 export function isJitter(kept: Amounts, read: Amounts): boolean {
   if (!isOfSameNames(kept, read)) return false;
   return [...read].every(([name, amount]) => {
@@ -41,14 +49,13 @@ export function changeOfReport(before: Json, after: Json): ReportChange {
 }
 
 /**
- * Holds the amounts that an agent reports still: small changes are not reported, larger ones at most every ten
- * minutes.
+ * Keeps an agent's reported amounts stable: small changes are not reported, larger ones at most every ten minutes.
  */
 export class SteadyAmounts {
   #kept: Amounts | undefined;
   #movedAtMs: number | undefined;
 
-  /** The amounts to report now that these were read. `nowMs` is monotonic. */
+  /** Return the amounts to report instead of the amounts read. `nowMs` is monotonic. */
   take(read: Amounts, nowMs: number): Amounts {
     const kept = this.#kept;
     if (kept === undefined || !isOfSameNames(kept, read)) {
@@ -72,7 +79,7 @@ function isOfSameNames(left: Amounts, right: Amounts): boolean {
   return left.size === right.size && [...left.keys()].every((name) => right.has(name));
 }
 
-/** 0 is left out in protobuf JSON, and so here: a size that appears or disappears is a change. */
+/** Omit unknown amounts, like protobuf JSON, so that an amount that appears or disappears is a change. */
 function amountsIn(info: Json): Amounts {
   if (!isJsonObject(info)) return new Map();
   const numa = numaNodesIn(info).map(({ id, memoryBytes }) => [`numa ${String(id ?? 0)}`, memoryBytes] as const);
@@ -92,7 +99,7 @@ function numaNodesIn({ numaNodes }: JsonObject): readonly JsonObject[] {
   return Array.isArray(numaNodes) ? numaNodes.filter(isJsonObject) : [];
 }
 
-/** Keys may come in any order: the record sorts them in its own way. */
+/** Compare regardless of the order of keys: the store returns them in its own order. */
 function isSame(left: Json, right: Json): boolean {
   if (Array.isArray(left) && Array.isArray(right)) {
     return left.length === right.length && left.every((it, at) => isSame(it, right[at] ?? null));

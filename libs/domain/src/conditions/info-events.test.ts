@@ -20,7 +20,7 @@ const before = {
 
 describe("nodeInfoEvents()", () => {
   it("should append only the information's event while the effective labels stay", () => {
-    // The operator's value wins whatever the node says.
+    // The operator's value wins over the value that the node reports.
     const agentLabels = { zone: "a", rack: "7", team: "mine" };
     expect(nodeInfoEvents(before, { digest: "new", info: {}, agentLabels })).toEqual([
       {

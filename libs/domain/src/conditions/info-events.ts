@@ -5,25 +5,25 @@ import { type Hardware, hardwareOf } from "./hardware.ts";
 import { hardwareEvent, missingHardware, type Trouble } from "./hardware-conditions.ts";
 import { conditionsEvent, conditionsOf, holdsAfterReport } from "./node-conditions.ts";
 
-/** What the record said of a node before a report. NodeRecord is one. */
+/** A node's state in the store before a report. Node has these fields. */
 export interface NodeBeforeReport {
   readonly id: string;
   readonly infoDigest: string | null;
   /** Labels of every tier. */
   readonly labels: readonly Label[];
-  /** The hardware that was approved; null as long as none was. */
+  /** The approved hardware; null if none was approved yet. */
   readonly approvedHardware: Hardware | null;
-  /** What was missing of it. */
+  /** Previously missing hardware. */
   readonly missingHardware: readonly Trouble[];
-  /** What it said of itself, as protobuf JSON; null when it had said nothing. */
+  /** The node's last reported information, as protobuf JSON; null if there is none. */
   readonly info: Json;
   readonly holds: readonly Hold[];
   readonly scheduling: Scheduling;
 }
 
-/** What a node newly says about itself. InfoReport is one. */
+/** New information from a node. InfoReport has these fields. */
 export interface NewsOfNode {
-  /** Equal digests mean equal reports. */
+  /** The digest of the report. Equal digests mean equal reports. */
   readonly digest: string;
   /** A NodeInfo as protobuf JSON. */
   readonly info: Json;
@@ -31,9 +31,9 @@ export interface NewsOfNode {
 }
 
 /**
- * The events of a report that says something new about a node: one of its information, one of its labels if those in
- * effect change, one of its hardware if something of what was approved is newly missing, or there again, and those of
- * its conditions and of the hold for them. They are appended in the transaction that saves the report.
+ * The events of a report with new information about a node: one for the information, one if effective labels
+ * change, one if approved hardware is newly missing or has returned, and the events for conditions and their hold.
+ * They are appended in the transaction that saves the report.
  */
 export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): readonly NewEvent[] {
   const circumstances = {
@@ -69,17 +69,17 @@ export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): re
   return [infoChanged, ...further.filter((event) => event !== null)];
 }
 
-/** The event of a hold for conditions that is placed or lifted, or has another cause; null when it stays as it is. */
+/** The event if the hold for conditions is added, removed or gets another cause; null if it does not change. */
 function holdEvent(before: NodeBeforeReport, { info }: NewsOfNode, actor: string): NewEvent | null {
   const { id: subject, holds, scheduling } = before;
-  // The record's clock sets its time, and it is the newest hold.
+  // The store sets the time of a new hold. Until then, any time works that is later than those of all other holds.
   const after = holdsAfterReport(holds, info, { actor, atMs: Number.MAX_SAFE_INTEGER });
   if (after === holds) return null;
   const message = after.find(({ kind }) => kind === "CONDITION")?.message ?? "";
   return schedulingEvent({ subject, before: scheduling, after: deriveScheduling(after, 0), actor, message });
 }
 
-/** The event of labels of any tier having changed; null when what is in effect, and who set it, is as it was. */
+/** The event of changed labels; null if the effective labels and who set them are unchanged. */
 export function labelsEvent(change: {
   readonly subject: string;
   readonly actor: string;
@@ -109,7 +109,7 @@ function inEffect(labels: readonly Label[]): ReadonlyMap<string, Label> {
   return new Map(effectiveLabels(labels).map((label) => [label.key, label]));
 }
 
-/** The changed ones alone, so that events stay small. A key that has no value is not there. */
+/** Return only the changed labels, to keep events small. The result omits removed labels. */
 function only(labels: ReadonlyMap<string, Label>, keys: readonly string[]): Readonly<Record<string, string>> {
   const present = keys.flatMap((key): [string, string][] => {
     const label = labels.get(key);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { nodeRecord } from "../testing/node-record.ts";
+import { nodeRecord } from "../testing/node.ts";
 import { nodeInfoEvents } from "./info-events.ts";
 import { conditionsEvent, conditionsOf, holdsAfterReport, impairedHealth } from "./node-conditions.ts";
 
@@ -18,7 +18,7 @@ describe("conditionsOf()", () => {
 });
 
 describe("holdsAfterReport()", () => {
-  it("should hold a node for as long as it reports a condition, and leave other holds alone", () => {
+  it("should hold a node while it reports a condition, and keep other holds", () => {
     const held = holdsAfterReport([OPERATOR], { conditions: [FULL] }, BY);
     const message = "DISK_FULL: no space left in /state";
     expect(held).toEqual([OPERATOR, { kind: "CONDITION", sinceMs: 5, message, actor: "node:n" }]);

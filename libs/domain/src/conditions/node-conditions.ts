@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type NewEvent } from "../events/events.ts";
 import type { Health, Hold } from "../states.ts";
 import { withHold } from "./condition-holds.ts";
 
-/** The reasons that agents of Rollcall report, the gravest first. Agents of another kind can have others. */
+/** The condition reasons of Rollcall's agents, the most serious first. Other agents can report other reasons. */
 export const CONDITION_REASONS = [
   "KEEPER_DOWN",
   "DISK_FAILED",
@@ -14,14 +14,14 @@ export const CONDITION_REASONS = [
   "EXECUTORS_UNKNOWN",
 ] as const;
 
-/** A fault that a node has found in itself. The reason tells two apart. */
+/** A fault that a node's agent detected, identified by its reason. */
 export interface NodeCondition {
   readonly reason: string;
   /** For people. */
   readonly message: string;
 }
 
-/** Read the conditions out of a node's information, which is a NodeInfo as protobuf JSON; the gravest first. */
+/** Read the conditions from a node's information (a NodeInfo as protobuf JSON), the most serious first. */
 export function conditionsOf(info: Json | undefined): readonly NodeCondition[] {
   const list = isJsonObject(info) ? info.conditions : undefined;
   if (!Array.isArray(list)) return [];
@@ -31,25 +31,25 @@ export function conditionsOf(info: Json | undefined): readonly NodeCondition[] {
   });
 }
 
-/** Conditions in the order of their gravity, each reason once: the first one of it counts. */
+/** Sort conditions by severity, and keep only the first condition of each reason. */
 export function gravestFirst(conditions: readonly NodeCondition[]): readonly NodeCondition[] {
   const byReason = new Map(conditions.toReversed().map((one) => [one.reason, one]));
   const order: readonly string[] = CONDITION_REASONS;
   return [...byReason.values()].sort((left, right) => order.indexOf(left.reason) - order.indexOf(right.reason));
 }
 
-/** How much of a node's own words is shown of its conditions, in characters. */
+/** Maximum length of a node's text about its conditions, in characters. */
 const MOST_CHARACTERS = 1_024;
 
-/** Conditions in one line for people, the gravest first. */
+/** Describe conditions in one line for people, the most serious first. */
 export function describeConditions(conditions: readonly NodeCondition[]): string {
   const all = conditions.map(({ reason, message }) => (message === "" ? reason : `${reason}: ${message}`));
   return all.join("; ").slice(0, MOST_CHARACTERS);
 }
 
 /**
- * The holds of a node after a report of it: that of CONDITION as the report says, all others as they are. The same
- * array comes back when nothing changes.
+ * The holds of a node after it sends a report. The CONDITION hold follows from the report; all others stay
+ * unchanged. Returns the same array if nothing changes.
  */
 export function holdsAfterReport(
   holds: readonly Hold[],
@@ -60,7 +60,7 @@ export function holdsAfterReport(
   return withHold(holds, "CONDITION", conditions.length === 0 ? null : describeConditions(conditions), by);
 }
 
-/** The event of a node that reports other conditions; null when they are the same. */
+/** The event of changed conditions; null if they are the same. */
 export function conditionsEvent(change: {
   readonly subject: string;
   readonly actor: string;
@@ -76,13 +76,13 @@ export function conditionsEvent(change: {
     subject,
     actor,
     reason: fresh?.reason ?? "CONDITIONS_OVER",
-    message: fresh === undefined ? `over: ${was}` : is,
+    message: fresh === undefined ? `resolved: ${was}` : is,
     before: { conditions: before.map(({ reason }) => reason) },
     after: { conditions: after.map(({ reason }) => reason) },
   };
 }
 
-/** The health that is shown of a healthy node with conditions: the state as it is, and the first as its reason. */
+/** The health to show for a healthy node with conditions: its state, with the first condition as the reason. */
 export function impairedHealth(health: Health, conditions: readonly NodeCondition[]): Health {
   const [worst] = conditions;
   if (worst === undefined || health.state !== "HEALTHY") return health;

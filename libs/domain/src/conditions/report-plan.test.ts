@@ -13,8 +13,8 @@ describe("weighReport()", () => {
     ["memory that grew by more", { ...INFO, memoryBytes: "110000" }, "save-if-rested"],
     ["memory that is missing", { ...INFO, memoryBytes: "90000" }, "save"],
     ["cores that are missing", { ...INFO, cpu: { cores: 3 } }, "save"],
-  ])("should decide on %s", (_, info, verdict) => {
-    expect(weighReport(BEFORE, info).verdict).toBe(verdict);
+  ])("should decide on %s", (_, info, decision) => {
+    expect(weighReport(BEFORE, info).decision).toBe(decision);
   });
 
   describe("of a node that was approved while its GPUs were unknown", () => {
@@ -26,7 +26,7 @@ describe("weighReport()", () => {
       const known = { ...INFO, gpus: [gpu(0), gpu(1)] };
       const first = weighReport(before, known);
       expect(first).toMatchObject({
-        verdict: "save",
+        decision: "save",
         missing: [],
         approved: { ...hardwareIn(INFO), gpus: known.gpus },
       });
@@ -58,7 +58,7 @@ describe("weighReport()", () => {
     expect(plan.approved).toEqual({ ...hardwareIn(INFO), diskBytes: "7" });
   });
 
-  it("should record approved hardware where none was: the last report of an approved node, or this one", () => {
+  it("should record approved hardware if there was none: the last report of an approved node, or this one", () => {
     expect(weighReport({ ...BEFORE, approved: null }, { ...INFO, cpu: { cores: 3 } })).toMatchObject({
       approved: { cpu: { cores: 4 }, memoryBytes: "100000" },
       missing: [{ part: "cores" }],

@@ -4,35 +4,38 @@ import { approvedHardwareIn, completeHardware, hardwareIn, hardwareOf } from "./
 import { hasNewTrouble, missingHardware, type Trouble } from "./hardware-conditions.ts";
 import { changeOfReport } from "./info-amounts.ts";
 
-/** Whether a report is saved. */
-export type ReportVerdict =
-  /** It says something new. */
+/** Whether to save a report. */
+export type ReportDecision =
+  /** Save it: it contains something new. */
   | "save"
-  /** It differs in what moves by itself alone. */
+  /** Skip the report: only amounts differ, within normal fluctuation. */
   | "known"
-  /** Amounts have moved: save it unless they did within AMOUNTS_REST_MS, when the next report will do. */
+  /**
+   * Save the report, because amounts have changed. If a report with changed amounts was saved within AMOUNTS_REST_MS,
+   * skip this one: a later report will be saved.
+   */
   | "save-if-rested";
 
-/** What is done with a report, and what is written beside it if it is saved. */
+/** What to do with a report, and what to write if it is saved. */
 export interface ReportPlan {
-  readonly verdict: ReportVerdict;
-  /** What is missing of the approved hardware. */
+  readonly decision: ReportDecision;
+  /** Hardware that was approved and is now missing. */
   readonly missing: readonly Trouble[];
   /**
-   * The approved hardware to keep, where none was kept yet or some of it is known for the first time; null to leave it
-   * as it is.
+   * The approved hardware to store, if none is stored or if part of it is known for the first time; null to leave it
+   * unchanged.
    */
   readonly approved: { readonly [key: string]: Json } | null;
 }
 
-/** Decide what a report of a known node is worth. Reports of the same digest are not asked about. */
+/** Decide whether to save a report of a known node. The caller skips reports with an unchanged digest. */
 export function weighReport(
   before: {
     readonly membership: MembershipState;
-    /** As it was kept; null where none was. */
+    /** The stored approved hardware; null if there is none. */
     readonly approved: { readonly [key: string]: Json } | null;
     readonly info: { readonly [key: string]: Json } | null;
-    /** What was missing of it. */
+    /** Previously missing hardware. */
     readonly missing: readonly Trouble[];
   },
   info: { readonly [key: string]: Json },
@@ -44,17 +47,17 @@ export function weighReport(
   const missedBefore = missingHardware(baseline, hardwareOf(before.info ?? undefined), before.missing);
   const isFirst = before.approved === null && before.membership === "APPROVED";
   return {
-    // A loss is reported at once, however little or often it moves.
-    verdict: hasNewTrouble(missedBefore, missing) ? "save" : verdictOf(before.info, info),
+    // Always report newly missing hardware, however small the loss or frequent the change.
+    decision: hasNewTrouble(missedBefore, missing) ? "save" : decideReport(before.info, info),
     missing,
     approved: isFirst ? hardwareIn(approved ?? info) : approved === kept ? null : approved,
   };
 }
 
-function verdictOf(before: Json, info: Json): ReportVerdict {
+function decideReport(before: Json, info: Json): ReportDecision {
   switch (changeOfReport(before, info)) {
     case "facts":
-    // Their digests differ, or it would not be asked about.
+    // The digests differ, so save the report although no difference was found.
     case "none":
       return "save";
     case "jitter":

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { judgeBrowser } from "./browser-origin.ts";
+import { checkBrowserOrigin } from "./browser-origin.ts";
 
-const judge = (origin: string | null, authority: string, isPeerLocal = true, isNetworkTrusted = false) => {
-  const verdict = judgeBrowser({ origin, authority, isPeerLocal, isNetworkTrusted });
-  return verdict.ok ? verdict.isSecure : verdict.refusal.reason;
+const evaluate = (origin: string | null, authority: string, isPeerLocal = true, isNetworkTrusted = false) => {
+  const decision = checkBrowserOrigin({ origin, authority, isPeerLocal, isNetworkTrusted });
+  return decision.ok ? decision.isSecure : decision.refusal.reason;
 };
 
-describe("judgeBrowser()", () => {
+describe("checkBrowserOrigin()", () => {
   it.each([
     ["http://127.0.0.1:7700", "127.0.0.1:7700", false],
     ["http://localhost:7700", "localhost:7700", false],
@@ -20,11 +20,11 @@ describe("judgeBrowser()", () => {
     ["https://rollcall.example", "rollcall.example:443", true],
     ["https://rollcall.example:8443", "rollcall.example:8443", true],
   ])("should take %s at %s", (origin, authority, isSecure) => {
-    expect(judge(origin, authority)).toBe(isSecure);
+    expect(evaluate(origin, authority)).toBe(isSecure);
   });
 
   it.each([
-    // Another port of the same host is the same site, and another origin.
+    // The port differs, but the host is the same: the same site, but another origin.
     ["http://127.0.0.1:3000", "127.0.0.1:7700"],
     ["http://localhost:7700", "127.0.0.1:7700"],
     ["https://localhost", "localhost:7700"],
@@ -43,16 +43,16 @@ describe("judgeBrowser()", () => {
     ["https://", ""],
     [null, "rollcall.example"],
   ])("should refuse %s at %s", (origin, authority) => {
-    expect(judge(origin, authority)).toBe("ORIGIN_NOT_ALLOWED");
+    expect(evaluate(origin, authority)).toBe("ORIGIN_NOT_ALLOWED");
   });
 
-  it("should take clear text on the loopback interface alone, unless the network encrypts by itself", () => {
-    expect(judge("http://10.0.0.7:7700", "10.0.0.7:7700")).toBe("CONSOLE_NEEDS_TLS");
-    expect(judge("http://rollcall.example", "rollcall.example", true, true)).toBe("CONSOLE_NEEDS_TLS");
-    expect(judge("http://localhost.evil.example", "localhost.evil.example")).toBe("CONSOLE_NEEDS_TLS");
-    expect(judge("http://localhost:7700", "localhost:7700", false)).toBe("CONSOLE_NEEDS_TLS");
-    expect(judge("http://localhost:7700", "localhost:7700", false, true)).toBe(false);
-    expect(judge("https://10.0.0.7:7700", "10.0.0.7:7700", false)).toBe(true);
+  it("should accept unencrypted calls only on the loopback interface, unless the network encrypts", () => {
+    expect(evaluate("http://10.0.0.7:7700", "10.0.0.7:7700")).toBe("CONSOLE_NEEDS_TLS");
+    expect(evaluate("http://rollcall.example", "rollcall.example", true, true)).toBe("CONSOLE_NEEDS_TLS");
+    expect(evaluate("http://localhost.evil.example", "localhost.evil.example")).toBe("CONSOLE_NEEDS_TLS");
+    expect(evaluate("http://localhost:7700", "localhost:7700", false)).toBe("CONSOLE_NEEDS_TLS");
+    expect(evaluate("http://localhost:7700", "localhost:7700", false, true)).toBe(false);
+    expect(evaluate("https://10.0.0.7:7700", "10.0.0.7:7700", false)).toBe(true);
   });
 
   it("should never take an origin of another host or port", () => {
@@ -61,7 +61,7 @@ describe("judgeBrowser()", () => {
     fc.assert(
       fc.property(name, port, name, port, fc.constantFrom("http", "https"), (from, fromPort, to, toPort, scheme) => {
         fc.pre(from !== to || fromPort !== toPort);
-        expect(judge(`${scheme}://${from}:${fromPort}`, `${to}:${toPort}`)).toBe("ORIGIN_NOT_ALLOWED");
+        expect(evaluate(`${scheme}://${from}:${fromPort}`, `${to}:${toPort}`)).toBe("ORIGIN_NOT_ALLOWED");
       }),
     );
   });

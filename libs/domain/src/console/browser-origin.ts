@@ -1,29 +1,35 @@
 import type { Refusal } from "../refusal.ts";
 
-/** A call that a browser has made, as far as it tells which page made it. */
+/** A call from a browser, with the facts that identify the page that made it. */
 export interface BrowserCall {
-  /** The header Origin; null when there is none. */
+  /** The Origin header; null if there is none. */
   readonly origin: string | null;
-  /** `Host` or `:authority`: the name by which the browser knows this server. It is one of ours. */
+  /**
+   * `Host` or `:authority`: the name that the browser used for this server. The caller has checked that it is one of
+   * the server's own names.
+   */
   readonly authority: string;
-  /** Whether the other end of the connection is on this machine. */
+  /** Whether the peer of the connection is on this machine. */
   readonly isPeerLocal: boolean;
-  /** Whether the operator says that the network in between encrypts by itself. */
+  /** Whether the operator declares that the network between browser and server is encrypted. */
   readonly isNetworkTrusted: boolean;
 }
 
-/** What the browser has of its connection: whether a cookie can be kept for secure connections alone. */
-export type BrowserVerdict =
+/**
+ * Whether a call is allowed and, if so, whether its connection is secure enough for a cookie with the Secure
+ * attribute.
+ */
+export type OriginDecision =
   | { readonly ok: true; readonly isSecure: boolean }
   | { readonly ok: false; readonly refusal: Refusal<"ORIGIN_NOT_ALLOWED" | "CONSOLE_NEEDS_TLS"> };
 
 /**
- * Judge whether a call comes from a page of this very server: the same name, and the same port, which the SameSite of
- * cookies does not look at. Over clear text the browser must be on this machine, and know the server by a name of
- * it. Browsers alone write the header Origin, and no page can change it, so that it also tells what the browser speaks
- * to a proxy in between.
+ * Check that a call comes from a page of this server: both name and port must match, although cookies' SameSite
+ * attribute ignores the port. Without TLS, the browser must be on this machine and use a loopback name for the server.
+ * Only browsers set the Origin header, and pages cannot change it. Behind a proxy, it therefore shows which scheme the
+ * browser uses.
  */
-export function judgeBrowser({ origin, authority, isPeerLocal, isNetworkTrusted }: BrowserCall): BrowserVerdict {
+export function checkBrowserOrigin({ origin, authority, isPeerLocal, isNetworkTrusted }: BrowserCall): OriginDecision {
   const scheme = originOf(origin, authority);
   if (scheme === null) {
     const shown = (origin ?? "none").slice(0, MOST_SHOWN);
@@ -31,7 +37,7 @@ export function judgeBrowser({ origin, authority, isPeerLocal, isNetworkTrusted 
       ok: false,
       refusal: {
         reason: "ORIGIN_NOT_ALLOWED",
-        message: `the call comes from a page of ${shown}, not of this server: open the console under its own address`,
+        message: `the call comes from a page at ${shown}, not from this server; open the console at its own address`,
         metadata: { origin: shown },
       },
     };
@@ -42,7 +48,9 @@ export function judgeBrowser({ origin, authority, isPeerLocal, isNetworkTrusted 
     ok: false,
     refusal: {
       reason: "CONSOLE_NEEDS_TLS",
-      message: "the console takes no sign-in over clear text, since anyone on the way could use it",
+      message:
+        "the console refuses sign-ins over an unencrypted connection, because anyone on the network could use the " +
+        "sign-in code",
       metadata: { host: authority.slice(0, MOST_SHOWN) },
     },
   };
@@ -51,14 +59,14 @@ export function judgeBrowser({ origin, authority, isPeerLocal, isNetworkTrusted 
 const MOST_SHOWN = 260;
 const DEFAULT_PORTS = { http: "80", https: "443" } as const;
 
-/** The scheme of an origin that is this server's; null for one that is not. */
+/** The scheme of an origin if the origin is this server's; otherwise null. */
 function originOf(origin: string | null, authority: string): "http" | "https" | null {
   const [, scheme, from] = /^(https?):\/\/([^/@?#\s]+)$/.exec(origin ?? "") ?? [];
   if (from === undefined || (scheme !== "http" && scheme !== "https") || authority === "") return null;
   return complete(from, scheme) === complete(authority, scheme) ? scheme : null;
 }
 
-/** With its port, in small letters. */
+/** Add the default port if there is none, and convert to lower case. */
 function complete(authority: string, scheme: keyof typeof DEFAULT_PORTS): string {
   const small = authority.toLowerCase();
   return /:\d+$/.test(small) ? small : `${small}:${DEFAULT_PORTS[scheme]}`;

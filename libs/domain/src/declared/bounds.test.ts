@@ -5,7 +5,10 @@ import type { DeclaredAction, DeclaredStep } from "./plan.ts";
 
 const BOUNDS = { nodes: 2, fleetPolicies: 1, jobs: 1, pruned: 3 };
 
-/** Steps by their names: "p..." is a policy for many nodes, "n1..." about node n1, "j..." a job, others none. */
+/**
+ * The cost of a step by its name: "p..." is a policy for many nodes, "n1..." concerns node n1, "j..." is a job. All
+ * other names cost nothing.
+ */
 const costOf = (name: string): DeclaredCost => {
   const node = /^n./.exec(name)?.[0] ?? null;
   return { node, isFleetPolicy: name.startsWith("p"), isJob: name.startsWith("j") };
@@ -30,7 +33,7 @@ describe("boundPlan()", () => {
     ["prune as many jobs as the bound", { j1: "create", j2: "prune", w: "prune" }, [["j1", "w"], true]],
     ["not count what stays", { n1: "unchanged", n2: "create", n3: "create" }, [["n1", "n2", "n3"], false]],
     ["not count an owner of a policy", { p1: "adopt", p2: "create" }, [["p1", "p2"], false]],
-    ["prune what fits beside it", { n1: "create", n2: "prune", n3: "prune", w: "prune" }, [["n1", "n2", "w"], true]],
+    ["prune what fits in addition", { n1: "create", n2: "prune", n3: "prune", w: "prune" }, [["n1", "n2", "w"], true]],
     ["prune as many policies as the bound", { p1: "prune", p2: "prune" }, [["p1"], true]],
     ["prune the first", { a: "prune", b: "prune", c: "prune", d: "prune" }, [["a", "b", "c"], true]],
     [

@@ -1,38 +1,42 @@
 import { type DeclaredStep, isDeclaredChange } from "./plan.ts";
 
-/** What one call changes at most. */
+/** Limits on what one call can change. */
 export interface DeclaredBounds {
-  /** Nodes whose labels, policies or owners change: registrations of them wait. */
+  /**
+   * Maximum number of nodes whose labels, policies or owners change. Registrations of these nodes wait for the
+   * call.
+   */
   readonly nodes: number;
-  /** Policies that change and for each of which the whole fleet is looked at. */
+  /** Maximum number of changed policies that each require a scan of the whole cluster. */
   readonly fleetPolicies: number;
-  /** Jobs: the leading scheduler, which changes them too, waits for all of them. */
+  /** Maximum number of jobs. The leading scheduler also writes to these jobs, and waits for the call. */
   readonly jobs: number;
-  /** Objects that are pruned. */
+  /** Maximum number of pruned objects. */
   readonly pruned: number;
 }
 
-/** What an object takes of the bounds. */
+/** How an object counts towards the limits. */
 export interface DeclaredCost {
-  /** Null for an object that is about no single node. */
+  /** The node that the object concerns; null if it does not concern a single node. */
   readonly node: string | null;
   readonly isFleetPolicy: boolean;
   readonly isJob: boolean;
 }
 
-/** A plan within bounds, or which bound what is wanted takes no account of. */
+/** A plan within the limits, or the limit that the changes to wanted objects exceed. */
 export type BoundedPlan =
   | {
       readonly ok: true;
       readonly steps: readonly DeclaredStep[];
-      /** Whether objects to prune were left out. */
+      /** Whether some objects were not pruned because of the limits. */
       readonly isCut: boolean;
     }
   | { readonly ok: false; readonly bound: "nodes" | "fleetPolicies" | "jobs"; readonly count: number };
 
 /**
- * Hold a plan to bounds. What is wanted is done as a whole or not at all; of what to prune, the first that fit beside
- * it, in the order of the steps. Records of objects that are gone are free.
+ * Apply the limits to a plan. If the changes to wanted objects exceed a limit, all are refused. Objects are pruned
+ * in the order of the steps as long as they fit; the others are left out. Forgetting the records of deleted
+ * objects counts towards no limit.
  */
 export function boundPlan(
   steps: readonly DeclaredStep[],

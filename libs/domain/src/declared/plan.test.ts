@@ -14,23 +14,25 @@ import {
 const A = { url: '"a"' };
 const B = { url: '"b"' };
 
-/** A plan about one object, called x. */
+/** Plan the changes to one object named x. */
 function planX({
   owner = "team",
   wanted,
   record,
   existing,
+  idle,
   ...flags
 }: {
   readonly owner?: string;
   readonly wanted?: DeclaredFields;
   readonly record?: DeclaredRecord;
   readonly existing?: DeclaredFields;
+  readonly idle?: DeclaredFields;
   readonly prune?: boolean;
   readonly takeOver?: boolean;
 }): readonly DeclaredStep[] {
   const mapOf = <T>(value: T | undefined) => new Map(value === undefined ? [] : [["x", value]]);
-  const maps = { wanted: mapOf(wanted), recorded: mapOf(record), existing: mapOf(existing) };
+  const maps = { wanted: mapOf(wanted), recorded: mapOf(record), existing: mapOf(existing), idle: mapOf(idle) };
   return planDeclared({ owner, ...maps, prune: false, takeOver: false, ...flags });
 }
 
@@ -44,6 +46,11 @@ describe("planDeclared()", () => {
     ["leave what is as wanted", { wanted: A, record: mine, existing: A }, "unchanged"],
     ["overwrite what was edited by hand", { wanted: A, record: mine, existing: B }, "update"],
     ["change what is wanted differently now", { wanted: B, record: mine, existing: A }, "update"],
+    ["start what was stopped", { wanted: A, record: mine, idle: A }, "start"],
+    ["start what was stopped, with other fields", { wanted: B, record: mine, idle: A }, "start"],
+    ["start what has ended and is wanted differently", { wanted: B, record: mine, existing: A, idle: A }, "start"],
+    ["leave what has ended as wanted", { wanted: A, record: mine, existing: A, idle: A }, "unchanged"],
+    ["refuse another owner's stopped object", { wanted: A, record: theirs, idle: A }, "conflict"],
     ["adopt what is so already and has no owner", { wanted: A, existing: A }, "adopt"],
     ["change what has no owner", { wanted: A, existing: B }, "update"],
     ["refuse another owner's object", { wanted: B, record: theirs, existing: A }, "conflict"],
@@ -70,7 +77,12 @@ describe("planDeclared()", () => {
     expect(planX(given).map((step) => step.action)).toEqual(action === null ? [] : [action]);
   });
 
-  it("should tell which fields differ, and which of them were edited by hand", () => {
+  it("should report which fields of a stopped object differ", () => {
+    const [step] = planX({ wanted: { same: "1", other: "2" }, record: mine, idle: { same: "1", other: "1" } });
+    expect(step?.differences).toEqual([{ field: "other", before: "1", after: "2", isEdited: true }]);
+  });
+
+  it("should report which fields differ, and which of them were edited by hand", () => {
     const [step] = planX({
       wanted: { same: "1", mine: "2", added: "3" },
       record: { owner: "team", fields: { same: "1", mine: "1" } },
@@ -96,14 +108,17 @@ const inputs: fc.Arbitrary<DeclaredInput> = fc.record({
   wanted: mapOf(fields),
   recorded: mapOf(fc.record({ owner: owners, fields })),
   existing: mapOf(fields),
+  idle: mapOf(fields),
   prune: fc.boolean(),
   takeOver: fc.boolean(),
 });
 
-/** The state after a plan without conflicts. */
+/** Return the state after applying a plan without conflicts. */
 function applied(input: DeclaredInput, steps: readonly DeclaredStep[]): DeclaredInput {
   const existing = new Map(input.existing);
-  for (const { name, fields: after } of steps) {
+  const idle = new Map(input.idle);
+  for (const { name, action, fields: after } of steps) {
+    if (action === "start") idle.delete(name);
     if (after === null) existing.delete(name);
     else existing.set(name, after);
   }
@@ -112,7 +127,7 @@ function applied(input: DeclaredInput, steps: readonly DeclaredStep[]): Declared
     if (record === null) recorded.delete(name);
     else recorded.set(name, record);
   }
-  return { ...input, existing, recorded };
+  return { ...input, existing, idle, recorded };
 }
 
 const hasConflict = (steps: readonly DeclaredStep[]) => steps.some(({ action }) => action === "conflict");
@@ -139,18 +154,19 @@ describe("any plan", () => {
     );
   });
 
-  it("should not depend on the order of what is given", () => {
+  it("should not depend on the order of its input", () => {
     fc.assert(
       fc.property(inputs, (input) => {
         const reversed = <T>(map: ReadonlyMap<string, T>) => new Map([...map].reverse());
-        const { wanted, recorded, existing } = input;
-        const maps = { wanted: reversed(wanted), recorded: reversed(recorded), existing: reversed(existing) };
-        expect(planDeclared({ ...input, ...maps })).toEqual(planDeclared(input));
+        const { wanted, recorded, existing, idle } = input;
+        const maps = { wanted: reversed(wanted), recorded: reversed(recorded) };
+        const now = { existing: reversed(existing), idle: reversed(idle) };
+        expect(planDeclared({ ...input, ...maps, ...now })).toEqual(planDeclared(input));
       }),
     );
   });
 
-  it("should prune only what the owner applied and does not want any more", () => {
+  it("should prune only objects that the owner applied and no longer wants", () => {
     fc.assert(
       fc.property(inputs, (input) => {
         for (const { name, action, fields: after } of planDeclared(input)) {
@@ -164,7 +180,7 @@ describe("any plan", () => {
     );
   });
 
-  it("should change nothing of what is exported and applied without an owner", () => {
+  it("should change nothing that is exported and applied without an owner", () => {
     fc.assert(
       fc.property(inputs, (input) => {
         const steps = planDeclared({ ...input, owner: "", wanted: input.existing });
@@ -174,7 +190,7 @@ describe("any plan", () => {
     );
   });
 
-  it("should change no object of what its owner exports, and prune nothing that is there", () => {
+  it("should change no object that its owner exports, and prune no existing one", () => {
     fc.assert(
       fc.property(inputs, owners, (input, owner) => {
         const own = [...input.existing].filter(([name]) => input.recorded.get(name)?.owner === owner);

@@ -1,42 +1,44 @@
-/** What an object says, a JSON text a field: two objects are the same when their fields are. */
+/** The fields of an object, each as JSON text. Two objects are equal if their fields are equal. */
 export type DeclaredFields = Readonly<Record<string, string>>;
 
-/** What the record remembers of an object that was applied. */
+/** The store's record of an applied object. */
 export interface DeclaredRecord {
-  /** Who applied it last. */
+  /** The owner who applied the object last. */
   readonly owner: string;
-  /** What was applied. */
+  /** The applied fields. */
   readonly fields: DeclaredFields;
 }
 
-/** What a plan is made of. Keys are names of objects, such as "webhook/ops". */
+/** The input of a plan. Keys are names of objects, such as "webhook/ops". */
 export interface DeclaredInput {
-  /** Who applies; empty for a caller that owns nothing, and of which nothing is recorded. */
+  /** The owner who applies the objects; empty for a caller without an owner, for whom no records are kept. */
   readonly owner: string;
   readonly wanted: ReadonlyMap<string, DeclaredFields>;
   readonly recorded: ReadonlyMap<string, DeclaredRecord>;
-  /** Objects as they are now; one that is not there is not in it. */
+  /** Current objects, keyed by name; missing objects are absent. */
   readonly existing: ReadonlyMap<string, DeclaredFields>;
-  /** Whether what the owner applied before, and does not want any more, goes. */
+  /** Wanted objects that exist but do not run: stopped objects, which are absent from `existing`, and ended objects. */
+  readonly idle: ReadonlyMap<string, DeclaredFields>;
+  /** Whether to delete objects that the owner applied before and no longer wants. */
   readonly prune: boolean;
-  /** Whether objects of other owners are taken over instead of refused. */
+  /** Whether to take over objects of other owners instead of refusing. */
   readonly takeOver: boolean;
 }
 
 /**
- * What will happen to an object: `adopt` records an owner and changes nothing else; `conflict` means that another
- * owner's object is wanted; `forget` drops the record of an object that is gone already.
+ * What will happen to an object: `adopt` only records its owner; `conflict` means that the object belongs to
+ * another owner; `forget` deletes the record of an object that no longer exists; `start` runs an idle object again.
  */
-export type DeclaredAction = "create" | "update" | "unchanged" | "adopt" | "conflict" | "prune" | "forget";
+export type DeclaredAction = "create" | "update" | "start" | "unchanged" | "adopt" | "conflict" | "prune" | "forget";
 
-/** A field that is not as it is wanted. */
+/** A field whose current value differs from its wanted value. */
 export interface FieldDifference {
   readonly field: string;
-  /** JSON; null when the object does not have it. */
+  /** The current value as JSON; null if the object does not have the field. */
   readonly before: string | null;
-  /** JSON; null when the object is not to have it. */
+  /** The wanted value as JSON; null if the wanted object does not have the field. */
   readonly after: string | null;
-  /** Whether it was changed since the owner applied it, by other means. */
+  /** Whether the field has changed since the owner applied it. */
   readonly isEdited: boolean;
 }
 
@@ -44,17 +46,17 @@ export interface FieldDifference {
 export interface DeclaredStep {
   readonly name: string;
   readonly action: DeclaredAction;
-  /** In order of the fields' names; empty when nothing of the object itself changes. */
+  /** Ordered by field name; empty if the object itself does not change. */
   readonly differences: readonly FieldDifference[];
-  /** Who owns it before; empty for none. */
+  /** The previous owner; empty for none. */
   readonly formerOwner: string;
-  /** What it is to be; null when it goes. */
+  /** The wanted fields; null if the object is deleted. */
   readonly fields: DeclaredFields | null;
 }
 
 /**
- * Decide what happens to every object that is wanted, or that the owner applied before: in order of their names,
- * whatever the order in which they are given.
+ * Decide what happens to every object that is wanted or that the owner applied before. Steps are ordered by name,
+ * whatever the order of the input.
  */
 export function planDeclared(input: DeclaredInput): readonly DeclaredStep[] {
   const { owner, wanted, recorded, prune } = input;
@@ -67,14 +69,14 @@ export function planDeclared(input: DeclaredInput): readonly DeclaredStep[] {
   return steps.sort((left, right) => compareNames(left.name, right.name));
 }
 
-/** Whether a step changes anything, even if only the record of an owner. */
+/** Whether a step changes anything, even if only the recorded owner. */
 export function isDeclaredChange({ action }: Pick<DeclaredStep, "action">): boolean {
   return action !== "unchanged";
 }
 
 /**
- * What of the record of owners a plan without conflicts changes: null for what it forgets. What is remembered already
- * is not in it.
+ * The changes that a plan without conflicts makes to the records; null deletes a record. Unchanged records are
+ * absent.
  */
 export function recordAfter(
   { owner, recorded }: Pick<DeclaredInput, "owner" | "recorded">,
@@ -96,17 +98,20 @@ function planWanted(input: DeclaredInput, name: string, fields: DeclaredFields):
   const { owner, takeOver } = input;
   const record = input.recorded.get(name);
   const existing = input.existing.get(name);
+  const idle = input.idle.get(name);
+  const before = existing ?? idle;
   const formerOwner = record?.owner ?? "";
   const lastApplied = formerOwner === owner ? record?.fields : undefined;
-  const differences = existing === undefined ? [] : differencesOf(existing, fields, lastApplied);
+  const differences = before === undefined ? [] : differencesOf(before, fields, lastApplied);
   const step = { name, differences, formerOwner, fields };
   const isSame = existing !== undefined && differences.length === 0;
-  // A caller that records no owner may state again what is already so: it has no effect.
+  // Accept an unchanged object from a caller without an owner even if the object belongs to an owner, because this
+  // has no effect.
   if (isSame && owner === "") return { ...step, action: "unchanged" };
   if (formerOwner !== "" && formerOwner !== owner && !(takeOver && owner !== ""))
     return { ...step, action: "conflict" };
-  if (existing === undefined) return { ...step, action: "create" };
-  if (!isSame) return { ...step, action: "update" };
+  if (before === undefined) return { ...step, action: "create" };
+  if (!isSame) return { ...step, action: idle === undefined ? "update" : "start" };
   return { ...step, action: formerOwner === owner ? "unchanged" : "adopt" };
 }
 
@@ -131,7 +136,7 @@ function differencesOf(
   });
 }
 
-/** Fields are named by users: one may be called "constructor". */
+/** Check own properties only: users choose the field names, and a field can be called "constructor". */
 function fieldOf(fields: DeclaredFields, field: string): string | null {
   return Object.hasOwn(fields, field) ? (fields[field] ?? null) : null;
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { cordon, endCordon, uncordon } from "../nodes/operator-decisions.ts";
 import { deriveScheduling, type Hold } from "../states.ts";
-import { nodeRecord } from "../testing/node-record.ts";
+import { nodeRecord } from "../testing/node.ts";
 import type { DrainConditions, DrainIntent, DrainRequest } from "./drain.ts";
 import { cancelDrain, drainNode, drainsThatBegin, endDrain, type SelectedDrain } from "./drain-decisions.ts";
 
@@ -25,7 +25,7 @@ const NOTHING: DrainRequest = {
 const alone = { request: CONDITIONS, selection: "" };
 
 describe("drainNode()", () => {
-  it("should hold the node, keep the intent, and tell of both", () => {
+  it("should hold the node, store the intent, and write an event of both", () => {
     expect(drainNode(held(CORDON), alone, BY, null)).toMatchObject({
       ok: true,
       effects: [
@@ -44,7 +44,7 @@ describe("drainNode()", () => {
     });
   });
 
-  it("should replace the conditions of a drain that goes on, without another event of scheduling", () => {
+  it("should replace the conditions of a drain in progress, without another event of scheduling", () => {
     const again = { request: { ...CONDITIONS, force: true }, selection: "" };
     const by = { ...BY, actor: HELD.actor, message: HELD.message };
     const decided = drainNode(held(HELD), again, by, DRAIN);
@@ -52,7 +52,7 @@ describe("drainNode()", () => {
     expect(decided).toMatchObject({ events: [{ before: { force: false }, after: { force: true } }] });
   });
 
-  it("should keep what is not given of the present drain, its reason too, and say what changes", () => {
+  it("should keep omitted conditions and the reason of the current drain, and report the changes", () => {
     const present = { ...DRAIN, deadlineMs: 5_000, ignoreDaemons: true, keepIneligible: true };
     const force = { request: { ...NOTHING, force: true }, selection: "" };
     const decided = drainNode(held(HELD), force, { ...BY, message: "" }, present);
@@ -84,7 +84,7 @@ describe("drainNode()", () => {
 
   it.each<[string, Hold[], DrainIntent | null, boolean]>([
     ["wait as a new one", [], null, true],
-    ["go on where it has begun", [HELD], DRAIN, false],
+    ["continue where it has started", [HELD], DRAIN, false],
     ["still wait where it waits", [HELD], { ...DRAIN, queued: true }, true],
     ["wait again where it was done", [{ ...HELD, drained: true }], DRAIN, true],
   ])("should let a node of a selection %s", (_, holds, before, queued) => {
@@ -108,7 +108,7 @@ describe("drainNode()", () => {
 });
 
 describe("cancelDrain()", () => {
-  it("should lift the hold of the drain alone", () => {
+  it("should lift only the hold of the drain", () => {
     expect(cancelDrain(held(FLAPPING, HELD), BY, DRAIN)).toMatchObject({
       effects: [
         { kind: "holds", holds: [FLAPPING] },
@@ -132,7 +132,7 @@ describe("cancelDrain()", () => {
     expect(decided).toMatchObject({ effects: [{ holds: [CORDON] }, {}] });
   });
 
-  it("should make a cordon that ends by itself a lasting one where the node is to stay ineligible", () => {
+  it("should turn a temporary cordon into a permanent one if the node must stay ineligible", () => {
     const timed = { ...CORDON, untilMs: 50 };
     const lasting = cancelDrain(held(timed, HELD), BY, { ...DRAIN, keepIneligible: true });
     expect(lasting).toMatchObject({ ok: true });
@@ -182,14 +182,14 @@ describe("drainsThatBegin()", () => {
   it.each([
     ["as many as may at first", [drain("c", "waits"), drain("b", "waits"), drain("a", "waits")], ["a", "b"]],
     ["one for each that is done", [drain("a", "done"), drain("b", "runs"), drain("c", "waits")], ["c"]],
-    ["none while as many go on", [drain("a", "runs"), drain("b", "runs"), drain("c", "waits")], []],
+    ["none while as many continue", [drain("a", "runs"), drain("b", "runs"), drain("c", "waits")], []],
     ["all where there is no limit", [drain("a", "waits", 0), drain("b", "waits", 0)], ["a", "b"]],
     ["none of none", [], []],
   ])("should begin %s", (_, drains, expected) => {
     expect(drainsThatBegin(drains)).toEqual(expected);
   });
 
-  it("should never let more go on than may, and leave none waiting for ever", () => {
+  it("should never drain more nodes than allowed, and leave none waiting forever", () => {
     const states = fc.constantFrom("waits" as const, "runs" as const, "done" as const);
     fc.assert(
       fc.property(fc.array(states, { maxLength: 12 }), fc.integer({ min: 1, max: 4 }), (list, most) => {
@@ -223,7 +223,7 @@ describe("cordon() with a time", () => {
     expect(endCordon(held({ ...CORDON, untilMs: 50 }), nowMs) !== null).toBe(ended);
   });
 
-  it("should end by itself with an event of the system, and leave a lasting one", () => {
+  it("should expire with an event of the system, and keep a permanent one", () => {
     expect(endCordon(held(FLAPPING, { ...CORDON, untilMs: 50 }), 50)).toMatchObject({
       effects: [{ holds: [FLAPPING] }],
       events: [

@@ -1,6 +1,6 @@
 import type { Effects } from "../decided.ts";
-import { changeHolds, type NodeEffect, type NodeVerdict, refuseNode } from "../nodes/node-effects.ts";
-import type { NodeRecord } from "../nodes/node-record.ts";
+import type { Node } from "../nodes/node.ts";
+import { changeHolds, type NodeDecision, type NodeEffect, refuseNode } from "../nodes/node-effects.ts";
 import { type CommandSource, type Hold, liftHold, placeHold } from "../states.ts";
 import {
   type DrainIntent,
@@ -11,25 +11,25 @@ import {
 } from "./drain.ts";
 
 /**
- * Decide to drain a node: no new work comes, and what runs there is moved or ended. A node that drains already, or was
- * drained, drains again: conditions and the reason that are not given stay as they are.
+ * Decide to drain a node: it gets no new work, and its executions are moved or stopped. A node that is draining or
+ * drained can be drained again. Conditions and a reason that the new order omits stay unchanged.
  *
- * @param drain its present drain; null for none.
- * @param selection see DrainIntent; one that is not empty waits for its turn.
+ * @param drain its current drain; null for none.
+ * @param selection see DrainIntent; with a selection, the drain may have to wait for other nodes.
  */
 export function drainNode(
-  node: NodeRecord,
+  node: Node,
   { request, selection }: { readonly request: DrainRequest; readonly selection: string },
   by: CommandSource,
   drain: DrainIntent | null,
-): NodeVerdict {
+): NodeDecision {
   if (node.type === "ORCHESTRATOR") {
-    return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is a control-plane process; no work ever comes to it");
+    return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is a control-plane process, which never gets work");
   }
   const { actor } = by;
   const message = by.message === "" ? (drain?.reason ?? "") : by.message;
   const isOver = node.holds.some((hold) => hold.kind === "DRAIN" && hold.drained === true);
-  // One that has begun goes on, whatever selection it is chosen by now.
+  // Continue a drain that has started, even if another selection now includes its node.
   const isUnderWay = drain !== null && !drain.queued && !isOver;
   const queued = selection !== "" && !isUnderWay;
   const conditions = drainConditions(request, drain);
@@ -46,14 +46,16 @@ export function drainNode(
   };
 }
 
-/** Decide to end a drain, whether it goes on or is done. One that keeps its node ineligible leaves a cordon. */
-export function cancelDrain(node: NodeRecord, by: CommandSource, drain: DrainIntent | null): NodeVerdict {
+/**
+ * Decide to cancel a drain, whether or not it has completed. With `keepIneligible`, the node is cordoned instead.
+ */
+export function cancelDrain(node: Node, by: CommandSource, drain: DrainIntent | null): NodeDecision {
   const lifted = liftHold(node.holds, "DRAIN");
   if (lifted === node.holds) return refuseNode("NODE_NOT_DRAINING", node.id, "is not draining");
   const { actor, atMs } = by;
   const cordoned = lifted.find(({ kind }) => kind === "OPERATOR");
   const message = by.message === "" ? (drain?.reason ?? "") : by.message;
-  // A cordon that stands keeps its words, and ends no longer by itself.
+  // If the node is already cordoned, keep the cordon's message and actor, but remove its expiry.
   const words = { message: cordoned?.message ?? message, actor: cordoned?.actor ?? actor };
   const cordon: Hold = { kind: "OPERATOR", sinceMs: atMs, ...words };
   const holds = drain?.keepIneligible === true ? placeHold(lifted, cordon) : lifted;
@@ -66,12 +68,12 @@ export function cancelDrain(node: NodeRecord, by: CommandSource, drain: DrainInt
 }
 
 /**
- * Decide that a drain is over. Null when there is no drain, or when nothing changes.
+ * Decide that a drain has finished. Null if the node has no drain, or if nothing changes.
  *
- * @param isConfirmed whether the node has confirmed the end of all that the drain concerned.
- * @param by the scheduler that found it so.
+ * @param isConfirmed whether the node has confirmed the end of every execution that the drain covered.
+ * @param by the scheduler that found that the drain has finished.
  */
-export function endDrain(node: NodeRecord, isConfirmed: boolean, by: CommandSource): Effects<NodeEffect> | null {
+export function endDrain(node: Node, isConfirmed: boolean, by: CommandSource): Effects<NodeEffect> | null {
   const hold = node.holds.find(({ kind }) => kind === "DRAIN");
   if (hold === undefined || (hold.drained === true && (hold.unconfirmed !== true || !isConfirmed))) return null;
   const { unconfirmed: _, ...rest } = hold;
@@ -79,20 +81,20 @@ export function endDrain(node: NodeRecord, isConfirmed: boolean, by: CommandSour
   return changeHolds(node, placeHold(node.holds, over), by);
 }
 
-/** A drain of a selection of which some nodes are drained at a time. */
+/** The drain of one node in a selection. Only a limited number of the selection's nodes are drained at a time. */
 export interface SelectedDrain {
   readonly nodeId: string;
   readonly maxParallel: number;
   readonly queued: boolean;
-  /** Whether nothing that it concerned runs any more. */
+  /** Whether all executions that the drain covers have ended. */
   readonly drained: boolean;
 }
 
-/** Which drains of one selection begin now: some that wait, by their nodes, so that as many go on as may. */
+/** The nodes of one selection whose queued drains can start now without exceeding the limit. */
 export function drainsThatBegin(drains: readonly SelectedDrain[]): readonly string[] {
   const underWay = drains.filter(({ queued, drained }) => !queued && !drained).length;
   const waiting = drains.filter(({ queued }) => queued).sort((left, right) => (left.nodeId < right.nodeId ? -1 : 1));
-  // The least that any of them allows: those that were drained again may have another number.
+  // Use the lowest limit of all drains, because a drain that was ordered again can have a different limit.
   const most = Math.min(...waiting.map(({ maxParallel }) => (maxParallel === 0 ? waiting.length : maxParallel)));
   return waiting.slice(0, Math.max(0, most - underWay)).map(({ nodeId }) => nodeId);
 }

@@ -2,21 +2,24 @@ import type { Json, NewEvent } from "../events/events.ts";
 import type { Desired } from "../work/execution.ts";
 import type { JobType } from "../work/job-spec.ts";
 
-/** The conditions under which an operator drains a node. */
+/** The conditions of a drain. */
 export interface DrainConditions {
-  /** Time from the beginning of the drain until what still runs is ended. */
+  /** How long executions can keep running after the drain starts, before they are stopped. */
   readonly deadlineMs: number;
-  /** Whether everything is ended at once. */
+  /** Whether to stop all executions immediately. */
   readonly force: boolean;
   /** Whether daemons keep running. */
   readonly ignoreDaemons: boolean;
-  /** Whether the node stays cordoned when the drain is cancelled. */
+  /** Whether to cordon the node when the drain is cancelled. */
   readonly keepIneligible: boolean;
-  /** Nodes of its selection that are drained at a time; 0 for all. */
+  /** How many nodes of the selection are drained at a time; 0 for all. */
   readonly maxParallel: number;
 }
 
-/** What an operator asks of a drain. Null keeps what the present drain has, and is the default in a new one. */
+/**
+ * The conditions in an operator's drain request. Null keeps the value of the current drain; for a new drain it
+ * means the default.
+ */
 export interface DrainRequest {
   readonly deadlineMs: number | null;
   readonly force: boolean | null;
@@ -25,23 +28,26 @@ export interface DrainRequest {
   readonly maxParallel: number;
 }
 
-/** What an operator wants of a node: that nothing runs there. */
+/** An operator's order to drain a node. */
 export interface DrainIntent extends DrainConditions {
-  /** Names the selection of which maxParallel nodes are drained at a time; empty where all are. */
+  /**
+   * The name of the selection whose nodes are drained maxParallel at a time; empty if all nodes are drained at
+   * the same time.
+   */
   readonly selection: string;
-  /** Whether it waits for other nodes of its selection. */
+  /** Whether the drain waits for other nodes of its selection. */
   readonly queued: boolean;
-  /** For people; may be empty. */
+  /** The reason, for people; may be empty. */
   readonly reason: string;
   readonly actor: string;
 }
 
-/** How long a drain may take unless it is said. */
+/** The default deadline of a drain, in milliseconds. */
 const DEFAULT_DRAIN_DEADLINE_MS = 3_600_000;
-/** The longest time that one may take. */
+/** The longest deadline that a drain can have. */
 export const MAX_DRAIN_DEADLINE_MS = 7 * 86_400_000;
 
-/** The conditions of a drain that is ordered, or ordered again. */
+/** The conditions of a new drain, or of a drain that is ordered again. */
 export function drainConditions(request: DrainRequest, present: DrainConditions | null): DrainConditions {
   return {
     deadlineMs: request.deadlineMs ?? present?.deadlineMs ?? DEFAULT_DRAIN_DEADLINE_MS,
@@ -52,10 +58,10 @@ export function drainConditions(request: DrainRequest, present: DrainConditions 
   };
 }
 
-/** The event of a drain that is ordered, ordered again under other conditions, or begins. */
+/** The event of a drain that is ordered, is ordered again with other conditions, or starts. */
 export function drainStartedEvent(change: {
   readonly subject: string;
-  /** Null for a new drain. */
+  /** The drain before the change; null for a new drain. */
   readonly before: DrainIntent | null;
   readonly after: DrainIntent;
   readonly actor: string;
@@ -66,7 +72,7 @@ export function drainStartedEvent(change: {
   return { type: "node.drain.started", ...said, before: factsOf(before), after: factsOf(after) };
 }
 
-/** The event of a drain that is ended by an operator, whether it was done or not. */
+/** The event of a drain that an operator cancels, whether or not it has completed. */
 export function drainCancelledEvent(
   subject: string,
   before: DrainIntent | null,
@@ -82,24 +88,28 @@ function factsOf(drain: DrainIntent | null): Json {
   return { deadlineMs, force, ignoreDaemons, keepIneligible, maxParallel, queued };
 }
 
-/** What a drain waits for in an execution that still runs, for people. */
+/** Explain to people what an execution on a draining node waits for before it ends. */
 export function drainWaitText(
   execution: { readonly type: JobType | null; readonly desired: Desired; readonly isLost: boolean },
   { queued, force }: Pick<DrainIntent, "queued" | "force">,
 ): string {
-  if (queued) return "the drain waits for other nodes of its selection";
-  if (execution.isLost) return "its node is lost; it ends unconfirmed once reactions to the loss are allowed";
-  if (execution.desired !== "RUN") return "it is being stopped";
-  if (force) return "it is about to be stopped";
+  if (queued) return "the drain waits for other nodes in the same selection";
+  if (execution.isLost)
+    return (
+      "the node is lost; the execution's end is recorded without confirmation once reactions to the loss are " +
+      "allowed"
+    );
+  if (execution.desired !== "RUN") return "being stopped";
+  if (force) return "about to be stopped";
   switch (execution.type) {
     case "batch":
     case "ops":
-      return "it may finish until the deadline";
+      return "can run until the deadline";
     case "daemon":
       return "daemons stop last";
     case "service":
-      return "it waits for its replacement";
+      return "waiting for its replacement";
     case null:
-      return "its job is not in the record";
+      return "its job is not in the store";
   }
 }

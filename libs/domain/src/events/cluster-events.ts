@@ -1,33 +1,33 @@
 import type { EventType, JobEventType } from "./events.ts";
 
-/** What people and programs need to know of one type of event. */
+/** The documentation of one type of event. */
 export interface EventDescription {
   /** When it happens. */
   readonly when: string;
-  /** What it is about. */
+  /** What the subject of the event identifies. */
   readonly subject: string;
-  /** Who can be its actor. */
+  /** Who can be the actor. */
   readonly actors: readonly string[];
-  /** Fields of `before`; null when there is none. */
+  /** The fields of `before`; null if the event has no `before`. */
   readonly before: readonly string[] | null;
-  /** Fields of `after`; null when there is none. */
+  /** The fields of `after`; null if the event has no `after`. */
   readonly after: readonly string[] | null;
-  /** Every reason that it can have. */
+  /** Every possible reason. */
   readonly reasons: readonly string[];
 }
 
-/** Actors that are people, or programs with a token. */
+/** Actors that are people or programs with a token. */
 export const OPERATORS = ["token:<id>", "user:<subject>"];
 
 const WEBHOOK = "webhook/<name>";
 const WEBHOOK_FIELDS = ["host", "types", "excludeTypes", "selector", "paused"];
 
-/** The events of whatever is no node: a part of the catalogue. */
+/** The part of the catalogue for events that are not about nodes or jobs. */
 export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}` | JobEventType>, EventDescription>> = {
   "join.token.created": {
     when:
-      "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and " +
-      "node.approved events that name it.",
+      "An operator created a join token, or `rollcall up` created one for its own agent. Its uses are the " +
+      "node.registered and node.approved events that name it.",
     subject: "the join token's id",
     actors: [...OPERATORS, "system"],
     before: null,
@@ -43,7 +43,7 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
     reasons: ["OPERATOR_REVOKED"],
   },
   "access.token.created": {
-    when: "An admin made an access token. Neither its text nor its hash is in any event.",
+    when: "An admin created an access token. No event contains its text or its hash.",
     subject: "the access token's id",
     actors: OPERATORS,
     before: null,
@@ -52,8 +52,8 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
   },
   "access.token.revoked": {
     when:
-      "An access token was revoked, or a session of the console ended: SELF_REVOKED by its own holder, ADMIN_REVOKED " +
-      "by an admin, or by a sign-in of another in the same browser.",
+      "An access token was revoked, or a console session ended. The reason is SELF_REVOKED if its holder did so, and " +
+      "ADMIN_REVOKED if an admin did, or if someone else signed in with the same browser.",
     subject: "the access token's id",
     actors: OPERATORS,
     before: ["state"],
@@ -62,8 +62,8 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
   },
   "policy.health.set": {
     when:
-      "An operator made or changed a health policy. It carries a group's selector and priority with the values " +
-      "that it sets.",
+      "An operator created or changed a health policy. The event contains the values that it sets and, for a group, " +
+      "its selector and priority.",
     subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
     actors: OPERATORS,
     before: ["selector", "priority", "values"],
@@ -72,8 +72,8 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
   },
   "policy.health.deleted": {
     when:
-      "An operator deleted a health policy. That of a node that is removed goes with it, without an event of its " +
-      "own.",
+      "An operator deleted a health policy. If a node is deleted, its policy is deleted with it, without a separate " +
+      "event.",
     subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
     actors: OPERATORS,
     before: ["selector", "priority", "values"],
@@ -82,9 +82,9 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
   },
   "brake.changed": {
     when:
-      "A group's brake, or the cluster's, was set, lifted, frozen or released: NORMAL, PARTIAL (a tenth of the " +
-      "group's size is released a minute), FULL or FROZEN (none is). size, silent and lost are what it was " +
-      "decided from, absent where an operator decided.",
+      "The brake of a group or of the cluster changed its state: NORMAL, PARTIAL (a tenth of the group's size is " +
+      "released per minute), FULL or FROZEN (nothing is released). size, silent and lost are the counts behind the " +
+      "decision, absent if an operator decided.",
     subject: "the group, as <label>=<value>, or cluster",
     actors: ["replica:<id>", ...OPERATORS],
     before: ["brake"],
@@ -93,8 +93,8 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
   },
   "webhook.set": {
     when:
-      "An admin made or changed a webhook, or let it go on. Of its URL the host alone is in any event; its secret " +
-      "is in none.",
+      "An admin created, changed or resumed a webhook. Events contain only the host of its URL, and never its " +
+      "secret.",
     subject: WEBHOOK,
     actors: OPERATORS,
     before: WEBHOOK_FIELDS,
@@ -111,8 +111,8 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
   },
   "webhook.paused": {
     when:
-      "Deliveries of a webhook are held until an admin lets them go on: they failed for Webhooks.PauseAfter, the " +
-      "receiver answered 410, or the webhook's secret cannot be read. The message says why.",
+      "Deliveries of a webhook are paused until an admin resumes them, because they failed for Webhooks.PauseAfter, " +
+      "the receiver answered 410, or the webhook's secret cannot be read. The message says why.",
     subject: WEBHOOK,
     actors: ["system"],
     before: ["state"],
@@ -121,8 +121,8 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
   },
   "webhook.behind": {
     when:
-      "Events were compacted before a webhook delivered them: those after the revision before, up to the revision " +
-      "after, as far as it wanted them.",
+      "Events were compacted before a webhook delivered them: the events it selects after the revision in before, up " +
+      "to the revision in after.",
     subject: WEBHOOK,
     actors: ["system"],
     before: ["revision"],
@@ -130,7 +130,7 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
     reasons: ["EVENTS_COMPACTED"],
   },
   "webhook.replayed": {
-    when: "An admin set a webhook back in the log.",
+    when: "An admin reset a webhook to an earlier position in the event log.",
     subject: WEBHOOK,
     actors: OPERATORS,
     before: ["revision"],

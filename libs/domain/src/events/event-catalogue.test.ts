@@ -13,7 +13,7 @@ describe("isEventType()", () => {
     ["node.exploded", false],
     ["__proto__", false],
     ["", false],
-  ])("should judge %j", (text, expected) => {
+  ])("should evaluate %j", (text, expected) => {
     expect(isEventType(text)).toBe(expected);
   });
 });

@@ -8,12 +8,13 @@ export type { EventDescription };
 const NODE = "the node's id";
 const DRAIN = ["deadlineMs", "force", "ignoreDaemons", "keepIneligible", "maxParallel", "queued"];
 
-/** Every type of event. A type without a row does not compile. */
+/** Every type of event. A missing entry is a compile error. */
 export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   "node.registered": {
     when:
-      "A node joined the fleet for the first time; joinToken names the join token that let it in, which is that " +
-      "token's use, and joinedFrom the address that it came from. One that returns makes no event.",
+      "A node joined the cluster for the first time. joinToken names the join token that it used, if any, and " +
+      "joinedFrom is the address that it joined from. A token's uses are counted by these events. A node that " +
+      "returns causes no event.",
     subject: NODE,
     actors: ["node:<id>"],
     before: null,
@@ -22,8 +23,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.approved": {
     when:
-      "An operator let a pending or rejected node join, or a pending one returned with a preauthorized join " +
-      "token, which joinToken names (and joinedFrom where it came from then), or with its service account's token.",
+      "An operator approved a pending or rejected node, or a pending node returned with a preauthorized join token " +
+      "or with its service account's token. With a join token, joinToken names it and joinedFrom is the address that " +
+      "the node joined from.",
     subject: NODE,
     actors: [...OPERATORS, "join-token:<id>", "service-account:<namespace>/<name>"],
     before: ["membership"],
@@ -31,7 +33,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["OPERATOR_APPROVED", "JOIN_TOKEN", "SERVICE_ACCOUNT"],
   },
   "node.rejected": {
-    when: "An operator refused a node.",
+    when: "An operator rejected a node.",
     subject: NODE,
     actors: OPERATORS,
     before: ["membership"],
@@ -40,8 +42,8 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.deleted": {
     when:
-      "A node was removed from the record: by an operator, because its control-plane process has been gone for " +
-      "an hour, or because the node has been gone for as long as such nodes are kept.",
+      "A node was deleted: by an operator, because its control-plane process has been gone for an hour, or because " +
+      "the node has been gone for longer than the configured time.",
     subject: NODE,
     actors: [...OPERATORS, "system"],
     before: ["membership"],
@@ -49,7 +51,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["OPERATOR_DELETED", "LEASE_EXPIRED", "COLLECTED", "EPHEMERAL_LEFT"],
   },
   "node.deregistered": {
-    when: "A node left for good by itself.",
+    when: "A node left the cluster for good, at its own request.",
     subject: NODE,
     actors: ["node:<id>"],
     before: ["membership"],
@@ -58,8 +60,8 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.banned": {
     when:
-      "An operator banned a node, or in advance an id or the fingerprint of a key of no node, which is the " +
-      "subject then.",
+      "An operator banned a node, or an id or a key fingerprint that no node has yet. In the latter " +
+      "case, that id or fingerprint is the subject.",
     subject: "the node's id, or the fingerprint of a key",
     actors: OPERATORS,
     before: ["membership"],
@@ -67,7 +69,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["OPERATOR_BANNED"],
   },
   "node.unbanned": {
-    when: "An operator lifted every ban on a node, an id or a key. A node that is there stays rejected.",
+    when: "An operator lifted every ban on a node, an id or a key. An existing node stays rejected.",
     subject: "the node's id, or the fingerprint of a key",
     actors: OPERATORS,
     before: ["membership", "banned"],
@@ -75,7 +77,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["BAN_LIFTED"],
   },
   "node.key.rotation.required": {
-    when: "An operator wants a node to rotate its key.",
+    when: "An operator required a node to rotate its key.",
     subject: NODE,
     actors: OPERATORS,
     before: ["keyFingerprint"],
@@ -83,7 +85,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["OPERATOR_REQUIRED"],
   },
   "node.key.offered": {
-    when: "A node offered the key that it will use next: from now on it may prove itself with either.",
+    when: "A node offered the key that it will use next. From now on it can prove its identity with either key.",
     subject: NODE,
     actors: ["node:<id>"],
     before: ["nextKeyFingerprint"],
@@ -91,7 +93,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["NEXT_KEY_OFFERED"],
   },
   "node.key.rotated": {
-    when: "A node proved itself with its next key for the first time: the key before is refused from then on.",
+    when: "A node proved its identity with its next key for the first time. Its previous key is refused from then on.",
     subject: NODE,
     actors: ["node:<id>"],
     before: ["keyFingerprint"],
@@ -99,7 +101,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["NEXT_KEY_USED"],
   },
   "node.identity.duplicated": {
-    when: "Two agents were found to use one node's identity in turns. One event while the same two machines do.",
+    when:
+      "Two agents alternately use the identity of one node. No further event follows while the same two machines " +
+      "do so.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
@@ -116,9 +120,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.info.changed": {
     when:
-      "What a node says about itself changed. Volatile figures are no part of it: memory and disk that move by 2 " +
-      "% or less (10 % for one NUMA node) make no event, and those that move by more at most one in ten minutes, " +
-      "unless something that was approved is lost.",
+      "A node's information about itself changed. Small changes of volatile figures are ignored: memory and disk " +
+      "that change by at most 2 % (10 % for one NUMA node) cause no event. Larger changes of them cause at most one " +
+      "event in ten minutes, unless something that was approved is lost.",
     subject: NODE,
     actors: ["node:<id>"],
     before: ["infoDigest"],
@@ -126,7 +130,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["AGENT_REPORTED"],
   },
   "node.labels.changed": {
-    when: "Labels in effect changed, or who set them; before and after name those that differ alone.",
+    when: "A node's labels in effect changed, or who set them. before and after contain only the labels that differ.",
     subject: NODE,
     actors: ["node:<id>", ...OPERATORS, "join-token:<id>"],
     before: ["labels"],
@@ -134,7 +138,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["AGENT_REPORTED", "OPERATOR_LABELED", "JOIN_TOKEN"],
   },
   "node.connection.changed": {
-    when: "A node's connection was made or lost.",
+    when: "A node connected or disconnected.",
     subject: NODE,
     actors: ["replica:<id>", "node:<id>", "system"],
     before: ["connection"],
@@ -153,9 +157,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.session.moved": {
     when:
-      "A connected node opened its stream at another health replica before it left the one before, as it is " +
-      "asked to when replicas share agents or end. Its connection does not change, and WatchNodes says nothing " +
-      "of it.",
+      "A connected node opened its stream at another health replica before it closed the previous one. Replicas ask " +
+      "for this when they rebalance agents or shut down. The node's connection does not change, and WatchNodes does " +
+      "not report this event.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: ["replica"],
@@ -164,8 +168,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.health.changed": {
     when:
-      "A node's effective health changed, an operator's mark included. Where silence decided, evidence says how: " +
-      "replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
+      "A node's effective health changed, including by an operator's mark. If the failure detector decided, evidence " +
+      "contains the facts: replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy " +
+      "that set the threshold.",
     subject: NODE,
     actors: ["replica:<id>", ...OPERATORS],
     before: ["health"],
@@ -174,10 +179,11 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.reactions.allowed": {
     when:
-      "Others may now react to the loss of a node: once for each time that an approved compute node stops being " +
-      "HEALTHY, and only after every brake that holds it has let it go. A node that comes back before has none. " +
-      "React to this, never to node.health.changed. group is the node's group of the brake, absent for a node of " +
-      "none; brake is the state that let it go; lostSinceMs is when it was lost, in milliseconds since 1970.",
+      "Programs may now react to the loss of a node. This happens once each time an approved compute node stops " +
+      "being HEALTHY, after every brake that holds it has released it. A node that recovers earlier has no such " +
+      "event. React to this event, never to node.health.changed. group is the node's brake group, absent if it has " +
+      "none; brake is the state of the brake that released it; lostSinceMs is when it was lost, in milliseconds " +
+      "since 1970.",
     subject: NODE,
     actors: ["replica:<id>", ...OPERATORS],
     before: null,
@@ -185,7 +191,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["NO_STORM", "BRAKE_PACED", "OPERATOR_RELEASED", "AGENT_SHUTDOWN", "OPERATOR_MARKED"],
   },
   "node.scheduling.changed": {
-    when: "A hold on new work was placed on a node or lifted, or its cause is another.",
+    when: "A hold on new work was placed on a node or lifted, or the reason for a hold changed.",
     subject: NODE,
     actors: [...OPERATORS, "replica:<id>", "scheduler:<id>", "system"],
     before: ["scheduling", "holds"],
@@ -204,8 +210,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.drain.started": {
     when:
-      "An operator drains a node, or does so again under other conditions, or a drain that waited for other nodes " +
-      "of its selection begins: queued is false then. deadlineMs is the time that it may take from its beginning.",
+      "An operator started a drain of a node or changed its conditions, or a drain that waited for other nodes of " +
+      "its selection started (queued is then false). deadlineMs is the time limit, counted from the start of the " +
+      "drain.",
     subject: NODE,
     actors: [...OPERATORS, "system"],
     before: DRAIN,
@@ -213,7 +220,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["OPERATOR_DRAINED", "DRAIN_BEGINS"],
   },
   "node.drain.cancelled": {
-    when: "An operator ended a drain that went on or was done, or uncordoned its node.",
+    when: "An operator cancelled a drain that was in progress or completed, or uncordoned its node.",
     subject: NODE,
     actors: OPERATORS,
     before: DRAIN,
@@ -222,10 +229,10 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.flapping.started": {
     when:
-      "A node has had three outages in ten minutes. Its first join, UNHEALTHY to UNKNOWN within an outage, and " +
-      "restarts that its agent announced do not count. One event for as long as it flaps. The node takes no new work " +
-      "until the end, unless its policy never holds it; its health, and the work that runs there, follow what is " +
-      "detected.",
+      "A node had three outages within ten minutes. Its first join, a change from UNHEALTHY to UNKNOWN during an " +
+      "outage, and restarts that its agent announced do not count. No further event follows while the node flaps. " +
+      "During this time it gets no new work, unless its policy turns this hold off. Its detected health still " +
+      "decides about its running work.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
@@ -233,7 +240,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["FLAPPING"],
   },
   "node.flapping.ended": {
-    when: "No outage of a node that flapped has begun or ended for as long as its policy says.",
+    when: "A flapping node has been steady for as long as its policy requires: no outage began or ended.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: ["flappingMs"],
@@ -242,8 +249,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.hardware.degraded": {
     when:
-      "A node reported less hardware than was approved, or a GPU of it is gone from its samples or too hot. The " +
-      "reason is that of the gravest new trouble; before and after list those of one source, as 'KIND part'.",
+      "A node reported less hardware than was approved, or one of its GPUs is missing from its samples or too hot. " +
+      "The reason is that of the most serious new trouble. before and after list the troubles of one source, each as " +
+      "'KIND part'.",
     subject: NODE,
     actors: ["node:<id>", "replica:<id>"],
     before: ["troubles"],
@@ -251,7 +259,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["HARDWARE_DEGRADED", "GPU_GONE", "GPU_TOO_HOT"],
   },
   "node.hardware.restored": {
-    when: "Troubles with a node's hardware are over, and none is new.",
+    when: "Some hardware problems of a node ended, and no new ones appeared.",
     subject: NODE,
     actors: ["node:<id>", "replica:<id>"],
     before: ["troubles"],
@@ -259,7 +267,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["HARDWARE_RESTORED"],
   },
   "node.hardware.accepted": {
-    when: "An operator accepted a node's hardware as it is: what it reports later is compared with that.",
+    when: "An operator accepted a node's current hardware. Later reports are compared with it.",
     subject: NODE,
     actors: OPERATORS,
     before: ["hardware"],
@@ -268,9 +276,10 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   },
   "node.conditions.changed": {
     when:
-      "A node reports other conditions than before: faults that it has found in itself, for which it gets no new " +
-      "work. The reason is that of the first new condition, else of the first that is left, and CONDITIONS_OVER when " +
-      "none is; agents of another kind can report other reasons.",
+      "The conditions that a node reports changed. A condition is a fault that the node's agent detected; the node " +
+      "gets no " +
+      "new work while it has one. The reason is that of the first new condition, otherwise that of the first " +
+      "remaining one, and CONDITIONS_OVER if none remains. Agents of other implementations can report other reasons.",
     subject: NODE,
     actors: ["node:<id>"],
     before: ["conditions"],
@@ -278,7 +287,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: [...CONDITION_REASONS, "CONDITIONS_OVER"],
   },
   "node.rebooted": {
-    when: "A node came back from another boot of the same machine, and its agent had not said goodbye.",
+    when: "A node returned after its machine rebooted without its agent announcing a shutdown.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: ["bootId"],
@@ -286,7 +295,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["UNEXPECTED_REBOOT"],
   },
   "node.reboot.cleared": {
-    when: "An unexpected reboot lies so far back that the node's health does not show it any more.",
+    when: "A node has been up for long enough after an unexpected reboot that its health no longer shows the reboot.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
@@ -297,10 +306,10 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   ...JOB_EVENTS,
 };
 
-/** Every type, in the order of the catalogue. */
+/** Every type, in catalogue order. */
 export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_CATALOGUE).filter(isEventType);
 
-/** Whether a text is a type of event. */
+/** Whether a string is an event type. */
 export function isEventType(text: string): text is EventType {
   return Object.hasOwn(EVENT_CATALOGUE, text);
 }

@@ -36,7 +36,7 @@ describe("effectOf()", () => {
     ["node.approved", "APPROVED"],
     ["node.rejected", "REJECTED"],
     ["node.banned", "REJECTED"],
-    // Until it is approved again.
+    // The node stays rejected until it is approved again.
     ["node.unbanned", "REJECTED"],
   ] as const)("should read the membership out of %s", (type, state) => {
     expect(effectOf(event(type, "token:t"), SELF)).toEqual({
@@ -67,7 +67,7 @@ describe("effectOf()", () => {
     ["node.hardware.accepted", "token:t", { kind: "hardware" }],
     ["node.key.offered", "node:n1", { kind: "none" }],
     ["node.reactions.allowed", "replica:other", { kind: "none" }],
-  ] as const)("should take %s by %s for what it is", (type, actor, expected) => {
+  ] as const)("should classify %s by %s", (type, actor, expected) => {
     expect(effectOf(event(type, actor), SELF)).toEqual(expected);
   });
 
@@ -113,7 +113,7 @@ describe("mayEndWanted()", () => {
     ["node.labels.changed", { labels: { rack: "a" } }, inZone, false],
     ["node.registered", null, approved, false],
     ["brake.changed", null, anyNode, false],
-  ])("should judge %s after %j", (type, before, wanted, expected) => {
+  ])("should evaluate %s after %j", (type, before, wanted, expected) => {
     expect(mayEndWanted({ type, before, after: null }, wanted)).toBe(expected);
   });
 });
@@ -124,7 +124,7 @@ describe("isNodeChange()", () => {
     ["node.of.a.later.release", true],
     ["node.session.moved", false],
     ["brake.changed", false],
-  ])("should judge %s", (type, expected) => {
+  ])("should evaluate %s", (type, expected) => {
     expect(isNodeChange(type)).toBe(expected);
   });
 });

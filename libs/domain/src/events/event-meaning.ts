@@ -3,27 +3,27 @@ import type { Membership } from "../states.ts";
 import { EVENT_TYPES } from "./event-catalogue.ts";
 import { type EventType, isJsonObject, type Json, type NewEvent } from "./events.ts";
 
-/** An event of the log. StoredEvent of the store is one. */
+/** An event from the log. The store's EventRow has these fields. */
 export interface LoggedEvent extends NewEvent {
   /** Wall time in milliseconds since 1970. */
   readonly atMs: number;
 }
 
-/** What an event of the log means for a node that is held. */
+/** The effect of a logged event on a node that this replica owns. */
 export type EventEffect =
   /** The node's membership changed. */
   | { readonly kind: "membership"; readonly membership: Membership }
-  /** The node is no longer in the record. */
+  /** The node was deleted from the store. */
   | { readonly kind: "removed"; readonly by: "operator" | "node" }
-  /** Another replica took the next epoch: this replica's session is fenced. */
+  /** Another replica took over the node with the next epoch, so this replica's session is fenced. */
   | { readonly kind: "moved" }
-  /** The node's information changed in the record; the digest is null when the event does not carry it. */
+  /** The node's information in the store changed; the digest is null if the event does not contain it. */
   | { readonly kind: "info"; readonly digest: string | null }
   /** The agent's settings changed: labels, or a required key rotation. */
   | { readonly kind: "labels" }
-  /** The node has a new key with this fingerprint; null when the event does not carry it. */
+  /** The node has a new key; the fingerprint is null if the event does not contain it. */
   | { readonly kind: "key"; readonly fingerprint: string | null }
-  /** The node flaps, rebooted, or its hardware conditions changed: holds may have to follow. */
+  /** The node flaps, has rebooted, or has other hardware conditions. Its holds may have to change. */
   | { readonly kind: "hardware" }
   | { readonly kind: "none" };
 
@@ -34,26 +34,26 @@ const AN_EVENT: LoggedEvent = {
   atMs: 0,
 };
 
-/** Which events of the log a follower wants. */
+/** Selects the events of the log that a follower receives. */
 export interface EventInterest {
-  /** Events of these types, about any subject; null for all types. */
+  /** Event types to receive, about any subject; null for all types. */
   readonly types: ReadonlySet<EventType> | null;
-  /** Beside them, events of sessions by which one of these replicas loses a session, or may lose one. */
+  /** Receive also session events that end, or may end, a session of one of these replicas. */
   readonly displaced: ReadonlySet<string>;
 }
 
-/** Events of sessions: all of them carry `displaces`. */
+/** The types of events about sessions. Only these events have the field `displaces`. */
 export const SESSION_EVENTS: readonly EventType[] = ["node.connection.changed", "node.session.moved"];
 
 export const EVERY_EVENT: EventInterest = { types: null, displaced: new Set() };
 
-/** For a follower that wants to know how far the log is, and nothing of what is in it. */
+/** The interest of a follower that only needs the position of the log. */
 export const NO_EVENT: EventInterest = { types: new Set(), displaced: new Set() };
 
 /**
- * Return what an event means for the node that it is about.
+ * The effect of an event on the node that it is about.
  *
- * @param self the actor as which this replica writes; it ignores its own events.
+ * @param self this replica's actor. Its own events have no effect.
  */
 export function effectOf(event: LoggedEvent, self: string): EventEffect {
   switch (event.type) {
@@ -117,6 +117,7 @@ export function effectOf(event: LoggedEvent, self: string): EventEffect {
     case "job.execution.lost":
     case "job.execution.found":
     case "job.execution.replaced":
+    case "job.execution.restored":
     case "job.executions.orphaned":
     case "job.execution.adopted":
       return NONE;
@@ -124,8 +125,8 @@ export function effectOf(event: LoggedEvent, self: string): EventEffect {
 }
 
 /**
- * What a replica reads of the log: whatever may mean something for a node that it holds, and of sessions those events
- * alone by which it loses one itself.
+ * The events that a replica follows: all that can affect a node that it owns, and the session events that end one
+ * of its sessions.
  */
 export function replicaInterest(instance: string): EventInterest {
   const types = EVENT_TYPES.filter((type) => {
@@ -135,14 +136,14 @@ export function replicaInterest(instance: string): EventInterest {
   return { types: new Set(types), displaced: new Set([instance]) };
 }
 
-/** Which nodes a follower wants, as far as events can tell; absent sets mean all. */
+/** The part of a follower's node filter that can be checked against events. Undefined sets match all nodes. */
 export interface WantedNodes {
   readonly memberships: ReadonlySet<string> | undefined;
   readonly statuses: ReadonlySet<string> | undefined;
   readonly selector: Selector;
 }
 
-/** Whether a node that was wanted need not be any more after an event. Errs on the side of true. */
+/** Whether an event can make a node stop matching the filter. True if in doubt. */
 export function mayEndWanted(
   event: Pick<NewEvent, "type" | "before" | "after">,
   { memberships, statuses, selector }: WantedNodes,
@@ -202,6 +203,7 @@ export function mayEndWanted(
     case "job.execution.lost":
     case "job.execution.found":
     case "job.execution.replaced":
+    case "job.execution.restored":
     case "job.executions.orphaned":
     case "job.execution.adopted":
     case "access.token.created":
@@ -210,10 +212,10 @@ export function mayEndWanted(
   }
 }
 
-/** Events of nodes that change what is shown of one: a move of its stream changes its session alone. */
+/** Selects the events that change how a node is shown. A session that moves changes nothing that is shown. */
 export const NODE_CHANGES = { prefix: "node.", except: "node.session.moved" } as const;
 
-/** Whether an event may have changed what is shown of a node. */
+/** Whether an event can change how a node is shown. */
 export function isNodeChange(type: string): boolean {
   return type.startsWith(NODE_CHANGES.prefix) && type !== NODE_CHANGES.except;
 }
@@ -248,7 +250,7 @@ function fieldOf(value: Json | null, field: string): Json | undefined {
   return isJsonObject(value) ? value[field] : undefined;
 }
 
-/** Tell whether a follower wants an event. */
+/** Whether a follower receives an event. */
 export function isOfInterest(
   { types, displaced }: EventInterest,
   { type, displaces = null }: Pick<NewEvent, "type" | "displaces">,
@@ -258,7 +260,7 @@ export function isOfInterest(
   return displaces === null || displaced.has(displaces);
 }
 
-/** The interest that wants what any of several wants, and nothing else. */
+/** Combine interests: the result selects every event that at least one of them selects. */
 export function unitedInterest(interests: readonly EventInterest[]): EventInterest {
   const types = new Set<EventType>();
   const displaced = new Set<string>();

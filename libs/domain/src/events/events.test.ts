@@ -19,7 +19,7 @@ describe("banEvent()", () => {
   it.each([
     ["node.banned" as const, null, { banned: true }],
     ["node.unbanned" as const, { banned: true }, null],
-  ])("should tell %s of what no node has", (type, before, after) => {
+  ])("should write %s for a name that no node has", (type, before, after) => {
     expect(banEvent({ ...about, type })).toMatchObject({ ...about, type, before, after });
   });
 });
@@ -75,7 +75,7 @@ describe("membershipEvent()", () => {
     });
   });
 
-  it("should keep the reason of a node that leaves by itself", () => {
+  it("should keep the reason of a node that leaves on its own", () => {
     const event = membershipEvent({
       type: "node.deleted",
       subject: "c1",

@@ -1,22 +1,22 @@
 import { BAN_LIFTED, isBanned, MEMBERSHIP_BANNED } from "../membership/ban.ts";
 import type { Connection, Health, Membership, Scheduling } from "../states.ts";
 
-/** Plain data as JSON has it. */
+/** Plain JSON data. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
 export type JsonObject = { readonly [key: string]: Json };
 
-/** Whether a value is an object of JSON: neither null nor a list. */
+/** Whether a value is a JSON object: neither null nor an array. */
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The actor as which a health replica writes. */
+/** The actor of events that a health replica writes. */
 export function replicaActor(replicaId: string): string {
   return `replica:${replicaId}`;
 }
 
-/** Events of membership: who came, who may stay, who is gone. */
+/** The types of events about nodes that join or leave, and about decisions to admit them. */
 export type MembershipEventType =
   | "node.registered"
   | "node.approved"
@@ -26,7 +26,7 @@ export type MembershipEventType =
   | "node.banned"
   | "node.unbanned";
 
-/** Events of work: jobs, and their executions. */
+/** Events about jobs and their executions. */
 export type JobEventType =
   | "job.submitted"
   | "job.changed"
@@ -37,6 +37,7 @@ export type JobEventType =
   | "job.execution.lost"
   | "job.execution.found"
   | "job.execution.replaced"
+  | "job.execution.restored"
   | "job.executions.orphaned"
   | "job.execution.adopted";
 
@@ -48,7 +49,7 @@ export type WebhookEventType =
   | "webhook.behind"
   | "webhook.replayed";
 
-/** What an event is about. One change is one event. */
+/** The type of an event. Each event describes one change. */
 export type EventType =
   | MembershipEventType
   | JobEventType
@@ -83,33 +84,33 @@ export type EventType =
   | "brake.changed"
   | WebhookEventType;
 
-/** An event before the record gives it an id, a revision and a time. */
+/** An event before the store assigns its id, revision and time. */
 export interface NewEvent {
   readonly type: EventType;
-  /** The id of what changed, most often a node's. */
+  /** The id of the object that changed, usually a node. */
   readonly subject: string;
   readonly actor: string;
   /** For machines, SCREAMING_SNAKE. */
   readonly reason: string;
-  /** For people; may be empty. */
+  /** The message for people; may be empty. */
   readonly message: string;
-  /** What changed, as it was: a small object that names only the states concerned; null when there was nothing. */
+  /** The state before the change, limited to what changed; null if there was none. */
   readonly before: Json | null;
-  /** The same, as it is now; null when the node is gone. */
+  /** The state after the change, limited like `before`; null if the object was deleted. */
   readonly after: Json | null;
   /**
-   * Of events of sessions: the instance of the replica that loses the session by it, "" for none. Absent from events of
-   * other types, and null in those that a release before this field wrote: any replica may lose its session by them.
+   * For session events: the instance of the replica that loses its session, or "" for none. Absent in other events.
+   * Null in events written before this field existed: any replica may have lost its session.
    */
   readonly displaces?: string | null;
 }
 
 /**
- * The event of a change of membership. Its reason is that of the new membership; for a node that is gone,
- * OPERATOR_DELETED or AGENT_DEREGISTERED unless another is given.
+ * The event of a membership change. Its reason is `change.reason` if given, otherwise the reason of the new
+ * membership, otherwise AGENT_DEREGISTERED or OPERATOR_DELETED depending on the type.
  *
- * @param change `before` is null for a new node and `after` for one that is gone; `actor` and `message` are the
- *   command's; `reason` is for a node that goes without a command.
+ * @param change `before` is null for a new node, and `after` for a deleted one. `actor` and `message` come from the
+ *   command. `reason` is for a node that is deleted without a command.
  */
 export function membershipEvent(change: {
   readonly type: MembershipEventType;
@@ -119,9 +120,9 @@ export function membershipEvent(change: {
   readonly actor: string;
   readonly message: string;
   readonly reason?: string;
-  /** The join token that let the node in, by its id. */
+  /** The id of the join token that admitted the node. */
   readonly joinToken?: string | null;
-  /** The address from which the node joined. */
+  /** The address that the node joined from. */
   readonly joinedFrom?: string | null;
 }): NewEvent {
   const { type, subject, before, after, actor, message } = change;
@@ -137,7 +138,7 @@ export function membershipEvent(change: {
   };
 }
 
-/** A ban is named only where there is one: most memberships never knew any. */
+/** Include `banned` only if it is true, because most nodes are never banned. */
 function membershipFacts(membership: Membership): Readonly<Record<string, Json>> {
   return isBanned(membership) ? { membership: membership.state, banned: true } : { membership: membership.state };
 }
@@ -148,8 +149,8 @@ function joiningFacts(change: { readonly joinToken?: string | null; readonly joi
 }
 
 /**
- * The event of a ban placed on, or lifted from, an id or a key that no node has; the key's fingerprint is its subject
- * then.
+ * The event of a ban that is placed or lifted, on a node id that does not exist or on a key. For a key, the subject is
+ * its fingerprint.
  */
 export function banEvent(change: {
   readonly type: "node.banned" | "node.unbanned";
@@ -166,12 +167,12 @@ export function banEvent(change: {
   };
 }
 
-/** The event of a node's connection made or lost; reason, message and actor are those of the new state. */
+/** The event of a node that connected or disconnected, with the reason, message and actor of the new state. */
 export function connectionEvent(change: {
   readonly subject: string;
   readonly before: Connection;
   readonly after: Connection;
-  /** The replica that loses the session by it. Default none. */
+  /** The replica that loses the session. Default: none. */
   readonly displaces?: string;
 }): NewEvent {
   const { subject, before, after, displaces = "" } = change;
@@ -188,12 +189,12 @@ export function connectionEvent(change: {
 }
 
 /**
- * The event of a stream that a connected node opened at another replica before it left the one before: its connection
- * does not change. The replica before learns from it that its own session is fenced.
+ * The event of a connected node that opened a stream at another replica before it closed the previous one. The node
+ * stays connected, but the previous replica's session is fenced.
  */
 export function sessionMovedEvent(move: {
   readonly subject: string;
-  /** The instances of the replicas. */
+  /** The instance of the previous replica. */
   readonly before: string;
   readonly after: string;
 }): NewEvent {
@@ -210,12 +211,12 @@ export function sessionMovedEvent(move: {
   };
 }
 
-/** The event of a change of effective health, marks included; reason, message and actor are those of the new state. */
+/** The event of changed effective health, with the reason, message and actor of the new state. */
 export function healthEvent(change: {
   readonly subject: string;
   readonly before: Health;
   readonly after: Health;
-  /** What it was concluded from; left out where the reason says all. */
+  /** The facts that the decision is based on; omitted if the reason is enough. */
   readonly evidence?: Json;
 }): NewEvent {
   const { subject, before, after, evidence } = change;
@@ -231,8 +232,8 @@ export function healthEvent(change: {
 }
 
 /**
- * The event of a hold placed or lifted. Actor and message are the command's, because the scheduling that is left after
- * a hold was lifted does not know who lifted it.
+ * The event of a hold that was added or removed. Actor and message come from the command, because the scheduling state
+ * after a removal no longer shows who removed the hold.
  */
 export function schedulingEvent(change: {
   readonly subject: string;

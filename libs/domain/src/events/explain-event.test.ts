@@ -30,26 +30,21 @@ describe("explainEvent()", () => {
     ],
     ["node.flapping.started", null, { outages: 3, withinMs: 12_000 }, "3 outages, within 12 s"],
     ["node.flapping.ended", { flappingMs: 7_200_000 }, { steadyMs: 600_000 }, "flapping for 2 h -> steady for 10 min"],
-    [
-      "node.session.moved",
-      { replica: "r1" },
-      { replica: "r2" },
-      "moved to replica r2 without having been disconnected",
-    ],
-    // As older logs have it.
+    ["node.session.moved", { replica: "r1" }, { replica: "r2" }, "moved to replica r2 without disconnecting"],
+    // The event in the format of older releases.
     [
       "node.connection.changed",
       { connection: "CONNECTED" },
       { connection: "CONNECTED" },
-      "moved to another replica without having been disconnected",
+      "moved to another replica without disconnecting",
     ],
     [
       "node.hardware.accepted",
       null,
       { hardware: { cores: 8, memoryBytes: 2 ** 34, diskBytes: 2 ** 40, gpus: ["a"] } },
-      "8 cores, 16.0 GiB of memory, 1024.0 GiB of disk, 1 GPUs",
+      "8 cores, 16.0 GiB of memory, 1024.0 GiB of disk, 1 GPU",
     ],
-    ["join.token.created", null, { maxUses: 40, nodeNamePattern: "" }, "uses at most 40"],
+    ["join.token.created", null, { maxUses: 40, nodeNamePattern: "" }, "at most 40 uses"],
     ["join.token.created", null, { nodeNamePattern: "gpu-*" }, "for nodes named gpu-*"],
     ["webhook.set", null, { host: "ops.example", selector: "" }, "at ops.example"],
     ["webhook.set", null, { host: "ops.example", selector: "zone=a" }, "at ops.example, for nodes with zone=a"],
@@ -60,17 +55,17 @@ describe("explainEvent()", () => {
   });
 
   it.each([
-    [61_000, 2_000, "last received 61.0 s before; 2.0 s not counted, in which it could not have been heard"],
-    [null, 0, "never heard by this replica"],
-  ])("should say what silence was judged by: %j", (lastReceivedAgoMs, grantedMs, expected) => {
+    [61_000, 2_000, "last received 61.0 s before; 2.0 s not counted, because heartbeats could not be received then"],
+    [null, 0, "this replica never received anything"],
+  ])("should explain the evidence of a silence: %j", (lastReceivedAgoMs, grantedMs, expected) => {
     const evidence = {
       ...{ silentMs: 60_000, thresholdMs: 60_000, value: "unhealthyAfter", policy: "group gpus", replica: "h1" },
       ...{ lastReceivedAgoMs, grantedMs },
     };
     const event = told("node.health.changed", { health: "HEALTHY" }, { health: "UNHEALTHY", evidence });
     expect(explainEvent(event)).toBe(
-      "HEALTHY -> UNHEALTHY: REASON, nothing received for 60.0 s, where unhealthy-after of group gpus allows 60.0 s; " +
-        `${expected}; judged by replica h1`,
+      "HEALTHY -> UNHEALTHY: REASON, nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s; " +
+        `${expected}; decided by replica h1`,
     );
   });
 

@@ -2,7 +2,7 @@ import { toGib } from "../conditions/hardware.ts";
 import { isPolicyField, POLICY_FIELDS } from "../policy/policy-fields.ts";
 import { type EventType, isJsonObject, type Json, type JsonObject } from "./events.ts";
 
-/** The parts of an event that the explanation needs. */
+/** The fields of an event that the explanation uses. */
 export interface ToldEvent {
   readonly type: EventType;
   /** Wall time in milliseconds since 1970. */
@@ -14,16 +14,19 @@ export interface ToldEvent {
   readonly after: Json | null;
 }
 
-/** What of an event tells what it changed. */
+/** The fields of an event that describe what changed. */
 export type ChangeFacts = Pick<ToldEvent, "type" | "atMs" | "before" | "after">;
 
-/** Tell what an event about a node says, in one line for people, with the evidence that it carries. */
+/** Describe a node's event in one line for people, with its evidence. */
 export function explainEvent(event: ToldEvent): string {
   const change = describeChange(event);
   return [change, causeOf(event)].filter((part) => part !== "").join(": ");
 }
 
-/** What an event changed, in words for people: "PENDING -> APPROVED". Empty where its reason and message say all. */
+/**
+ * Describe for people what an event changed, for example "PENDING -> APPROVED". Empty if the event's reason and message
+ * already describe the change.
+ */
 export function describeChange(event: ChangeFacts): string {
   const move = movedTo(event);
   if (move !== null) return move;
@@ -32,7 +35,8 @@ export function describeChange(event: ChangeFacts): string {
 }
 
 /**
- * Where a stream went; null for all other events. Logs of before this event had a change of a connection that stayed.
+ * Describe the replica to which a session moved; null for all other events. Before node.session.moved existed, a move
+ * was a node.connection.changed event whose connection stays CONNECTED.
  */
 function movedTo({ type, before, after }: ChangeFacts): string | null {
   const isMove =
@@ -42,7 +46,7 @@ function movedTo({ type, before, after }: ChangeFacts): string | null {
       field(after, "connection") === "CONNECTED");
   if (!isMove) return null;
   const to = field(after, "replica");
-  return `moved to ${to === undefined ? "another replica" : `replica ${text(to)}`} without having been disconnected`;
+  return `moved to ${to === undefined ? "another replica" : `replica ${text(to)}`} without disconnecting`;
 }
 
 function causeOf({ reason, message, after }: ToldEvent): string {
@@ -51,28 +55,33 @@ function causeOf({ reason, message, after }: ToldEvent): string {
   return said === "" ? reason : `${reason}, ${said}`;
 }
 
-/** "nothing received for 60.0 s, where unhealthy-after of group gpus allows 60.0 s; ..." */
+/** Describe a silence, for example "nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s; ...". */
 function silenceWords(evidence: JsonObject): string {
   const { silentMs, thresholdMs, grantedMs, lastReceivedAgoMs, value, policy, replica } = evidence;
   const granted =
     typeof grantedMs === "number" && grantedMs > 0
-      ? [`${seconds(grantedMs)} not counted, in which it could not have been heard`]
+      ? [`${seconds(grantedMs)} not counted, because heartbeats could not be received then`]
       : [];
   const last =
     lastReceivedAgoMs === null
-      ? ["never heard by this replica"]
+      ? ["this replica never received anything"]
       : [`last received ${seconds(lastReceivedAgoMs)} before`];
   const parts = [
-    `nothing received for ${seconds(silentMs)}, where ${dashed(text(value))} of ${text(policy)} allows ` +
+    `nothing received for ${seconds(silentMs)}; ${dashed(text(value))} of ${text(policy)} allows ` +
       `${seconds(thresholdMs)}`,
     ...last,
     ...granted,
-    `judged by replica ${text(replica)}`,
+    `decided by replica ${text(replica)}`,
   ];
   return parts.join("; ");
 }
 
-/** One side in words: its states first, since the record does not keep the order of the fields. */
+/** Describe a silence in a few words: "nothing received for 60 s". */
+export function silenceSummary({ silentMs }: JsonObject): string {
+  return `nothing received for ${duration(silentMs ?? null)}`;
+}
+
+/** Describe one side of a change. States come first, because the store does not keep the order of fields. */
 function wordsOf(side: Json | null, atMs: number): string {
   if (!isJsonObject(side)) return "";
   const entries = Object.entries(side).filter(([, value]) => value !== null);
@@ -86,11 +95,11 @@ function wordsOf(side: Json | null, atMs: number): string {
 
 function wordOf(key: string, value: Json, atMs: number): string {
   const word = FIELDS[key];
-  // A newer release may tell more.
+  // Show unknown fields with their names and values, because a newer release may have added them.
   return word === undefined ? `${key} ${words(value)}` : word(value, atMs);
 }
 
-const STATES = new Set(["membership", "connection", "health", "scheduling"]);
+const STATES = new Set(["membership", "connection", "health", "scheduling", "state"]);
 
 const itself = (value: Json) => words(value);
 const named = (name: string) => (value: Json) => `${name} ${words(value)}`;
@@ -98,7 +107,10 @@ const nothing = () => "";
 const ifTrue = (word: string) => (value: Json) => (value === true ? word : "");
 const lasting = (name: string) => (value: Json) => `${name} ${duration(value)}`;
 
-/** What each field of `before` and `after` is called for people; empty where the event's message says it. */
+/**
+ * How to describe each field of `before` and `after` to people. A description is empty if the event's message already
+ * includes it.
+ */
 const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = {
   membership: itself,
   connection: itself,
@@ -126,8 +138,8 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   conditions: (value) => (words(value) === "none" ? "no condition" : words(value)),
   hardware: hardwareWords,
   bootId: named("boot"),
-  maxUses: named("uses at most"),
-  ttlMs: lasting("good for"),
+  maxUses: (value) => `at most ${words(value)} uses`,
+  ttlMs: lasting("valid for"),
   nodeNamePattern: (value) => (value === "" ? "" : `for nodes named ${words(value)}`),
   preauthorized: ifTrue("preauthorized"),
   ephemeral: ifTrue("ephemeral"),
@@ -141,7 +153,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   types: named("for events"),
   excludeTypes: (value) => (words(value) === "none" ? "" : `not for events ${words(value)}`),
   paused: ifTrue("paused"),
-  secretRotated: ifTrue("with another secret"),
+  secretRotated: ifTrue("with a new secret"),
   revision: named("revision"),
   size: named("size"),
   silent: named("silent"),
@@ -149,22 +161,27 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   version: named("version"),
   count: named("count"),
   halted: named("update halted:"),
+  waitingNodes: (value) => `waiting on ${words(value)} node${value === 1 ? "" : "s"}`,
   type: named("type"),
-  executions: (value) => `${Array.isArray(value) ? value.length : "?"} executions`,
+  executions: (value) => countWords(Array.isArray(value) ? value.length : null),
   execution: named("execution"),
   node: named("on node"),
   nodes: named("on nodes"),
   jobs: named("of jobs"),
-  index: named("number"),
+  index: named("index"),
   order: named("order"),
   replacedBy: named("replaced by"),
-  deadlineMs: lasting("within"),
+  deadlineMs: lasting("deadline"),
   force: ifTrue("forced"),
   ignoreDaemons: ifTrue("without daemons"),
   keepIneligible: ifTrue("cordoned afterwards"),
-  maxParallel: (value) => (value === 0 ? "" : `${words(value)} nodes at a time`),
+  maxParallel: (value) => (value === 0 ? "" : value === 1 ? "1 node at a time" : `${words(value)} nodes at a time`),
   queued: ifTrue("waiting for other nodes"),
 };
+
+function countWords(count: number | null): string {
+  return `${count ?? "?"} execution${count === 1 ? "" : "s"}`;
+}
 
 function words(value: Json): string {
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(words).join(" + ");
@@ -178,7 +195,9 @@ function hardwareWords(value: Json): string {
   const { cores, memoryBytes, diskBytes, gpus } = value;
   const gib = (bytes: Json | undefined) => `${toGib(Number(bytes))} GiB`;
   const count = Array.isArray(gpus) ? gpus.length : 0;
-  return `${text(cores)} cores, ${gib(memoryBytes)} of memory, ${gib(diskBytes)} of disk, ${count} GPUs`;
+  const processors = cores === 1 ? "1 core" : `${text(cores)} cores`;
+  const devices = count === 1 ? "1 GPU" : `${count} GPUs`;
+  return `${processors}, ${gib(memoryBytes)} of memory, ${gib(diskBytes)} of disk, ${devices}`;
 }
 
 function policyWords(values: Json): string {
@@ -193,7 +212,7 @@ function policyWords(values: Json): string {
     .join(", ");
 }
 
-/** The name of a value of a policy as the command line's flags have it. */
+/** Convert the name of a policy field to the form of command line flags. */
 function dashed(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

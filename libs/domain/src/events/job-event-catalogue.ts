@@ -20,13 +20,13 @@ const REASONS = [
   ...["ORIGINAL_RETURNED", "DUPLICATE", "NO_ROOM"],
 ];
 
-/** The events of jobs and their executions: a part of the catalogue. */
+/** The part of the catalogue for events about jobs and their executions. */
 export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
   "job.submitted": {
     when:
-      "A job was submitted: a new one, a new version, or a stopped one again. The same spec again makes no event. " +
-      "JOB_REVERTED: the new version has the specification of an earlier one, at somebody's request or since the " +
-      "update halted.",
+      "A job was submitted: a new job, a new version, or a stopped job again. Submitting an unchanged spec causes no " +
+      "event. JOB_REVERTED means that the new version has the specification of an earlier one, because a user asked " +
+      "for it or because the update halted.",
     subject: JOB,
     actors: [...OPERATORS, ...SCHEDULER],
     before: ["state", "version", "count"],
@@ -35,13 +35,18 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
   },
   "job.changed": {
     when:
-      "A job was scaled, restarted or stopped, is complete, has failed, or its update halted. halted says " +
-      "why the update halted.",
+      "A job was scaled, restarted or stopped, is complete, has failed, is rolled out, or its update halted. " +
+      "halted says why the update halted. JOB_ROLLED_OUT: every wanted execution of a service or daemon was " +
+      "ready for min_ready_time. JOB_WAITING: waitingNodes changed, the number of nodes that should run an ops job " +
+      "or daemon but have no execution of it, for example because they have no room.",
     subject: JOB,
     actors: [...OPERATORS, ...SCHEDULER],
-    before: ["state", "count", "halted"],
-    after: ["state", "count", "halted"],
-    reasons: ["JOB_SCALED", "JOB_RESTARTED", "JOB_STOPPED", "JOB_COMPLETED", "JOB_FAILED", "JOB_UPDATED"],
+    before: ["state", "count", "halted", "waitingNodes"],
+    after: ["state", "count", "halted", "waitingNodes"],
+    reasons: [
+      ...["JOB_SCALED", "JOB_RESTARTED", "JOB_STOPPED", "JOB_COMPLETED", "JOB_FAILED", "JOB_UPDATED"],
+      ...["JOB_ROLLED_OUT", "JOB_WAITING"],
+    ],
   },
   "job.deleted": {
     when: "A job that had ended was deleted, with its versions and its executions.",
@@ -53,8 +58,8 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
   },
   "job.executions.placed": {
     when:
-      "Executions of a job were placed on nodes: one event for those of a commit, with at most 200 ids. That they " +
-      "start, run and become ready makes no event: WatchExecutions shows it.",
+      "Executions of a job were placed on nodes. There is one event per commit, with at most 200 ids. No event " +
+      "is written when an execution starts, runs or becomes ready; WatchExecutions shows that.",
     subject: JOB,
     actors: SCHEDULER,
     before: null,
@@ -62,7 +67,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     reasons: ["PLACED"],
   },
   "job.execution.ordered": {
-    when: "An operator wants one execution stopped, or one that the record did not know adopted.",
+    when: "An operator requested that an execution be stopped, or that an execution unknown to the store be adopted.",
     subject: JOB,
     actors: OPERATORS,
     before: null,
@@ -70,7 +75,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     reasons: ["STOP_ORDERED", "ADOPTION_ORDERED"],
   },
   "job.execution.ended": {
-    when: "An execution reached a state that is final: COMPLETED, FAILED, STOPPED or KILLED_OOM.",
+    when: "An execution reached a final state: COMPLETED, FAILED, STOPPED or KILLED_OOM.",
     subject: JOB,
     actors: SCHEDULER,
     before: ["state"],
@@ -78,7 +83,9 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     reasons: REASONS,
   },
   "job.execution.lost": {
-    when: "The node of an execution is lost and reactions are allowed, or two whole reports of its node lack it.",
+    when:
+      "The node of an execution is lost and reactions to the loss are allowed, or two complete reports of its node " +
+      "did not contain the execution.",
     subject: JOB,
     actors: SCHEDULER,
     before: ["state"],
@@ -86,7 +93,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     reasons: ["NODE_LOST", "GONE"],
   },
   "job.execution.found": {
-    when: "An execution that was lost, and not replaced, runs.",
+    when: "A lost execution is running again and stays, even if another one had replaced it.",
     subject: JOB,
     actors: SCHEDULER,
     before: ["state"],
@@ -94,17 +101,28 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     reasons: ["EXECUTION_FOUND"],
   },
   "job.execution.replaced": {
-    when: "Another execution took the place of one: replacedBy.",
+    when: "An execution was replaced by another one, named by replacedBy.",
     subject: JOB,
     actors: SCHEDULER,
     before: ["state"],
     after: ["execution", "node", "index", "state", "replacedBy"],
     reasons: REASONS,
   },
+  "job.execution.restored": {
+    when:
+      "An execution that an update was replacing stays: its replacement " +
+      "ended, or it was not ready when the update halted or was undone. The message names the replacement.",
+    subject: JOB,
+    actors: SCHEDULER,
+    before: ["state"],
+    after: ["execution", "node", "index", "state"],
+    reasons: ["EXECUTION_RESTORED"],
+  },
   "job.executions.orphaned": {
     when:
-      "Nodes run executions that the store does not know, since it was restored or lost: how many, and up to 20 of " +
-      "their nodes and jobs. Further ones are summed up: an event when there are as many again, or after a minute.",
+      "Nodes run executions that the store does not know, because the store was restored or has lost data. The " +
+      "event has their number and up to 20 of their nodes and jobs. Executions that are found later are combined " +
+      "into one event. It is written after a minute, or as soon as their number equals the number reported before.",
     subject: "`cluster`",
     actors: SCHEDULER,
     before: null,
@@ -112,7 +130,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     reasons: ["EXECUTIONS_ORPHANED"],
   },
   "job.execution.adopted": {
-    when: "An execution that the record did not know is one of its job again.",
+    when: "An execution that the store did not know belongs to its job again.",
     subject: JOB,
     actors: SCHEDULER,
     before: ["state"],

@@ -14,10 +14,10 @@ import {
 } from "./job-events.ts";
 
 const BY = { actor: "token:ops", message: "why", atMs: 1 };
-const JOB = { state: "ACTIVE", version: 2, count: 3, halted: null };
+const JOB = { state: "ACTIVE", version: 2, count: 3, halted: null, waitingNodes: 0 };
 const EXECUTION = { id: "e1", job: "web", nodeId: "n1", index: 4, state: "LIVE" };
 
-/** Fields and reason are those that the catalogue names. */
+/** Check fields and reason against the catalogue. */
 function expectCatalogued({ type, before, after, reason }: NewEvent): void {
   const row = EVENT_CATALOGUE[type];
   expect(row.reasons).toContain(reason);
@@ -57,7 +57,8 @@ describe("jobChangedEvent()", () => {
     ["JOB_STOPPED", { state: "STOPPED" }, { state: "ACTIVE" }, { state: "STOPPED" }],
     ["JOB_UPDATED", { halted: "not ready" }, { halted: null }, { halted: "not ready" }],
     ["JOB_RESTARTED", {}, {}, {}],
-  ] as const)("should have what differs alone: %s", (reason, change, before, after) => {
+    ["JOB_WAITING", { waitingNodes: 2 }, { waitingNodes: 0 }, { waitingNodes: 2 }],
+  ] as const)("should contain only the facts that differ: %s", (reason, change, before, after) => {
     const rest = { name: "web", before: JOB, reason, actor: "a", message: "" };
     const event = jobChangedEvent({ ...rest, after: { ...JOB, ...change } });
     expect(event).toMatchObject({ type: "job.changed", subject: "web", before, after });
@@ -80,7 +81,7 @@ describe("executionsPlacedEvents()", () => {
     for (const event of events) expectCatalogued(event);
   });
 
-  it("should be told by their number", () => {
+  it("should be described by their number", () => {
     const [event] = executionsPlacedEvents("web", ["e1", "e2"], "scheduler:s1");
     expect(event === undefined ? "" : told(event)).toBe("2 executions: PLACED");
   });
@@ -91,15 +92,16 @@ describe("executionEvent()", () => {
     ["job.execution.ended", "OOM"],
     ["job.execution.lost", "NODE_LOST"],
     ["job.execution.found", "EXECUTION_FOUND"],
+    ["job.execution.restored", "EXECUTION_RESTORED"],
     ["job.execution.adopted", "EXECUTION_ADOPTED"],
-  ] as const)("should tell %s", (type, reason) => {
+  ] as const)("should report %s", (type, reason) => {
     const before = { ...EXECUTION, state: "LOST" };
     const event = executionEvent({ type, before, after: EXECUTION, reason, message: "", actor: "scheduler:s1" });
     expect(event).toMatchObject({ subject: "web", after: { execution: "e1", node: "n1", state: "LIVE" } });
     expectCatalogued(event);
   });
 
-  it("should name what took its place", () => {
+  it("should name its replacement", () => {
     const change = { before: EXECUTION, after: EXECUTION, reason: "NODE_LOST", message: "", actor: "s" };
     const event = executionEvent({ ...change, type: "job.execution.replaced", replacedBy: "e2" });
     expect(event.after).toMatchObject({ execution: "e1", replacedBy: "e2" });
@@ -108,7 +110,7 @@ describe("executionEvent()", () => {
 });
 
 describe("executionsOrphanedEvent()", () => {
-  it("should tell how many there are, and where", () => {
+  it("should report how many there are, and where", () => {
     const found = { count: 600, nodes: ["n1", "n2"], jobs: ["web"], actor: "scheduler:s1" };
     const event = executionsOrphanedEvent(found);
     expect(event).toMatchObject({ subject: "cluster", after: { count: 600 } });
@@ -121,7 +123,7 @@ describe("executionOrderedEvent()", () => {
   it.each([
     ["STOP", "STOP_ORDERED"],
     ["ADOPT", "ADOPTION_ORDERED"],
-  ] as const)("should tell an order to %s", (order, reason) => {
+  ] as const)("should describe an order to %s", (order, reason) => {
     const event = executionOrderedEvent(EXECUTION, order, BY);
     expect(event).toMatchObject({ subject: "web", reason, after: { execution: "e1", node: "n1", order } });
     expectCatalogued(event);

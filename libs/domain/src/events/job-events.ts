@@ -1,24 +1,26 @@
 import type { CommandSource } from "../states.ts";
 import type { JobEventType, Json, NewEvent } from "./events.ts";
 
-/** Ids that one event of placements has at most. */
+/** Maximum number of ids in one placement event. */
 export const MOST_PLACED_IDS = 200;
 
-/** The actor as which a scheduler writes. */
+/** The actor of events that a scheduler writes. */
 export function schedulerActor(instance: string): string {
   return `scheduler:${instance}`;
 }
 
-/** What an event tells of a job. */
+/** The facts about a job that events contain. */
 export interface JobFacts {
   readonly state: string;
   readonly version: number;
   readonly count: number;
-  /** Why its update halted; null for none. */
+  /** Why the job's update halted; null if it did not. */
   readonly halted: string | null;
+  /** How many nodes should run an ops job or daemon and have no execution of it. */
+  readonly waitingNodes: number;
 }
 
-/** The event of a job that was submitted; `before` is null for a new one. */
+/** The event of a submitted job; `before` is null for a new job. */
 export function jobSubmittedEvent(change: {
   readonly name: string;
   readonly type: string;
@@ -48,9 +50,11 @@ export type JobChangeReason =
   | "JOB_STOPPED"
   | "JOB_COMPLETED"
   | "JOB_FAILED"
+  | "JOB_ROLLED_OUT"
+  | "JOB_WAITING"
   | "JOB_UPDATED";
 
-/** The event of a job that changed; it has those facts alone that differ. */
+/** The event of a changed job, with only the facts that differ. */
 export function jobChangedEvent(change: {
   readonly name: string;
   readonly before: JobFacts;
@@ -69,9 +73,9 @@ export function jobChangedEvent(change: {
   };
 }
 
-const CHANGING = ["state", "count", "halted"] as const;
+const CHANGING = ["state", "count", "halted", "waitingNodes"] as const;
 
-/** The event of a job that was deleted. */
+/** The event of a deleted job. */
 export function jobDeletedEvent(
   name: string,
   { state, version, count }: Pick<JobFacts, "state" | "version" | "count">,
@@ -84,7 +88,7 @@ export function jobDeletedEvent(
   };
 }
 
-/** The events of executions of one job that one commit placed. */
+/** The events of executions of one job that were placed in the same commit. */
 export function executionsPlacedEvents(job: string, ids: readonly string[], actor: string): readonly NewEvent[] {
   const events: NewEvent[] = [];
   for (let from = 0; from < ids.length; from += MOST_PLACED_IDS) {
@@ -97,7 +101,7 @@ export function executionsPlacedEvents(job: string, ids: readonly string[], acto
   return events;
 }
 
-/** The event of executions that nodes run and the store does not know. */
+/** The event of executions that a node runs and the store does not know. */
 export function executionsOrphanedEvent(found: {
   readonly count: number;
   readonly nodes: readonly string[];
@@ -112,7 +116,7 @@ export function executionsOrphanedEvent(found: {
   };
 }
 
-/** What an event tells of an execution. */
+/** The facts about an execution that events contain. */
 export interface ExecutionFacts {
   readonly id: string;
   readonly job: string;
@@ -121,7 +125,7 @@ export interface ExecutionFacts {
   readonly state: string;
 }
 
-/** The event of an operator's order about one execution. */
+/** The event of an operator's command for one execution. */
 export function executionOrderedEvent(
   execution: ExecutionFacts,
   order: "STOP" | "ADOPT",
@@ -135,7 +139,7 @@ export function executionOrderedEvent(
   };
 }
 
-/** The event of a change of one execution's state. */
+/** The event of an execution whose state changed. */
 export function executionEvent(change: {
   readonly type: Exclude<
     JobEventType,

@@ -6,12 +6,15 @@ import { Detector, type Timing } from "./detector.ts";
 
 const TICK_MS = 10;
 
-/** A node as a scan of all nodes would keep it. */
+/** A node in the model, which always scans all nodes. */
 interface Scanned {
   health: HealthState;
   lastReceivedMs: number;
   thresholds: Thresholds;
-  /** When its deadline was last set other than by a frame: no declaration is expected before the next tick. */
+  /**
+   * When the node was last tracked, declared or given new thresholds. A silence that had already exceeded the threshold
+   * at this time is declared at the next tick.
+   */
   setAtMs: number;
   watch: Timing<number>;
 }
@@ -68,7 +71,9 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ kind: fc.constant("advance" as const) }) },
 );
 
-/** Runs the detector beside a scan and checks after each advance what must never happen. */
+/**
+ * Runs the detector in parallel with a model that scans all nodes, and checks invariants after each advance.
+ */
 class Comparison {
   readonly #detector: Detector<number>;
   readonly #nodes: Scanned[] = [];
@@ -102,7 +107,7 @@ class Comparison {
     }
   }
 
-  /** However the schedule ended, who is silent for long enough ends UNKNOWN. */
+  /** Check that every node becomes UNKNOWN if it is silent for long enough, whatever happened before. */
   finish(): void {
     this.#nowMs += 10_000;
     this.#advance();
@@ -145,7 +150,7 @@ class Comparison {
     const nowMs = this.#nowMs;
     for (const { timing, from, to, silentMs, deadlineMs } of this.#detector.advance(nowMs)) {
       const node = this.#nodes.find((candidate) => candidate.watch === timing);
-      // No node that is no longer watched, none twice, none before its time.
+      // Check that only tracked nodes are declared, at most once per state and not too early.
       if (node === undefined) throw new Error(`node ${timing.subject} is not watched`);
       expect(from).toBe(node.health);
       expect(to).not.toBe(node.health);
@@ -168,7 +173,7 @@ class Comparison {
   }
 }
 
-/** Fractions of milliseconds add up to a little more or less. */
+/** Tolerance for the accumulated rounding errors of fractional milliseconds. */
 const ROUNDING_MS = 1e-6;
 
 function deadlineOf(node: Scanned, to: "UNHEALTHY" | "UNKNOWN"): number {
@@ -176,7 +181,7 @@ function deadlineOf(node: Scanned, to: "UNHEALTHY" | "UNKNOWN"): number {
   return node.lastReceivedMs + (to === "UNHEALTHY" ? unhealthyAfterMs : unknownAfterMs);
 }
 
-describe("Detector beside a scan of all nodes", () => {
+describe("Detector compared with a scan of all nodes", () => {
   it("should declare no node early, and none later than a tick", () => {
     const wheelTicks = fc.constantFrom(1, 2, 7, 16, 64, 1024);
     const startMs = fc.constantFrom(0, 3, 12_345.678, 1e9);

@@ -9,7 +9,7 @@ function watched(lastReceivedMs = 0) {
   return { detector, watch };
 }
 
-/** What was declared, without what is not compared. */
+/** Describe each declaration by the fields to compare. */
 function told(due: readonly Due<string>[]) {
   return due.map(({ timing, from, to }) => `${timing.subject}: ${from} -> ${to}`);
 }
@@ -73,7 +73,8 @@ describe("Detector.advance()", () => {
 
     for (let nowMs = 100; nowMs < 1000; nowMs += 100) expect(detector.advance(nowMs)).toEqual([]);
     expect(told(detector.advance(1000))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
-    // Once at each end of the wheel, after 300, 600 and 900 ms, and once at the deadline.
+    // The node was examined three times at the far end of the wheel (after 300, 600 and 900 ms),
+    // and once at the deadline.
     expect(detector.examined).toBe(4);
   });
 
@@ -158,7 +159,7 @@ describe("Detector.touch()", () => {
     expect(watch.lastReceivedMs).toBe(500);
   });
 
-  it("should grant a node the time it was told to stay away, until it is revived", () => {
+  it("should grant a node the time for which it was sent away, until it is revived", () => {
     const { detector, watch } = watched();
     detector.touch(watch, 3000);
 
@@ -179,7 +180,7 @@ describe("Detector.declare() of a node that is heard", () => {
 
     expect(watch.health).toBe("HEALTHY");
     expect(detector.advance(nowMs + 1049)).toEqual([]);
-    // The deadline falls between two ticks, so the next tick declares it.
+    // The deadline was between two ticks, so the second tick declared the node.
     expect(told(detector.advance(nowMs + 1100))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
   });
 });
@@ -234,7 +235,7 @@ describe("Detector.setThresholds()", () => {
 });
 
 describe("Detector.untrack()", () => {
-  it("should forget the node, whatever is done with its watch afterwards", () => {
+  it("should forget the node, whatever happens to its timing afterwards", () => {
     const { detector, watch } = watched();
     detector.untrack(watch);
     detector.untrack(watch);
@@ -277,7 +278,7 @@ describe("Detector's cost", () => {
       expect(detector.advance(nowMs)).toEqual([]);
     }
 
-    // Each look moves a node on by what is left of its minute: 45 s at least.
+    // Each beat postpones the deadline, so at least 45 s pass between two examinations of a node.
     expect(detector.examined).toBeLessThanOrEqual(1000 * Math.ceil(600 / 45));
   });
 });

@@ -1,49 +1,52 @@
 import type { Thresholds } from "../policy/policy.ts";
 import type { HealthState } from "../states.ts";
 
-/** The timing of one node as its owner sees it; changed through the detector alone. */
+/** The timing of one node as its owner sees it. Only the detector changes it. */
 export interface Timing<T> {
   readonly subject: T;
   readonly health: HealthState;
-  /** When a frame was last received, or a goodbye declared. */
+  /** When a frame was last received or a goodbye was declared. */
   readonly lastReceivedMs: number;
   readonly thresholds: Thresholds;
 }
 
-/** One node whose silence has reached a threshold. */
+/** A node that has been silent for as long as a threshold allows. */
 export interface Due<T> {
   readonly timing: Timing<T>;
   readonly from: HealthState;
-  /** UNKNOWN at once for a healthy node whose silence is already that long. */
+  /**
+   * The new state. A HEALTHY node goes directly to UNKNOWN if its silence already exceeds the threshold for UNKNOWN.
+   */
   readonly to: "UNHEALTHY" | "UNKNOWN";
   readonly silentMs: number;
-  /** When the silence reached the threshold: after the call of `advance()` before this one. */
+  /** When the silence reached the threshold. */
   readonly deadlineMs: number;
 }
 
 /**
- * Find the nodes that fall silent, in time that does not depend on how many there are: O(1) a frame, and per tick only
- * the nodes whose time has come.
+ * Finds silent nodes in time independent of the number of nodes: O(1) per frame, and per tick only the nodes that are
+ * due.
  *
- * A hashed timing wheel with lazy deadlines. A node waits in the bucket of the tick within which its deadline lies. A
- * frame only notes the time; the node stays where it is. When its bucket comes due, a node that was heard of meanwhile
- * moves on to the bucket of its new deadline, and the others are declared. One whose deadline is still to come within
- * that tick stays, and the bucket is looked at again by the next call: so it does not matter at which moment of its
- * ticks the wheel is moved. A deadline beyond the wheel waits in the farthest bucket and moves on from there.
+ * This is a hashed timing wheel with lazy deadlines. A node waits in the bucket of the tick that contains its
+ * deadline. A frame only records the time; the node stays in its bucket. When the bucket is due, each of its nodes
+ * that has received a frame in the meantime moves to the bucket of its new deadline, and the other nodes are declared.
+ * If a node's deadline is later within the current tick, the node stays and the next call examines the bucket again,
+ * so the wheel can be advanced at any moment within a tick. A node whose deadline is beyond the wheel waits in the
+ * farthest bucket and moves on from there.
  *
- * All times are milliseconds of one clock that never runs backwards and starts at 0 or later; `ObservedTime` is meant.
+ * All times are milliseconds of one clock that never runs backwards and starts at 0 or later, such as `ObservedTime`.
  */
 export class Detector<T> {
   readonly #tickMs: number;
   readonly #buckets: (Entry<T> | null)[];
-  /** The tick of the last call of advance(): its bucket holds nodes whose deadline was still to come then. */
+  /** The tick of the last advance(). Nodes that are still in this tick's bucket were not due at that time. */
   #tick = 0;
   #size = 0;
   #examined = 0;
 
   /**
-   * @param options `tickMs` is how often `advance()` is meant to be called; whenever that is, it declares the nodes
-   *   whose deadline has passed. `wheelTicks` is the length of the wheel (1024), which bounds the buckets that one
+   * @param options `tickMs` is the interval at which `advance()` should be called; each call declares the nodes whose
+   *   deadline has passed. `wheelTicks` is the length of the wheel (default 1024) and limits how many buckets one
    *   `advance()` visits.
    */
   constructor(options: { readonly tickMs: number; readonly wheelTicks?: number }) {
@@ -51,21 +54,21 @@ export class Detector<T> {
     this.#buckets = new Array<Entry<T> | null>(options.wheelTicks ?? DEFAULT_WHEEL_TICKS).fill(null);
   }
 
-  /** How many nodes are timed. */
+  /** How many nodes are tracked. */
   get size(): number {
     return this.#size;
   }
 
-  /** How many times a node was looked at since the start: what the detector costs beyond its ticks. */
+  /** The number of times that nodes have been examined. This is the detector's cost apart from its ticks. */
   get examined(): number {
     return this.#examined;
   }
 
   /**
-   * Begin to time a node.
+   * Start tracking a node.
    *
-   * @param state `lastReceivedMs` may lie ahead, which extends the first deadline by as much. A node that is UNKNOWN,
-   *   for example because it never connected, has no deadline until it is declared HEALTHY.
+   * @param state `lastReceivedMs` can be in the future, which delays the first deadline accordingly. A node that is
+   *   UNKNOWN, for example because it never connected, has no deadline until it is declared HEALTHY.
    */
   track(
     subject: T,
@@ -81,7 +84,7 @@ export class Detector<T> {
     return entry;
   }
 
-  /** Stop timing a node. Whatever is still done with its timing has no effect. */
+  /** Stop tracking a node. Later calls with its timing have no effect. */
   untrack(timing: Timing<T>): void {
     const entry = timing as Entry<T>;
     if (entry.bucket === RETIRED) return;
@@ -91,15 +94,19 @@ export class Detector<T> {
   }
 
   /**
-   * Note that a frame was received. It never changes health, and it allocates nothing. A time ahead of now puts the
-   * deadline off by as much, until the node is declared HEALTHY: for a node that was told to come back later.
+   * Record that a frame was received. Never changes health and allocates nothing. For a node that was asked to return
+   * later, the time can be in the future. This delays the deadline accordingly, unless the node is declared HEALTHY
+   * first.
    */
   touch(timing: Timing<T>, nowMs: number): void {
     const entry = timing as Entry<T>;
     if (nowMs > entry.lastReceivedMs) entry.lastReceivedMs = nowMs;
   }
 
-  /** Set a node's health without waiting for silence, as for a goodbye. What follows is counted from `nowMs`. */
+  /**
+   * Set a node's health without waiting for silence, for example after a goodbye. The next deadline is counted from
+   * `nowMs`.
+   */
   declare(timing: Timing<T>, health: HealthState, nowMs: number): void {
     const entry = timing as Entry<T>;
     if (entry.bucket === RETIRED) return;
@@ -108,7 +115,7 @@ export class Detector<T> {
     this.#rearm(entry);
   }
 
-  /** Let other thresholds apply from now on. A node that is already over the new one is declared at the next tick. */
+  /** Change the thresholds. A node that already exceeds a new threshold is declared at the next tick. */
   setThresholds(timing: Timing<T>, thresholds: Thresholds): void {
     const entry = timing as Entry<T>;
     if (entry.bucket === RETIRED) return;
@@ -117,8 +124,9 @@ export class Detector<T> {
   }
 
   /**
-   * Declare the nodes whose time has come; each is in its new state when this returns. Nodes are in no particular
-   * order. The cost is one bucket a tick passed, the length of the wheel at most, and one look at each node in these.
+   * Declare the nodes whose deadline has passed, and return them in no particular order. Their timings already have
+   * the new state. This visits one bucket per tick since the last call, up to the length of the wheel, and examines
+   * each node in these buckets once.
    */
   advance(nowMs: number): Due<T>[] {
     const nowTick = Math.floor(nowMs / this.#tickMs);
@@ -130,14 +138,17 @@ export class Detector<T> {
       entry.next = null;
       entry.bucket = UNARMED;
       this.#examined += 1;
-      const declared = judge(entry, nowMs);
+      const declared = evaluate(entry, nowMs);
       if (declared !== null) due.push(declared);
       this.#arm(entry);
     }
     return due;
   }
 
-  /** Empty the buckets up to a tick into one list, apart, so that none of its nodes is met again while moving on. */
+  /**
+   * Move the nodes of all buckets up to a tick into a separate list, so that a node that is put back into a later
+   * bucket is not visited again.
+   */
   #takeBuckets(nowTick: number): Entry<T> | null {
     const wheelTicks = this.#buckets.length;
     const last = Math.min(nowTick, this.#tick + wheelTicks - 1);
@@ -189,12 +200,15 @@ export class Detector<T> {
 }
 
 const DEFAULT_WHEEL_TICKS = 1024;
-/** In place of a bucket: a node that waits for nothing. */
+/** The `bucket` of a node without a deadline. */
 const UNARMED = -1;
-/** In place of a bucket: a node that is no longer timed. */
+/** The `bucket` of a node that is no longer tracked. */
 const RETIRED = -2;
 
-/** Links of the bucket's list are in the node itself: about 100 bytes a node in all, and nothing else to keep. */
+/**
+ * A node, which is also an element of its bucket's linked list. It takes about 100 bytes, and no other structure is
+ * needed.
+ */
 class Entry<T> implements Timing<T> {
   readonly subject: T;
   health: HealthState;
@@ -212,15 +226,15 @@ class Entry<T> implements Timing<T> {
   }
 }
 
-/** The earliest time at which a node that stays silent is declared. */
+/** When the node is declared if it stays silent. */
 function nextDeadlineMs<T>(entry: Entry<T>): number {
   const { unhealthyAfterMs, unknownAfterMs } = entry.thresholds;
   const earliestMs = Math.min(unhealthyAfterMs, unknownAfterMs);
   return entry.lastReceivedMs + (entry.health === "HEALTHY" ? earliestMs : unknownAfterMs);
 }
 
-/** Move a node into the state that its silence calls for, if it is another than its own. */
-function judge<T>(entry: Entry<T>, nowMs: number): Due<T> | null {
+/** Update a node's state if its silence requires another state. Returns null if the state does not change. */
+function evaluate<T>(entry: Entry<T>, nowMs: number): Due<T> | null {
   const { health: from, lastReceivedMs, thresholds } = entry;
   const unhealthyAtMs = lastReceivedMs + thresholds.unhealthyAfterMs;
   const unknownAtMs = lastReceivedMs + thresholds.unknownAfterMs;

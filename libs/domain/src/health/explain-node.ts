@@ -1,97 +1,149 @@
+import {
+  isUsedByAll,
+  knowsEssentials,
+  UNKNOWN_REASONS,
+  type UnknownResource,
+  unknownResources,
+} from "../conditions/hardware.ts";
+import type { JsonObject } from "../events/events.ts";
 import { isBanned } from "../membership/ban.ts";
 import { DUPLICATE_QUIET_MS } from "../membership/duplicate-identity.ts";
-import type { NodeRecord } from "../nodes/node-record.ts";
+import type { Node } from "../nodes/node.ts";
 import type { HealthPolicy } from "../policy/policy-fields.ts";
-import {
-  type Connection,
-  type Health,
-  type Hold,
-  type HoldKind,
-  type Membership,
-  mayTakeWork,
-  type NodeType,
-  type Scheduling,
-} from "../states.ts";
+import type { Connection, Health, Hold, HoldKind, Membership, NodeType, Scheduling } from "../states.ts";
 import { steadySinceMs } from "./flapping.ts";
 
-/** What a node is at present. NodeRecord is one. */
+/** A node's current state. Node has these fields. */
 export interface ExplainedNode {
   readonly id: string;
   readonly type: NodeType;
   readonly membership: Membership;
   readonly connection: Connection;
-  /** The effective one. */
+  /** The effective health. */
   readonly health: Health;
   readonly scheduling: Scheduling;
+  /** A NodeInfo as protobuf JSON; null for none. */
+  readonly info: JsonObject | null;
 }
 
-/** One thing that keeps a node from taking work. */
+/** Something that keeps a node from taking work. */
 export interface Obstacle {
-  readonly state: "type" | "membership" | "health" | "scheduling";
+  readonly state: "type" | "membership" | "health" | "scheduling" | "resources";
   readonly reason: string;
   readonly text: string;
-  /** What would change it; empty when nothing does. */
+  /** What an operator can do to remove the obstacle; empty if nothing. */
   readonly remedy: string;
-  /** Since when it holds; null for unknown. */
+  /** When the obstacle arose; null if unknown. */
   readonly sinceMs: number | null;
-  /** Until when it can, unless it happens again; null where no time ends it. */
+  /** The latest time at which the obstacle ends, unless its cause recurs; null if it has no time limit. */
   readonly untilMs: number | null;
 }
 
-/** Times at which holds of a node end; null where no time ends them. */
+/** When each of a node's holds ends; null for a hold without a time limit. */
 export interface HoldEnds {
   readonly FLAPPING: number | null;
   readonly HARDWARE: number | null;
   readonly IDENTITY: number | null;
-  /** The deadline of a drain that is in progress. */
+  /** The deadline of the drain in progress. */
   readonly DRAIN: number | null;
+  /** When the drain finished; null if it is in progress. */
+  readonly drainedAtMs: number | null;
 }
 
-const NO_HOLD_ENDS: HoldEnds = { FLAPPING: null, HARDWARE: null, IDENTITY: null, DRAIN: null };
+const NO_HOLD_ENDS: HoldEnds = { FLAPPING: null, HARDWARE: null, IDENTITY: null, DRAIN: null, drainedAtMs: null };
 
-/** What determines when holds end. */
-export interface HoldEndFacts extends Pick<NodeRecord, "history" | "rebootedAtMs" | "duplicate"> {
+/** The facts that determine when holds end. */
+export interface HoldEndFacts extends Pick<Node, "history" | "rebootedAtMs" | "duplicate"> {
   readonly policy: Pick<HealthPolicy, "flappingHoldMs" | "rebootHoldMs">;
   readonly drainDeadlineAtMs: number | null;
-  /** Whether the hardware of the node is in doubt for another reason than a reboot. */
+  readonly drainedAtMs: number | null;
+  /** Whether the node's hardware is in doubt for a reason other than a reboot. */
   readonly hasTroubles: boolean;
 }
 
-/** Determine when the holds of a node end if nothing happens again. */
+/** Determine when a node's holds end if their causes do not recur. */
 export function holdEnds(facts: HoldEndFacts): HoldEnds {
-  const { history, rebootedAtMs, duplicate, policy, drainDeadlineAtMs, hasTroubles } = facts;
+  const { history, rebootedAtMs, duplicate, policy, drainDeadlineAtMs, drainedAtMs, hasTroubles } = facts;
   const steadyMs = steadySinceMs(history);
   return {
     FLAPPING: steadyMs === null ? null : steadyMs + policy.flappingHoldMs,
     HARDWARE: rebootedAtMs === null || hasTroubles ? null : rebootedAtMs + policy.rebootHoldMs,
     IDENTITY: duplicate === null ? null : Math.max(...duplicate.map(({ atMs }) => atMs)) + DUPLICATE_QUIET_MS,
     DRAIN: drainDeadlineAtMs,
+    drainedAtMs,
   };
 }
 
-/** Everything that keeps a node from taking work; empty when it may. */
+/**
+ * Whether a node can take work. No other function decides this.
+ *
+ * @param node its `health` is the effective health. Its `info` is a NodeInfo as protobuf JSON; null for none.
+ */
+export function mayTakeWork(node: {
+  readonly type: NodeType;
+  readonly membership: Membership;
+  readonly health: Health;
+  readonly scheduling: Scheduling;
+  readonly info: JsonObject | null;
+}): boolean {
+  return (
+    node.type === "COMPUTE" &&
+    node.membership.state === "APPROVED" &&
+    node.health.state === "HEALTHY" &&
+    node.scheduling.state === "ELIGIBLE" &&
+    knowsEssentials(node.info)
+  );
+}
+
+/** Everything that keeps a node from taking work; empty if it can take work. */
 export function obstaclesOf(node: ExplainedNode, ends: HoldEnds = NO_HOLD_ENDS): readonly Obstacle[] {
   if (node.type === "ORCHESTRATOR") {
-    const text = "it is a process of the control plane, to which no work ever comes";
+    const text = "it is a control-plane process, which never gets work";
     return [{ state: "type", reason: "NODE_IS_ORCHESTRATOR", text, remedy: "", sinceMs: null, untilMs: null }];
   }
+  // Also require a connection, because the node of a dead agent stays HEALTHY until its silence is long enough.
+  const isBack = node.health.state === "HEALTHY" && node.connection.state === "CONNECTED";
   return [
     ...membershipObstacle(node),
     ...healthObstacle(node),
-    ...node.scheduling.holds.map((hold) => holdObstacle(hold, ends)),
+    ...node.scheduling.holds.map((hold) => holdObstacle(hold, ends, isBack)),
+    ...unknownResources(node.info ?? {})
+      .filter(({ resource }) => isUsedByAll(resource))
+      .map(unknownObstacle),
   ];
 }
 
-/** Why a node is in the state that it is in, and whether it may take work, in one sentence. */
+/** Describe in one sentence why a node is in its current state, and whether it can take work. */
 export function summarizeNode(node: ExplainedNode): string {
   const { id, membership, connection, health, scheduling } = node;
   const states = [membership.state, connection.state, health.state, scheduling.state].join(", ");
   if (mayTakeWork(node)) {
     const remark = node.health.message === "" ? "" : ` (${node.health.message})`;
-    return `node ${id} is ${states}, so it may take work${remark}.`;
+    return `node ${id} is ${states}, so it can take work${remark}${unknownText(node, "; but ")}.`;
   }
   const causes = obstaclesOf(node).map(({ text }) => text);
-  return `node ${id} is ${states}; it may take no work because ${causes.join(", and ")}.`;
+  return `node ${id} is ${states}; it cannot take work because ${causes.join(", and ")}${unknownText(node, "; and ")}.`;
+}
+
+/** Text that says that new executions get no GPU while the node's GPUs are unknown; empty if they are known. */
+function unknownText({ info }: ExplainedNode, link: string): string {
+  const gpus = unknownResources(info ?? {}).find(({ resource }) => !isUsedByAll(resource));
+  return gpus === undefined ? "" : `${link}no GPU is allocated while ${unknownCause(gpus)}`;
+}
+
+function unknownCause({ resource, reason }: UnknownResource): string {
+  const what = resource === "gpus" ? "GPUs" : resource;
+  return `its agent cannot determine its ${what}${reason === "" ? "" : ` (${reason})`}`;
+}
+
+function unknownObstacle(unknown: UnknownResource): Obstacle {
+  return {
+    state: "resources",
+    reason: UNKNOWN_REASONS[unknown.resource],
+    text: unknownCause(unknown),
+    remedy: "fix the problem that the agent's log names; the agent tries again with each report",
+    ...{ sinceMs: null, untilMs: null },
+  };
 }
 
 function membershipObstacle({ membership }: ExplainedNode): readonly Obstacle[] {
@@ -137,18 +189,24 @@ function healthRemedy(reason: string): string {
     case "AGENT_SHUTDOWN":
       return "start its agent again";
     case "NEVER_CONNECTED":
-      return "see that its agent runs and reaches the health endpoints";
+      return "check that its agent runs and reaches the health endpoints";
     case "DUPLICATE_IDENTITY":
       return DUPLICATE_REMEDY;
     default:
-      return "see that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it HEALTHY";
+      return (
+        "check that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it " +
+        "HEALTHY"
+      );
   }
 }
 
-function holdObstacle({ kind, message, drained, unconfirmed, sinceMs, untilMs }: Hold, ends: HoldEnds): Obstacle {
-  const { reason, text, remedy } = unconfirmed ? UNCONFIRMED : drained ? DRAINED : HOLDS[kind];
+function holdObstacle(hold: Hold, ends: HoldEnds, isBack: boolean): Obstacle {
+  const { kind, message, drained, unconfirmed, untilMs } = hold;
+  const unconfirmedHold = isBack ? { ...UNCONFIRMED, remedy: UNCONFIRMED_BACK_REMEDY } : UNCONFIRMED;
+  const { reason, text, remedy } = unconfirmed ? unconfirmedHold : drained ? DRAINED : HOLDS[kind];
   const why = message === "" ? "" : ` (${message})`;
   const isOver = drained === true || unconfirmed === true;
+  const sinceMs = isOver ? (ends.drainedAtMs ?? hold.sinceMs) : hold.sinceMs;
   const endMs = kind === "OPERATOR" || kind === "CONDITION" ? (untilMs ?? null) : isOver ? null : ends[kind];
   return { state: "scheduling", reason, text: `${text}${why}`, remedy, sinceMs, untilMs: endMs };
 }
@@ -166,23 +224,24 @@ const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: s
   FLAPPING: {
     reason: "NODE_FLAPPING",
     text: "it is held for flapping",
-    remedy: "find out why its heartbeats come and go; it is lifted once the node has been steady for flapping_hold",
+    remedy:
+      "find out why its heartbeats stop and start; the hold is lifted once the node has been steady for flapping_hold",
   },
   HARDWARE: {
     reason: "HARDWARE_IN_DOUBT",
-    text: "it is held for its hardware",
-    remedy: "repair the hardware, or accept it as it is",
+    text: "it is held because of its hardware",
+    remedy: "repair the hardware, or accept it in its current state",
   },
   IDENTITY: {
     reason: "DUPLICATE_IDENTITY",
     text: "it is held because two agents use its identity",
     remedy: DUPLICATE_REMEDY,
   },
-  DRAIN: { reason: "NODE_DRAINING", text: "an operator drains it", remedy: "cancel its drain" },
+  DRAIN: { reason: "NODE_DRAINING", text: "an operator is draining it", remedy: "cancel its drain" },
   CONDITION: {
     reason: "NODE_CONDITION",
-    text: "it is held for a condition that it reports",
-    remedy: "repair what the condition names; the hold is lifted when the node no longer reports it",
+    text: "it is held because of a condition that it reports",
+    remedy: "fix the problem that the condition names; the hold is lifted when the node no longer reports it",
   },
 };
 
@@ -191,5 +250,9 @@ const UNCONFIRMED = {
   text: "an operator drained it, and its agent has not confirmed that its executions ended, so they may still run",
   remedy: "start its agent, which confirms or stops them; or make sure that the machine is off, and delete the node",
 };
+
+const UNCONFIRMED_BACK_REMEDY =
+  "wait until its agent, which has reconnected, confirms or stops them; if it does not, make sure that the machine " +
+  "is off, and delete the node";
 
 const DRAINED = { reason: "NODE_DRAINED", text: "an operator drained it", remedy: "end its drain, or uncordon it" };

@@ -22,7 +22,7 @@ const lost = (history: OutageHistory, atMs: number, after: HealthState = "UNHEAL
   afterHealthChange(history, { before: "HEALTHY", after, connection }, atMs);
 const back = (history: OutageHistory, atMs: number, before: HealthState = "UNHEALTHY") =>
   afterHealthChange(history, { before, after: "HEALTHY", connection: OPENED }, atMs);
-/** Outages that begin at these times and last 1 ms. */
+/** Return the history after outages that start at these times and last 1 ms each. */
 const after = (...times: readonly number[]) => times.reduce((it, atMs) => back(lost(it, atMs), atMs + 1), NEW);
 
 describe("afterHealthChange()", () => {
@@ -90,7 +90,7 @@ describe("isSteady()", () => {
     expect(isSteady({ outages: [lasting], flappingSinceMs: 0 }, 1_000 + quietMs, holdMs)).toBe(expected);
   });
 
-  it("should end although the record's clock was set back by a day", () => {
+  it("should end although the store's clock was set back by a day", () => {
     const outage = { startedAtMs: 86_400_000, endedAtMs: 86_400_001 };
     const history = withinPast({ outages: [outage], flappingSinceMs: 86_400_000 }, 1_000);
     expect(history.outages).toEqual([{ startedAtMs: 1_000, endedAtMs: 1_000 }]);

@@ -1,38 +1,39 @@
 import type { NewEvent } from "../events/events.ts";
 import type { Connection, HealthState } from "../states.ts";
 
-/** Outages that began longer ago than this do not count. */
+/** Only outages that started within this time, in milliseconds, count as flapping. */
 export const FLAPPING_WINDOW_MS = 600_000;
-/** A node flaps when this many outages began within the window. */
+/** A node flaps if at least this many outages started within the window. */
 export const FLAPPING_OUTAGES = 3;
 
-/** A time for which a node was not HEALTHY, as wall times of the record in milliseconds since 1970. */
+/** A period when a node was not HEALTHY, in wall time of the store in milliseconds since 1970. */
 export interface Outage {
   readonly startedAtMs: number;
-  /** Null while it lasts. */
+  /** When the outage ended; null while it continues. */
   readonly endedAtMs: number | null;
 }
 
 /** The recent outages of a node, and whether they count as flapping. */
 export interface OutageHistory {
-  /** Oldest first, at most FLAPPING_OUTAGES of them. */
+  /** The last outages, oldest first, at most FLAPPING_OUTAGES. */
   readonly outages: readonly Outage[];
-  /** Since when the node is flapping, as wall time of the record; null when it is not. */
+  /** When the node started flapping, in wall time of the store; null if it is not flapping. */
   readonly flappingSinceMs: number | null;
 }
 
-/** A change of detected health. */
+/** A change in detected health. */
 export interface DetectedChange {
   readonly before: HealthState;
   readonly after: HealthState;
-  /** The connection once the change is written. It says whether the agent announced that it leaves. */
+  /** The connection after the change. It shows whether the agent announced its absence. */
   readonly connection: Pick<Connection, "state" | "reason">;
 }
 
 /**
- * Record a change of detected health. A node flaps from its third outage in ten minutes until `isSteady()`. An outage
- * begins when a HEALTHY node is no longer HEALTHY: the first join is none, and UNHEALTHY to UNKNOWN is the same outage.
- * An agent that said goodbye, or that it restarts, causes none either. Returns the same object when nothing changes.
+ * Record a change in detected health. A node flaps from its third outage in ten minutes until `isSteady()`. An outage
+ * starts when a HEALTHY node becomes UNHEALTHY or UNKNOWN. A new node that is not HEALTHY yet has no outage, and a
+ * change from UNHEALTHY to UNKNOWN does not start another outage. An agent's absence is not an outage if the agent
+ * announced a shutdown or restart. Returns the same object if nothing changes.
  */
 export function afterHealthChange(
   history: OutageHistory,
@@ -48,31 +49,31 @@ export function afterHealthChange(
 }
 
 /**
- * Whether a flapping node has been steady for long enough: since its last outage began, or ended.
+ * Whether enough time has passed since a flapping node's last outage started or ended.
  *
- * @param holdMs the policy's `flappingHoldMs`; a node that is never held is steady after one window.
+ * @param holdMs the policy's `flappingHoldMs`. If it is 0, the node is steady after one window.
  */
 export function isSteady(history: OutageHistory, nowMs: number, holdMs: number): boolean {
   const sinceMs = steadySinceMs(withinPast(history, nowMs));
   return sinceMs === null || nowMs - sinceMs >= (holdMs === 0 ? FLAPPING_WINDOW_MS : holdMs);
 }
 
-/** When the last outage began or ended; null without outages. */
+/** When the last outage started or, if it has ended, when it ended; null if there are no outages. */
 export function steadySinceMs({ outages }: OutageHistory): number | null {
   const last = outages.at(-1);
   return last === undefined ? null : (last.endedAtMs ?? last.startedAtMs);
 }
 
 /**
- * The history after the record's clock was set back: times that lie ahead of it count as now. The same object when none
- * does.
+ * Correct the history after the store's clock was set back: times in the future become the current time. Returns the
+ * same object if no time is in the future.
  */
 export function withinPast(history: OutageHistory, nowMs: number): OutageHistory {
   const outages = pastOf(history.outages, nowMs);
   return outages === history.outages ? history : { ...history, outages };
 }
 
-/** The event of a node that begins to flap: one for as long as it does. */
+/** The event of a node that starts flapping. Each period of flapping has one such event. */
 export function flappingStartedEvent(subject: string, history: OutageHistory, actor: string): NewEvent {
   const firstAtMs = history.outages[0]?.startedAtMs ?? 0;
   const withinMs = (history.flappingSinceMs ?? firstAtMs) - firstAtMs;
@@ -88,7 +89,7 @@ export function flappingStartedEvent(subject: string, history: OutageHistory, ac
   };
 }
 
-/** The event of a node that has been steady for long enough. */
+/** The event of a node that stops flapping after it has been steady for long enough. */
 export function flappingEndedEvent(subject: string, { steadyMs, flappingMs, actor }: FlappingEnd): NewEvent {
   return {
     type: "node.flapping.ended",
@@ -103,13 +104,13 @@ export function flappingEndedEvent(subject: string, { steadyMs, flappingMs, acto
 
 interface FlappingEnd {
   readonly actor: string;
-  /** Since the last outage began or ended. */
+  /** Time since the last outage started or ended. */
   readonly steadyMs: number;
   /** Since flapping began. */
   readonly flappingMs: number;
 }
 
-/** Whether the agent announced that it leaves, so that its absence says nothing about the node. */
+/** Whether the agent announced its absence. An announced absence is no sign of a problem. */
 function isPlannedAbsence({ state, reason }: DetectedChange["connection"]): boolean {
   return state === "DISCONNECTED" && (reason === "AGENT_SHUTDOWN" || reason === "AGENT_RESTARTING");
 }

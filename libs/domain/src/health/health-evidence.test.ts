@@ -4,7 +4,7 @@ import { DEFAULT_HEALTH_POLICY } from "../policy/policy.ts";
 import { PolicyResolver } from "../policy/resolve-policy.ts";
 import { evidenceFacts, silenceEvidence } from "./health-evidence.ts";
 
-/** A node whose own policy sets these. */
+/** Resolve the policy of a node with this override. */
 function resolved(override: PolicyOverride) {
   const policies = collectPolicies([{ kind: "node", nodeId: "n1", override }]);
   return new PolicyResolver(DEFAULT_HEALTH_POLICY, policies).resolve({ id: "n1", labels: new Map() });
@@ -20,7 +20,7 @@ const VERDICT = {
 } as const;
 
 describe("silenceEvidence()", () => {
-  it("should tell what was counted, granted and allowed, in whole milliseconds", () => {
+  it("should contain the counted, granted and allowed time, in whole milliseconds", () => {
     expect(silenceEvidence(VERDICT)).toEqual({
       replica: "h1",
       lastReceivedAgoMs: 70_000,

@@ -3,29 +3,29 @@ import { describeSource } from "../policy/policy-changes.ts";
 import { POLICY_FIELDS } from "../policy/policy-fields.ts";
 import type { ResolvedPolicy } from "../policy/resolve-policy.ts";
 
-/** What a node was declared silent by. */
+/** The facts behind a decision that a node is silent. */
 export interface SilenceEvidence {
-  /** The instance of the replica that judged. */
+  /** The instance of the replica that decided. */
   readonly replica: string;
-  /** Real time since the last frame; null when this replica never received one. */
+  /** Real time since the last frame; null if this replica never received one. */
   readonly lastReceivedAgoMs: number | null;
-  /** Time without a frame in which one could have been received. */
+  /** Silence in observed time: only time during which a frame could have been received counts. */
   readonly silentMs: number;
-  /** The silence that is allowed. */
+  /** The allowed silence. */
   readonly thresholdMs: number;
   /**
-   * Time that was not counted, because the replica was stopped, starved, or in doubt about its lease, or had sent the
-   * agent away.
+   * Time that did not count because the replica was stopped, was starved of CPU, was unsure of its lease, or had
+   * asked the agent to return later.
    */
   readonly grantedMs: number;
-  /** The value of the policy that set the threshold, for example "unhealthyAfter". */
+  /** The policy field that determined the threshold, for example "unhealthyAfter". */
   readonly value: string;
-  /** Where that value comes from: "the configuration", "the default", "group gpus", "node n1". */
+  /** Where the field's value comes from: "the configuration", "the default", "group gpus", "node n1". */
   readonly policy: string;
 }
 
-/** Put together what a node was declared silent by. */
-export function silenceEvidence(verdict: {
+/** Collect the facts behind a decision that a node is silent. */
+export function silenceEvidence(decision: {
   readonly replica: string;
   readonly to: "UNHEALTHY" | "UNKNOWN";
   readonly lastReceivedAgoMs: number | null;
@@ -33,7 +33,7 @@ export function silenceEvidence(verdict: {
   readonly thresholdMs: number;
   readonly resolved: ResolvedPolicy;
 }): SilenceEvidence {
-  const { replica, to, lastReceivedAgoMs, silentMs, thresholdMs, resolved } = verdict;
+  const { replica, to, lastReceivedAgoMs, silentMs, thresholdMs, resolved } = decision;
   const field = decidingField(to, thresholdMs, resolved);
   const wholeSilentMs = Math.round(silentMs);
   return {
@@ -47,7 +47,7 @@ export function silenceEvidence(verdict: {
   };
 }
 
-/** What events carry of it. */
+/** The evidence as JSON, for the event. */
 export function evidenceFacts(evidence: SilenceEvidence): Json {
   return { ...evidence };
 }

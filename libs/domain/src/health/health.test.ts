@@ -17,7 +17,7 @@ describe("healthAfter()", () => {
       "HEARTBEATS_MISSED",
       "nothing received for 300 s",
     ],
-    [{ kind: "goodbye" }, "UNHEALTHY", "AGENT_SHUTDOWN", "it said goodbye"],
+    [{ kind: "goodbye" }, "UNHEALTHY", "AGENT_SHUTDOWN", "its agent shut down"],
   ])("should lead %j to %s, %s", (signal, state, reason, message) => {
     const health = healthAfter(signal, { actor: "replica:h1", atMs: 9 });
 

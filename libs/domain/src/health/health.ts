@@ -1,21 +1,24 @@
 import type { Health } from "../states.ts";
 
-/** What a detected health is concluded from. */
+/** What determines a node's detected health. */
 export type HealthSignal =
-  /** It was registered and nothing was received yet. */
+  /** The node was registered and has not sent anything yet. */
   | { readonly kind: "registered" }
-  /** The first Beat after a Welcome. */
+  /** The node sent the first Beat after a Welcome. */
   | { readonly kind: "beat" }
-  /** Its silence reached a threshold. */
+  /** The node's silence reached a threshold. */
   | {
       readonly kind: "silence";
       readonly to: "UNHEALTHY" | "UNKNOWN";
       readonly silentMs: number;
     }
-  /** It left by its own will. */
+  /** The node left on purpose. */
   | { readonly kind: "goodbye" };
 
-/** The detected health that a signal leads to, from whatever it was. An operator's mark is put on top of it later. */
+/**
+ * The detected health after a signal. It does not depend on the previous health. An operator's mark is applied on
+ * top of it later.
+ */
 export function healthAfter(signal: HealthSignal, by: { readonly actor: string; readonly atMs: number }): Health {
   const { actor, atMs: sinceMs } = by;
   switch (signal.kind) {
@@ -28,7 +31,7 @@ export function healthAfter(signal: HealthSignal, by: { readonly actor: string; 
       return { state: signal.to, reason: "HEARTBEATS_MISSED", message, sinceMs, actor };
     }
     case "goodbye": {
-      const message = "it said goodbye";
+      const message = "its agent shut down";
       return { state: "UNHEALTHY", reason: "AGENT_SHUTDOWN", message, sinceMs, actor };
     }
   }

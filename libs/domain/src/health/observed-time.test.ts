@@ -75,7 +75,7 @@ describe("ObservedTime.suspend()", () => {
     expect(time.advance(61_000)).toBe(59_000);
     time.suspend(500);
 
-    // 500 to 2000 was observed, 2000 to 61000 is granted already, and so on to 62000.
+    // Only 500 to 2000 and 61000 to 62000 are granted now: 2000 to 61000 was granted before.
     expect(time.resume(62_000)).toBe(2500);
     expect(time.lostTotalMs).toBe(61_500);
   });
@@ -86,7 +86,7 @@ describe("ObservedTime.suspend()", () => {
     time.suspend(2000);
     expect(time.resume(6000)).toBe(4000);
     time.suspend(4000);
-    // All since 4000 is granted already but the last 500.
+    // Only the last 500 ms are granted now: the time from 4000 to 6000 was granted before.
     expect(time.resume(6500)).toBe(500);
     time.suspend(1000);
 
@@ -133,7 +133,7 @@ describe("a Detector on observed time", () => {
     }
     follow(time, 0, 30_000);
     detector.advance(time.at(30_000));
-    // The process is stopped for ten minutes.
+    // Stop the process for ten minutes.
     const lostMs = time.advance(630_000);
     const dueMs = 60_000 + lostMs;
 
@@ -167,7 +167,10 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** The same by counting milliseconds one by one: which of them count as observed is written down and struck out. */
+/**
+ * A simple model of ObservedTime. It counts single milliseconds, records which of them were observed, and
+ * removes those that a suspension takes back.
+ */
 class CountedTime {
   readonly #maxGapMs: number;
   readonly #counts: boolean[] = [];
@@ -218,7 +221,7 @@ class CountedTime {
   }
 }
 
-describe("ObservedTime beside counting", () => {
+describe("ObservedTime compared with counting", () => {
   const steps = fc.array(anyStep, { maxLength: 60, size: "max" });
 
   it("should observe and grant exactly the same", () => {

@@ -1,32 +1,33 @@
 /**
- * The time in which this process could have seen a heartbeat. It runs with the real, monotonic clock, but stands still
- * while the process was stopped, starved, or in doubt about its lease. A `Detector` that runs on it grants the lost
- * time to every node at once: no deadline has to be moved.
+ * A clock that measures the time during which this process could have received a heartbeat. It follows the real,
+ * monotonic clock, but stands still while the process is stopped, is starved of CPU, or is unsure of its lease. So a
+ * `Detector` on this clock grants the lost time to every node without moving any deadline.
  *
- * It never runs faster than the real clock and never backwards. Where a suspension takes back time that was already
- * given out, it stands still until that is paid. All times are milliseconds; it starts equal to the real clock.
+ * The clock never runs faster than the real one, and never backwards. If a suspension takes back time that `at()` has
+ * already returned, the clock stands still until it has caught up. All times are milliseconds. The clock starts at the
+ * real time.
  */
 export class ObservedTime {
   readonly #maxGapMs: number;
-  /** Up to where the real clock was followed. */
+  /** The real time of the last call that updated the clock. */
   #realMs: number;
-  /** The time observed by then; suspensions set it back. */
+  /** The time observed up to `#realMs`. A suspension sets it back. */
   #exactMs: number;
-  /** The highest value given out, below which none may fall. */
+  /** The highest value ever returned. The clock never returns less. */
   #highestMs: number;
   #suspendedSinceMs: number | null = null;
-  /** Up to when it stands still by itself. */
+  /** The real time until which the clock stands still because of standStill(). */
   #stillUntilMs = Number.NEGATIVE_INFINITY;
   #lostTotalMs = 0;
   /**
-   * The recent times at which the clock stood still, in order, so that a suspension does not take back the same time
+   * The recent periods when the clock stood still, in order, so that a suspension does not take back the same time
    * again.
    */
   #losses: readonly Loss[] = [];
 
   /**
-   * @param options `maxGapMs` is the longest time between two calls of `advance()` that passes for normal; what a gap
-   *   lasts beyond it is lost. It must exceed the interval of these calls a few times.
+   * @param options `maxGapMs` is the longest normal time between two calls of `advance()`; any time beyond it is lost.
+   *   Set it to several times the interval of these calls.
    */
   constructor(options: { readonly startMs: number; readonly maxGapMs: number }) {
     this.#maxGapMs = options.maxGapMs;
@@ -35,17 +36,16 @@ export class ObservedTime {
     this.#highestMs = options.startMs;
   }
 
-  /** Whether it is stopped. */
   get suspended(): boolean {
     return this.#suspendedSinceMs !== null;
   }
 
-  /** All the time that was lost and granted so far; that of a suspension is added when it ends. */
+  /** All time lost and granted so far. The time of a suspension is added when the suspension ends. */
   get lostTotalMs(): number {
     return this.#lostTotalMs;
   }
 
-  /** The observed time at a real time: at most `maxGapMs` beyond the last advance. */
+  /** The observed time at a given real time. It is at most `maxGapMs` ahead of the last advance. */
   at(realMs: number): number {
     if (this.#suspendedSinceMs === null) {
       const fromMs = Math.max(this.#realMs, Math.min(realMs, this.#stillUntilMs));
@@ -56,10 +56,10 @@ export class ObservedTime {
   }
 
   /**
-   * Follow the real clock; the owner calls this at least every tick, after it has read its sockets.
+   * Follow the real clock. Call this at least every tick, after reading the sockets.
    *
-   * @returns how much time was lost since the last call: what exceeds `maxGapMs`, and what it stood still. Nothing
-   * while suspended.
+   * @returns how much time was lost since the last call: the time beyond `maxGapMs`, and the time while the clock stood
+   *   still. 0 while suspended.
    */
   advance(realMs: number): number {
     if (this.#suspendedSinceMs !== null || realMs <= this.#realMs) return 0;
@@ -77,8 +77,8 @@ export class ObservedTime {
   }
 
   /**
-   * Stand still from now on for a while, and then go on by itself: all that time is granted. A longer one that runs
-   * already stays.
+   * Stand still for a given time from now on, then continue automatically. All that time is granted. If the clock
+   * already stands still for longer, the call has no effect.
    */
   standStill(realMs: number, forMs: number): void {
     this.advance(realMs);
@@ -86,8 +86,9 @@ export class ObservedTime {
   }
 
   /**
-   * Stop. When it resumes, everything since `sinceRealMs` counts as lost, also what was observed in between: since the
-   * last sure renewal of a lease, for example. Suspended again, it keeps the earlier time.
+   * Stop the clock until `resume()`. All time since `sinceRealMs` then counts as lost, even if it was already observed.
+   * `sinceRealMs` is, for example, the time of the last certain renewal of a lease. If the clock is already suspended,
+   * the earlier time applies.
    */
   suspend(sinceRealMs: number): void {
     if (this.#suspendedSinceMs !== null) {
@@ -99,9 +100,10 @@ export class ObservedTime {
   }
 
   /**
-   * Go on.
+   * Resume the clock.
    *
-   * @returns how much time is granted: all since the suspension began, less what had been granted within it before.
+   * @returns how much time is granted: all time since the start of the suspension, except time that was already
+   *   granted.
    */
   resume(realMs: number): number {
     if (this.#suspendedSinceMs === null) return 0;
@@ -120,7 +122,7 @@ export class ObservedTime {
     return this.#losses.reduce((sumMs, { fromMs, toMs }) => sumMs + Math.max(0, toMs - Math.max(fromMs, sinceMs)), 0);
   }
 
-  /** A loss that is forgotten can only be granted twice, which harms no node. */
+  /** Only a limited number of losses is remembered. Older ones may be granted twice, which harms no node. */
   #recordLoss(loss: Loss): void {
     const earlier = this.#losses.filter(({ fromMs }) => fromMs < loss.fromMs);
     const shortened = earlier.map(({ fromMs, toMs }) => ({
@@ -131,7 +133,7 @@ export class ObservedTime {
   }
 }
 
-/** A stretch of real time in which the observed time stood still. */
+/** A period of real time during which the clock stood still. */
 interface Loss {
   readonly fromMs: number;
   readonly toMs: number;

@@ -1,9 +1,9 @@
 import type { NewEvent } from "../events/events.ts";
 
-/** The event of a key that a node offers to use next. */
+/** The event of a node that offers a next key. */
 export function keyOfferedEvent(change: {
   readonly subject: string;
-  /** Fingerprint of the next key that it had offered before; null for none. */
+  /** Fingerprint of the next key that the node had offered before; null for none. */
   readonly before: string | null;
   readonly after: string;
 }): NewEvent {
@@ -19,7 +19,10 @@ export function keyOfferedEvent(change: {
   };
 }
 
-/** The event of a next key that was used for the first time and is the node's key from now on. */
+/**
+ * The event of a next key that becomes the node's key because it was used for the first
+ * time.
+ */
 export function keyRotatedEvent(change: {
   readonly subject: string;
   /** Fingerprints. */
@@ -38,7 +41,7 @@ export function keyRotatedEvent(change: {
   };
 }
 
-/** The event of an operator's word that a node is to rotate its key. */
+/** The event of an operator who requires a node to rotate its key. */
 export function keyRotationRequiredEvent(by: {
   readonly subject: string;
   readonly actor: string;

@@ -11,7 +11,7 @@ import {
 } from "./agent-keys.ts";
 import { acceptKey, decideRotation, type NodeIdentity } from "./key-rotation.ts";
 
-const SEED = Math.floor(Math.random() * 2 ** 31);
+const SEED = 1;
 const RUNS = 10_000;
 const STEPS = 60;
 
@@ -30,13 +30,13 @@ type Answer = { readonly incarnation: number; readonly used: string } & (
   | { readonly kind: "rotating"; readonly answer: RotationAnswer }
 );
 
-/** One node and its server, with a network between them that loses, doubles and delays, and an agent that crashes. */
+/** A node, its server, a network that loses, duplicates and delays messages, and an agent that crashes. */
 class Run {
   readonly #random: () => number;
   readonly #requests: Message[] = [];
   readonly #answers: Answer[] = [];
   readonly #retired = new Set<string>();
-  /** What survives a crash. */
+  /** The keys on the agent's disk, which survive a crash. */
   #disk: { current: string; next: string | null } = { current: "k0", next: null };
   #server: NodeIdentity = { current: "k0", next: null };
   #agent: AgentKeys = keysOnDisk("k0", null);
@@ -56,7 +56,7 @@ class Run {
     return JSON.stringify({ disk: this.#disk, agent: this.#agent, server: this.#server });
   }
 
-  /** Anything that can happen. */
+  /** Perform a random action. */
   step(): void {
     const actions = [
       () => this.prepare(),
@@ -69,13 +69,13 @@ class Run {
       () => this.crash(),
       () => this.loseNextKey(),
     ];
-    // A next key whose file was destroyed is rare; everything else is as likely as its lines.
+    // Lose the file of a next key only rarely. All other actions are equally likely.
     const index = Math.floor(this.#random() * (actions.length - 0.9));
     actions[index]?.();
     this.check();
   }
 
-  /** The next key is on the disk before anything else knows it; a crash may come between the two. */
+  /** Create a next key. It is written to the disk first, and the agent may crash before it uses the key. */
   prepare(): void {
     if (this.#agent.phase !== "settled") return;
     this.#made += 1;
@@ -97,7 +97,10 @@ class Run {
     this.#requests.push({ kind: "prove", used, incarnation: this.#incarnation });
   }
 
-  /** Any request that is on its way arrives: at random lost, kept to arrive again, its answer lost. */
+  /**
+   * Process a random request in transit. At random, the request is lost, it is kept to arrive again, or its answer
+   * is lost.
+   */
   serve(): void {
     const message = this.#takeFrom(this.#requests);
     if (message === undefined) return;
@@ -107,7 +110,7 @@ class Run {
 
   receive(): void {
     const answer = this.#takeFrom(this.#answers);
-    // A process that is gone hears nothing.
+    // Drop an answer to an agent process that has crashed.
     if (answer === undefined || answer.incarnation !== this.#incarnation) return;
     switch (answer.kind) {
       case "taken":
@@ -127,16 +130,19 @@ class Run {
     this.#agent = keysOnDisk(this.#disk.current, this.#disk.next);
   }
 
-  /** Its file is destroyed while the agent is down; only one that no server can have made current may be. */
+  /**
+   * Destroy the next key's file while the agent is down, unless the key is or can become the node's current key.
+   */
   loseNextKey(): void {
     if (this.#disk.next === null || this.#server.current === this.#disk.next) return;
-    // Nor one that a proof on its way may still make current: that would be the loss of the node's key itself.
+    // Keep the file, because a proof by this key is still in transit and may make the key current. Without the
+    // file, the node would lose its key.
     if (this.#requests.some(({ used }) => used === this.#disk.next)) return;
     this.#disk = { ...this.#disk, next: null };
     this.crash();
   }
 
-  /** The network is good again: whatever was on its way is gone, and the agent does what it does. */
+  /** Drop everything in transit, and let the agent continue on a network without failures. */
   finish(): void {
     this.#requests.length = 0;
     this.#answers.length = 0;
@@ -158,7 +164,8 @@ class Run {
   #checkKeys(): void {
     const { current, next } = this.#server;
     const held = [this.#disk.current, this.#disk.next];
-    // The current key, not just one of the two: the next one may be replaced by an offer that is still on its way.
+    // Check that the agent has the current key. Having one of the two keys is not enough, because an offer still
+    // in transit can replace the next key.
     if (!held.includes(current)) throw new Error(`locked out: ${this.keys}`);
     for (const key of this.#retired) {
       if (acceptKey(this.#server, key).accepted) {
@@ -185,9 +192,9 @@ class Run {
     const { used, incarnation } = message;
     const before = this.#server;
     if (message.kind === "prove") {
-      const verdict = acceptKey(before, used);
-      if (!verdict.accepted) return { kind: "refused", used, incarnation };
-      this.#keep(verdict.identity);
+      const decision = acceptKey(before, used);
+      if (!decision.accepted) return { kind: "refused", used, incarnation };
+      this.#keep(decision.identity);
       return { kind: "taken", used, incarnation };
     }
     const { offered } = message;
@@ -206,7 +213,10 @@ class Run {
     this.#server = identity;
   }
 
-  /** The renaming of the next key's file comes first: a crash after it finds one key, one before it finds both. */
+  /**
+   * Update the agent's state. To adopt the next key, the agent first renames that key's file. After a crash, the
+   * disk has both keys if the crash came before the renaming, and one key if it came after.
+   */
   #become(keys: AgentKeys): void {
     if (keys.phase === "settled" && keys.current !== this.#disk.current) {
       const moment = this.#random();
@@ -219,7 +229,7 @@ class Run {
     this.#agent = keys;
   }
 
-  /** Any of those on their way, out of order; one in four stays, to arrive again. */
+  /** Take a random message in transit. One in four stays in transit and arrives again. */
   #takeFrom<T>(messages: T[]): T | undefined {
     if (this.#random() < 0.15) messages.splice(Math.floor(this.#random() * messages.length), 1);
     const index = Math.floor(this.#random() * messages.length);
@@ -243,12 +253,12 @@ describe("key rotation over a network that loses, doubles and reorders, with an 
       if (!run.isSettled) throw new Error(`run ${index} of seed ${SEED} does not end: ${run.keys}`);
       rotations += run.rotations;
     }
-    // Otherwise nothing was tested.
+    // Check that most runs have rotated a key.
     expect(rotations).toBeGreaterThan(RUNS / 2);
   });
 });
 
-/** mulberry32: the numbers of a seed are the same each time. */
+/** Create a generator of random numbers that are reproducible from a seed (mulberry32). */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {

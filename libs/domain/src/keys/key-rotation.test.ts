@@ -92,13 +92,13 @@ describe("the keys of an agent", () => {
     expect(afterAnswer(prepared, { current: "b", next: null })).toEqual(settled);
   });
 
-  it("should begin with what is on the disk", () => {
+  it("should start with the keys on the disk", () => {
     expect(keysOnDisk("a", null)).toEqual({ phase: "settled", current: "a" });
     expect(keysOnDisk("b", "b")).toEqual(settled);
     expect(keysOnDisk("a", "b")).toEqual(prepared);
   });
 
-  it("should go on with the next key that there is", () => {
+  it("should continue with an existing next key", () => {
     expect(afterNewKey(prepared, "c")).toBe(prepared);
     expect(afterNewKey(settled, "c")).toEqual({ phase: "prepared", current: "b", next: "c" });
   });
@@ -108,12 +108,12 @@ describe("the events of keys", () => {
   it.each([
     [null, null],
     ["old", { nextKeyFingerprint: "old" }],
-  ])("should tell of a key that is offered in place of %j", (before, told) => {
+  ])("should describe a key that is offered instead of %j", (before, told) => {
     const event = keyOfferedEvent({ subject: "n1", before, after: "next" });
     expect(event).toMatchObject({ subject: "n1", before: told, after: { nextKeyFingerprint: "next" } });
   });
 
-  it("should tell of a key that was used for the first time", () => {
+  it("should describe a key that was used for the first time", () => {
     expect(keyRotatedEvent({ subject: "n1", before: "old", after: "new" })).toMatchObject({
       ...{ subject: "n1", before: { keyFingerprint: "old" }, after: { keyFingerprint: "new" } },
     });

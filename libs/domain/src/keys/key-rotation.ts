@@ -1,37 +1,37 @@
 import type { Refusal } from "../refusal.ts";
 
-/** The keys with which a node may prove itself, as fingerprints. */
+/** The keys that can prove a node's identity, as fingerprints. */
 export interface NodeIdentity {
   /** The node's key. */
   readonly current: string;
-  /** Offered by the node and not used yet; null when there is none. */
+  /** A key that the node has offered but not used yet; null if there is none. */
   readonly next: string | null;
 }
 
-/** What happens to an identity when a proof by one key has been verified. */
-export type KeyVerdict =
+/** The result of a verified proof by one key. */
+export type KeyDecision =
   | { readonly accepted: false }
   | {
       readonly accepted: true;
       readonly identity: NodeIdentity;
-      /** Whether this was the first use of the next key: the one before is refused from now on. */
+      /** Whether this was the first use of the next key. If so, the previous key is refused from now on. */
       readonly promoted: boolean;
     };
 
-/** A node's request to rotate, both of its proofs verified. */
+/** A node's request to rotate its key. Both proofs in it have been verified. */
 export interface RotationRequest {
   readonly nodeId: string;
   /** The key that signed the request. */
   readonly used: string;
-  /** The key that is offered. */
+  /** The offered key. */
   readonly offered: string;
-  /** Another node that has the offered key, or has offered it itself; null when there is none. */
+  /** Another node that has the offered key, or has itself offered it; null if there is none. */
   readonly otherOwner: string | null;
-  /** Why the offered key is banned, which may be empty; null when it is not. */
+  /** Why the offered key is banned (may be empty); null if it is not banned. */
   readonly banReason: string | null;
 }
 
-/** What a request to rotate does. */
+/** The effect of a request to rotate. */
 export type RotationDecision =
   | { readonly ok: true; readonly identity: NodeIdentity; readonly promoted: boolean }
   | {
@@ -40,26 +40,28 @@ export type RotationDecision =
     };
 
 /**
- * Tell whether a key counts, and what its use does. The current key and the next one are both taken until the next one
- * is first used; from then on it is the current one, and nothing brings back the one before.
+ * Decide whether to accept a key, and what its use changes. Both the current and the next key are accepted until the
+ * next key is used for the first time. From then on, the next key is the current key, and the previous key is never
+ * accepted again.
  */
-export function acceptKey(identity: NodeIdentity, used: string): KeyVerdict {
+export function acceptKey(identity: NodeIdentity, used: string): KeyDecision {
   if (used === identity.current) return { accepted: true, identity, promoted: false };
   if (used !== identity.next) return { accepted: false };
   return { accepted: true, identity: { current: used, next: null }, promoted: true };
 }
 
 /**
- * Decide a request to rotate. The same offer again changes nothing; another one takes the place of an offer that was
- * not used: since the current key stays until the node has used the next one, no order of requests can lock a node out.
+ * Decide on a request to rotate a node's key. Repeating an offer changes nothing. A different offer replaces an
+ * unused one. The current key stays valid until the node has used the next key, so no order of requests can lock a
+ * node out.
  */
 export function decideRotation(identity: NodeIdentity, request: RotationRequest): RotationDecision {
   const { nodeId, used, offered, otherOwner, banReason } = request;
-  const verdict = acceptKey(identity, used);
-  if (!verdict.accepted) return refuse("PROOF_INVALID", proofInvalid(nodeId), { node: nodeId });
-  const { promoted } = verdict;
-  const isKnown = offered === verdict.identity.current || offered === verdict.identity.next;
-  if (isKnown) return { ok: true, identity: verdict.identity, promoted };
+  const decision = acceptKey(identity, used);
+  if (!decision.accepted) return refuse("PROOF_INVALID", proofInvalid(nodeId), { node: nodeId });
+  const { promoted } = decision;
+  const isKnown = offered === decision.identity.current || offered === decision.identity.next;
+  if (isKnown) return { ok: true, identity: decision.identity, promoted };
   if (otherOwner !== null) {
     const message = `the key that node ${nodeId} offers belongs to node ${otherOwner}; make a new one`;
     return refuse("NODE_KEY_IN_USE", message, { node: nodeId, owner: otherOwner });
@@ -68,7 +70,7 @@ export function decideRotation(identity: NodeIdentity, request: RotationRequest)
     const message = `the key that node ${nodeId} offers is banned; make a new one`;
     return refuse("NODE_BANNED", message, { node: nodeId, banReason });
   }
-  return { ok: true, identity: { ...verdict.identity, next: offered }, promoted };
+  return { ok: true, identity: { ...decision.identity, next: offered }, promoted };
 }
 
 function proofInvalid(nodeId: string): string {

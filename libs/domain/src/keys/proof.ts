@@ -1,10 +1,10 @@
 /**
- * The text that an agent signs, as UTF-8, to prove that it holds its node's key. It names the method and the cluster,
- * so a proof made for one call or one control plane is worth nothing at another; the nonce is the server's, so no
- * clock matters and no proof is good twice.
+ * The text that an agent signs, as UTF-8, to prove that it holds its node's key. It contains the method and the
+ * cluster, so a proof for one call or cluster is not valid for another. The nonce comes from the server, so that no
+ * clock is needed and no proof can be used twice.
  *
- * @param proof `method` is the full path, for example `/rollcall.registry.v1.RegistryService/RegisterNode`; `nonce`
- *   is the server's nonce as bytes, or already as base64url without padding. None may hold a line break: callers
+ * @param proof `method` is the full path, for example `/rollcall.registry.v1.RegistryService/RegisterNode`; `nonce` is
+ *   the server's nonce, as bytes or already as base64url without padding. No value may contain a line break: callers
  *   check the node id and the nonce first.
  */
 export function proofText(proof: {
@@ -19,7 +19,10 @@ export function proofText(proof: {
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/** Written out because the language itself has no encoder and this package has no platform. */
+/**
+ * Encode bytes as base64url. This is written by hand because this package uses no platform API, and JavaScript itself
+ * has no encoder.
+ */
 function toBase64Url(bytes: Uint8Array): string {
   let text = "";
   let bits = 0;

@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { PUBLIC_KEY_BYTES, publicKeyFlaw } from "./public-key.ts";
 
-/** The table of RFC 8032's curve: as encoded, in hexadecimal. */
+/** The points of small order on RFC 8032's curve, encoded in hexadecimal. */
 const SMALL_ORDER = [
   ["order 1", "0100000000000000000000000000000000000000000000000000000000000000"],
   ["order 2", "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"],
@@ -14,7 +14,7 @@ const SMALL_ORDER = [
   ["order 8, -y, the other x", "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa"],
 ] as const;
 
-/** x is 0, which has no other sign. */
+/** Non-canonical encodings of points with x = 0: the sign bit is set, although 0 has no negative. */
 const WRONG_SIGN = [
   ["order 1", "0100000000000000000000000000000000000000000000000000000000000080"],
   ["order 2", "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"],
@@ -24,13 +24,13 @@ const fromHex = (text: string) => new Uint8Array(Buffer.from(text, "hex"));
 
 const PRIME = 2n ** 255n - 19n;
 
-/** A number and a sign bit, as a key has them. */
+/** Encode a y coordinate and a sign bit as a public key. */
 function encoded(y: bigint, sign: 0 | 1): Uint8Array {
   const hex = (y | (BigInt(sign) << 255n)).toString(16).padStart(2 * PUBLIC_KEY_BYTES, "0");
   return fromHex(hex).reverse();
 }
 
-/** Whether OpenSSL accepts a fixed signature of this key for one of two texts: no key can have signed both. */
+/** Whether OpenSSL accepts the signature for at least one of 64 texts. None of them was signed. */
 function isForgeable(publicKey: Uint8Array, signature: Uint8Array): boolean {
   const x = Buffer.from(publicKey).toString("base64url");
   const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
@@ -38,9 +38,12 @@ function isForgeable(publicKey: Uint8Array, signature: Uint8Array): boolean {
   return texts.some((text) => verify(null, text, key, signature));
 }
 
-/** Of the neutral element and of every text: R is the neutral element and S is 0. */
+/** A signature that is valid for every string under the key of order 1: R is the neutral element and S is 0. */
 const FORGED = new Uint8Array(64).fill(1, 0, 1);
-/** OpenSSL has refused keys of a small order since 3.5; older versions of Node.js come with one that accepts them. */
+/**
+ * Whether this OpenSSL accepts keys of small order. OpenSSL refuses them since 3.5, but older versions of Node.js
+ * bundle an older OpenSSL.
+ */
 const IS_ACCEPTED = isForgeable(fromHex(`01${"00".repeat(31)}`), FORGED);
 
 describe("publicKeyFlaw()", () => {
@@ -53,7 +56,7 @@ describe("publicKeyFlaw()", () => {
   });
 
   it.each(SMALL_ORDER)("should have to where OpenSSL accepts them: a signature of %s is found by trying", (_, hex) => {
-    // It fits every text whose hash is a multiple of the order.
+    // Try 64 texts. The signature is valid for every text whose hash is a multiple of the point's order.
     expect(isForgeable(fromHex(hex), FORGED)).toBe(IS_ACCEPTED);
   });
 

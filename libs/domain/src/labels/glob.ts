@@ -1,11 +1,12 @@
 /**
- * Tell whether a whole text matches a pattern in which "*" stands for any characters, none included, and "?" for
- * exactly one. The time it takes grows with the product of both lengths, whatever the pattern.
+ * Whether a whole string matches a pattern: "*" stands for any number of characters, including none, and "?"
+ * for exactly one. The time is at most proportional to the product of both lengths, whatever the pattern.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
   let at = 0;
   let position = 0;
-  // Where to go on when what follows the last "*" does not match: that star takes one character more.
+  // The position of the last "*". If the pattern after it does not match, continue from this position, with
+  // the star matching one more character.
   let star = -1;
   let taken = 0;
   while (position < text.length) {

@@ -12,7 +12,7 @@ import {
 } from "./labels.ts";
 
 describe("effectiveLabels()", () => {
-  it("should let the later tier win and tell what it overrides", () => {
+  it("should let the later tier win and list the values that it overrides", () => {
     const labels: readonly Label[] = [
       { key: "zone", value: "from-agent", tier: "agent" },
       { key: "zone", value: "from-operator", tier: "operator" },
@@ -122,7 +122,7 @@ describe("checkAgentLabels()", () => {
     expect(checkAgentLabels({ "rollcall.io/group": "x" })).toEqual([
       {
         field: 'labels["rollcall.io/group"]',
-        description: "keys with the prefix rollcall.io/ are the control plane's own",
+        description: "keys with the prefix rollcall.io/ are reserved for the control plane",
       },
     ]);
   });
@@ -169,7 +169,7 @@ describe("checkLabelChange()", () => {
 });
 
 describe("changeOperatorLabels()", () => {
-  it("should change labels of the operator's tier alone", () => {
+  it("should change only operator labels", () => {
     const labels: readonly Label[] = [
       { key: "a", value: "1", tier: "agent" },
       { key: "a", value: "2", tier: "operator" },

@@ -1,36 +1,36 @@
-/** Who a label comes from; a later tier wins over an earlier one. */
+/** The tier that a label comes from. A later tier overrides an earlier one. */
 export type LabelTier = "agent" | "token" | "operator";
 
-/** One label as one tier gives it. */
+/** One label from one tier. */
 export interface Label {
   readonly key: string;
   readonly value: string;
   readonly tier: LabelTier;
 }
 
-/** A label in force, with what it overrides. */
+/** An effective label, with the values that it overrides. */
 export interface EffectiveLabel extends Label {
-  /** Values that lost to this one, the strongest first. */
+  /** The overridden values. Values of later tiers come first. */
   readonly overrides: readonly { readonly tier: LabelTier; readonly value: string }[];
 }
 
-/** A label that a node may not send, and why. Its fields are those of a field violation of the API. */
+/** A label that a node is not allowed to send, and why. It has the same fields as a field violation of the API. */
 export interface LabelViolation {
   /** For example `labels["zone"]`. */
   readonly field: string;
   readonly description: string;
 }
 
-/** How many labels a node may give itself. */
+/** Maximum number of labels that a node can give itself. */
 export const MAX_AGENT_LABELS = 64;
 
-/** How many labels of the operator's tier a node may have. */
+/** Maximum number of labels that operators can give a node. */
 export const MAX_OPERATOR_LABELS = 64;
 
-/** Keys with this prefix are the control plane's own. */
+/** Keys with this prefix are reserved for the control plane. */
 export const RESERVED_LABEL_PREFIX = "rollcall.io/";
 
-/** The group that a node belongs to: granted by its join token, and the one reserved key that operators may set. */
+/** The group of a node, set by its join token. This is the only reserved key that operators can set. */
 export const GROUP_LABEL = "rollcall.io/group";
 
 const TIER_RANKS: Readonly<Record<LabelTier, number>> = { agent: 0, token: 1, operator: 2 };
@@ -39,7 +39,7 @@ const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const MAX_DOMAIN_LENGTH = 253;
 const SHOWN_KEY_LENGTH = 80;
 
-/** Merge labels of all tiers into one value a key, sorted by key. */
+/** Merge labels of all tiers into one value per key, sorted by key. */
 export function effectiveLabels(labels: readonly Label[]): readonly EffectiveLabel[] {
   const strongestFirst = labels.toSorted(
     (left, right) => compareText(left.key, right.key) || TIER_RANKS[right.tier] - TIER_RANKS[left.tier],
@@ -54,7 +54,7 @@ export function effectiveLabels(labels: readonly Label[]): readonly EffectiveLab
 }
 
 /**
- * Tell whether a text is a label key as Kubernetes has it: `name` or `dns.domain/name`, the name 63 characters at most.
+ * Whether a string is a label key as in Kubernetes: `name` or `dns.domain/name`. The name has at most 63 characters.
  */
 export function isLabelKey(text: string): boolean {
   const slash = text.indexOf("/");
@@ -64,18 +64,18 @@ export function isLabelKey(text: string): boolean {
   return domain.split(".").every((part) => DNS_LABEL.test(part));
 }
 
-/** Tell whether a text is a label value as Kubernetes has it: empty, or like a name of 63 characters at most. */
+/** Whether a string is a label value as in Kubernetes: empty, or a name of at most 63 characters. */
 export function isLabelValue(text: string): boolean {
   return text === "" || NAME.test(text);
 }
 
-/** Find everything that is wrong with the labels that a node gives itself, all at once; empty when they are fine. */
+/** Check the labels that a node gives itself. Returns all violations; empty if there are none. */
 export function checkAgentLabels(labels: Readonly<Record<string, string>>): LabelViolation[] {
   const violations: LabelViolation[] = [];
   const entries = Object.entries(labels);
   if (entries.length > MAX_AGENT_LABELS) {
-    const description = `a node may have at most ${MAX_AGENT_LABELS} labels, not ${entries.length}`;
-    // The rest is not looked at, or the answer would grow with what was sent.
+    const description = `a node can have at most ${MAX_AGENT_LABELS} labels, not ${entries.length}`;
+    // Do not check each label, so that the response does not grow with the request.
     return [{ field: "labels", description }];
   }
   for (const [key, value] of entries) {
@@ -86,14 +86,14 @@ export function checkAgentLabels(labels: Readonly<Record<string, string>>): Labe
   return violations;
 }
 
-/** A change of the labels that operators give to a node. */
+/** A change to the labels that operators give a node. */
 export interface LabelChange {
   readonly set: Readonly<Record<string, string>>;
-  /** Keys to remove; unknown ones are ignored. */
+  /** Keys to remove; unknown keys are ignored. */
   readonly remove: readonly string[];
 }
 
-/** Find everything that is wrong with a change of operators' labels, all at once; empty when it is fine. */
+/** Check a change to operators' labels. Returns all violations; empty if there are none. */
 export function checkLabelChange({ set, remove }: LabelChange): LabelViolation[] {
   const violations: LabelViolation[] = [];
   const entries = Object.entries(set);
@@ -109,13 +109,13 @@ export function checkLabelChange({ set, remove }: LabelChange): LabelViolation[]
     const field = `remove[${index}]`;
     if (key !== GROUP_LABEL) violations.push(...keyViolations(field, key));
     if (Object.hasOwn(set, key)) {
-      violations.push({ field, description: "the same key is set by this change" });
+      violations.push({ field, description: "this change also sets the same key" });
     }
   }
   return violations;
 }
 
-/** A node's labels of the operator's tier after a change. */
+/** A node's operator labels after a change. */
 export function changeOperatorLabels(labels: readonly Label[], { set, remove }: LabelChange): readonly Label[] {
   const changed = new Set([...Object.keys(set), ...remove]);
   const kept = labels.filter(({ tier, key }) => tier === "operator" && !changed.has(key));
@@ -123,7 +123,7 @@ export function changeOperatorLabels(labels: readonly Label[], { set, remove }: 
   return [...kept, ...added].toSorted((left, right) => compareText(left.key, right.key));
 }
 
-/** The labels that a change is to remove and cannot, because operators did not set them: as they are in effect. */
+/** The effective labels that a change cannot remove, because they do not come from operators. */
 export function labelsOfOthers(labels: readonly Label[], { remove }: Pick<LabelChange, "remove">): readonly Label[] {
   return effectiveLabels(labels).filter(({ key, tier }) => tier !== "operator" && remove.includes(key));
 }
@@ -134,7 +134,7 @@ function fieldOf(map: string, key: string): string {
 
 function keyViolations(field: string, key: string): LabelViolation[] {
   if (key.startsWith(RESERVED_LABEL_PREFIX)) {
-    const description = `keys with the prefix ${RESERVED_LABEL_PREFIX} are the control plane's own`;
+    const description = `keys with the prefix ${RESERVED_LABEL_PREFIX} are reserved for the control plane`;
     return [{ field, description }];
   }
   return isLabelKey(key) ? [] : [{ field, description: KEY_RULE }];
@@ -145,7 +145,7 @@ const KEY_RULE =
   "domain and /";
 const VALUE_RULE = "a value is empty or 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit";
 
-/** By code unit: the same order everywhere, whatever the locale. */
+/** Compare by code units, so that the order does not depend on the locale. */
 function compareText(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;

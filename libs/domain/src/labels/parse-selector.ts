@@ -1,26 +1,27 @@
 import { isLabelKey, isLabelValue } from "./labels.ts";
 import type { Requirement, Selector } from "./selectors.ts";
 
-/** A selector, or what is wrong with its text. */
+/** A selector, or the error in its text. */
 export type SelectorParseResult =
   | { readonly ok: true; readonly selector: Selector }
   | {
       readonly ok: false;
-      /** For people; says what was expected, what was found and where. */
+      /** Describes the error and its location, for people. */
       readonly message: string;
-      /** Where in the text, the first character being 0; the length of the text for its end. */
+      /** The position of the error in the text, starting at 0; the length of the text if the error is at its end. */
       readonly position: number;
     };
 
-/** The longest selector that is read, in characters. */
+/** Maximum length of a selector, in characters. */
 export const MAX_SELECTOR_LENGTH = 4096;
 
-/** Conditions of a selector at most: each is compared with the labels of every node. */
+/** Maximum number of conditions in a selector. Each is evaluated for every node. */
 export const MAX_SELECTOR_CONDITIONS = 100;
 
 /**
- * Read a selector in Kubernetes' syntax: `a=b`, `a==b`, `a!=b`, `a in (x,y)`, `a notin (x,y)`, `a`, `!a`, `a>1` and
- * `a<1`, separated by commas, all of which must hold. A blank text is the empty selector.
+ * Parse a selector in the syntax of Kubernetes: `a=b`, `a==b`, `a!=b`, `a in (x,y)`, `a notin (x,y)`, `a`, `!a`,
+ * `a>1` and `a<1`. Conditions are separated by commas, and all of them must hold. A blank string is the empty
+ * selector.
  */
 export function parseSelector(text: string): SelectorParseResult {
   if (text.length > MAX_SELECTOR_LENGTH) {
@@ -42,7 +43,7 @@ interface Failure {
   readonly position: number;
 }
 
-/** What was read, and the index of the token after it. */
+/** The parsed value, and the index of the token after it. */
 type Read<T> = { readonly ok: true; readonly value: T; readonly next: number } | Failure;
 
 const SELECTOR_NUMBER = /^-?[0-9]{1,15}$/;
@@ -67,7 +68,7 @@ function readSelector(text: string): SelectorParseResult {
   }
 }
 
-/** Words are whatever stands between blanks and symbols, as in Kubernetes; whether they are any good is seen later. */
+/** As in Kubernetes, a word is any text between blanks and symbols. Words are validated later. */
 function tokenize(text: string): readonly Token[] {
   const tokens: Token[] = [];
   for (const match of text.matchAll(/==|!=|[=!<>(),]|[^\s=!<>(),]+/g)) {
@@ -121,7 +122,7 @@ function readKey(tokens: readonly Token[], index: number): Read<string> {
   return { ok: true, value: token.text, next: index + 1 };
 }
 
-/** Nothing at all is the empty value, as in `a=` and `a in (,x)`. */
+/** Read a missing value, as in `a=` and `a in (,x)`, as the empty value. */
 function readValue(tokens: readonly Token[], index: number): Read<string> {
   const token = tokenAt(tokens, index);
   if (token.kind === "end" || token.text === "," || token.text === ")") {
@@ -154,11 +155,11 @@ function readNumber(tokens: readonly Token[], index: number): Read<number> {
   if (token.kind !== "word" || !SELECTOR_NUMBER.test(token.text)) {
     return expected("a whole number of at most 15 digits", token);
   }
-  // Adding zero makes a plain zero of "-0".
+  // Add 0 to turn "-0" into 0.
   return { ok: true, value: Number(token.text) + 0, next: index + 1 };
 }
 
-/** The token at an index; past the last one the end again. */
+/** The token at an index, or the end token after the last one. */
 function tokenAt(tokens: readonly Token[], index: number): Token {
   return tokens[Math.min(index, tokens.length - 1)] as Token;
 }

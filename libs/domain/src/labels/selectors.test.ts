@@ -89,7 +89,7 @@ describe("formatSelector()", () => {
     expect(formatSelector(parsed(" a == b , c in( y , x ,y), !d,e ,f>1"))).toBe("a=b,c in (x,y),!d,e,f>1");
   });
 
-  it("should write what is read as the same selector", () => {
+  it("should write a text that is read as the same selector", () => {
     fc.assert(
       fc.property(anySelector, (selector) => {
         expect(parseSelector(formatSelector(selector))).toEqual({ ok: true, selector });

@@ -1,38 +1,44 @@
-/** One condition on one label. Plain data, so that a store can turn it into a query of its own. */
+/** One condition on one label. This is plain data, so that a store can turn it into a query. */
 export type Requirement =
-  /** `a=b`, `a==b`: the label is there and has the value. */
+  /** `a=b`, `a==b`: the label exists with this value. */
   | { readonly operator: "="; readonly key: string; readonly value: string }
-  /** `a!=b`: the label has another value or is not there. */
+  /** `a!=b`: the label has a different value, or does not exist. */
   | { readonly operator: "!="; readonly key: string; readonly value: string }
-  /** `a in (x,y)`: the label is there with one of the values, which are sorted, distinct and at least one. */
+  /**
+   * `a in (x,y)`: the label exists with one of the values. The values are sorted and distinct, and there is at
+   * least one.
+   */
   | { readonly operator: "in"; readonly key: string; readonly values: readonly string[] }
-  /** `a notin (x,y)`: the label has none of the values or is not there. */
+  /** `a notin (x,y)`: the label has none of the values, or does not exist. */
   | { readonly operator: "notin"; readonly key: string; readonly values: readonly string[] }
-  /** `a`: the label is there. */
+  /** `a`: the label exists. */
   | { readonly operator: "exists"; readonly key: string }
-  /** `!a`: the label is not there. */
+  /** `!a`: the label does not exist. */
   | { readonly operator: "!exists"; readonly key: string }
-  /** `a>1`: the label is there, is a whole number (see `labelNumber()`), and is greater. */
+  /**
+   * `a>1`: the label exists, and its value is a whole number (see `labelNumber()`) greater than the given
+   * number.
+   */
   | { readonly operator: ">"; readonly key: string; readonly value: number }
-  /** `a<1`: likewise, and is less. */
+  /** `a<1`: like `>`, but less than the given number. */
   | { readonly operator: "<"; readonly key: string; readonly value: number };
 
 /** Conditions that must all hold. The empty selector matches everything. */
 export type Selector = readonly Requirement[];
 
-/** Tell whether labels meet every condition of a selector. */
+/** Whether labels meet every condition of a selector. */
 export function matches(selector: Selector, labels: ReadonlyMap<string, string>): boolean {
   return selector.every((requirement) => meets(requirement, labels.get(requirement.key)));
 }
 
-/** Write a selector in one fixed form that `parseSelector()` reads as the same selector. */
+/** Format a selector in a canonical form. `parseSelector()` parses it into the same selector. */
 export function formatSelector(selector: Selector): string {
   return selector.map(formatRequirement).join(",");
 }
 
 /**
- * Read a label's value as the comparisons `>` and `<` do: 1 to 15 digits, so that every value is exact. Anything else
- * is no number, null, and meets neither.
+ * Parse a label's value for the comparisons `>` and `<`: 1 to 15 digits, so that every number is exact. Null
+ * for any other value; both comparisons are then false.
  */
 export function labelNumber(value: string): number | null {
   return /^[0-9]{1,15}$/.test(value) ? Number(value) : null;
@@ -81,7 +87,7 @@ function formatRequirement(requirement: Requirement): string {
   }
 }
 
-/** The empty value alone needs a comma beside it, because nothing at all between the brackets is an error. */
+/** Write a single empty value as a comma: empty parentheses are a syntax error. */
 function formatValues(values: readonly string[]): string {
   return values.length === 1 && values[0] === "" ? "," : values.join(",");
 }

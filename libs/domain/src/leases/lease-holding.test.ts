@@ -5,7 +5,7 @@ import { LEASE_TIMING, LeaseHolding } from "./lease-holding.ts";
 const EXPIRY_MS = 10_000;
 const create = () => new LeaseHolding({ expiryMs: EXPIRY_MS });
 
-/** A lease that was asked for at 1 s, and taken. */
+/** Create a lease that was requested at 1 s and has been acquired. */
 function held() {
   const holding = create();
   holding.proved(1_000, 1_500);
@@ -94,7 +94,7 @@ describe("LeaseHolding.lost()", () => {
 });
 
 describe("a lease that is held and observed", () => {
-  it("should be held by no process when another may end it, whatever is late", () => {
+  it("should be held by no process when another one can end it, whatever is late", () => {
     const anyRenewal = fc.record({
       afterMs: fc.integer({ min: 0, max: 12_000 }),
       arrivesMs: fc.integer({ min: 0, max: 12_000 }),
@@ -107,7 +107,8 @@ describe("a lease that is held and observed", () => {
         let raisedAtMs = Number.NEGATIVE_INFINITY;
         for (const { afterMs, arrivesMs, answersMs } of renewals) {
           nowMs += afterMs;
-          // Another process sees the counter at the earliest when it is raised.
+          // Check that the holder does not rely on the lease for too long. Until this renewal arrives, other processes
+          // see the counter of the previous renewal, and can end the lease EXPIRY_MS after it.
           if (holding.check(nowMs) === null && holding.isHeld) expect(nowMs).toBeLessThan(raisedAtMs + EXPIRY_MS);
           const askedAtMs = nowMs;
           raisedAtMs = askedAtMs + arrivesMs;

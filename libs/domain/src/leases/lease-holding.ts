@@ -1,25 +1,25 @@
-/** How often a lease is renewed, and how long it lasts without. */
+/** The time between renewals of a lease, and its lifetime without renewal. */
 export interface LeaseTiming {
-  /** From one renewal to the next. */
+  /** Time between two renewals. */
   readonly renewEveryMs: number;
   /**
-   * Without a renewal for so long the holder doubts its lease, and others end it. It must exceed `renewEveryMs` several
-   * times, or one slow answer looks like a failure.
+   * How long a lease lasts without a renewal. After this time, the holder doubts its lease, and other processes end it.
+   * Must be several times `renewEveryMs`, so that one slow response does not look like a failure.
    */
   readonly expiryMs: number;
 }
 
 export const LEASE_TIMING: LeaseTiming = { renewEveryMs: 2_000, expiryMs: 10_000 };
 
-/** The lease may have run out, or be another's, since that time. */
+/** A period that starts at `sinceMs`, in which the lease may have expired or belong to another process. */
 export interface LeaseDoubt {
   readonly sinceMs: number;
 }
 
 /**
- * What the holder of a lease may rely on, by its own monotonic clock. A renewal raises the lease's counter at some time
- * after it was asked for, so no other process ends the lease until `expiryMs` after the question. The time of the
- * answer says nothing.
+ * Decides whether the holder of a lease can rely on it, by the holder's own monotonic clock. A renewal increases the
+ * lease's counter at some time after the request is sent. So no other process ends the lease until `expiryMs` after the
+ * request. The time of the response proves nothing.
  */
 export class LeaseHolding {
   readonly #expiryMs: number;
@@ -30,21 +30,21 @@ export class LeaseHolding {
     this.#expiryMs = expiryMs;
   }
 
-  /** Whether the lease is relied on. */
+  /** Whether the holder can rely on the lease. */
   get isHeld(): boolean {
     return this.#isHeld;
   }
 
-  /** When doubt begins unless a renewal succeeds before; null while the lease is not held. */
+  /** When doubt begins unless a renewal succeeds first; null while the lease is not held. */
   get doubtAtMs(): number | null {
     return this.#isHeld && this.#provedAtMs !== null ? this.#provedAtMs + this.#expiryMs : null;
   }
 
   /**
-   * A renewal, or the taking of the lease, succeeded. An answer that took `expiryMs` or longer proves nothing about
-   * now, and changes nothing.
+   * Record that the lease was acquired or renewed. A response that took `expiryMs` or longer has no effect, because it
+   * does not prove that the lease is still held.
    *
-   * @returns what begins with it: "held" for the first time, or "held again" after doubt; null for nothing new.
+   * @returns "held" if the lease is held for the first time, "held again" after doubt; null if nothing changes.
    */
   proved(askedAtMs: number, answeredAtMs: number): "held" | "held again" | null {
     if (answeredAtMs - askedAtMs >= this.#expiryMs) return null;
@@ -55,13 +55,13 @@ export class LeaseHolding {
     return isFirst ? "held" : "held again";
   }
 
-  /** Find out whether doubt begins now: at the latest at `doubtAtMs`, and before each renewal. */
+  /** Check whether doubt begins now. Must be called at `doubtAtMs` at the latest, and before each renewal. */
   check(nowMs: number): LeaseDoubt | null {
     const { doubtAtMs } = this;
     return doubtAtMs !== null && nowMs >= doubtAtMs ? this.lost() : null;
   }
 
-  /** The lease turned out to be another's, or free. Null when it was not held anyway. */
+  /** Record that the lease is free or belongs to another process. Returns null if the lease was not held. */
   lost(): LeaseDoubt | null {
     if (!this.#isHeld || this.#provedAtMs === null) return null;
     this.#isHeld = false;

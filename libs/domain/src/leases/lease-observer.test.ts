@@ -9,7 +9,7 @@ function observer() {
   return new LeaseObserver({ expiryMs: EXPIRY_MS, maxReadGapMs: MAX_READ_GAP_MS });
 }
 
-/** Read the same rows every 2 s. */
+/** Read the same unchanged rows every 2 s. */
 function readStill(leases: LeaseObserver, fromMs: number, toMs: number): string[] {
   const reported: string[] = [];
   for (let nowMs = fromMs; nowMs <= toMs; nowMs += 2000) {
@@ -98,7 +98,10 @@ interface Read {
   readonly counters: ReadonlyMap<string, number>;
 }
 
-/** The definition read backwards over the whole history: how long the counter stood still before the last read. */
+/**
+ * Apply the definition to the whole history, from the last read backwards. A lease has expired if its counter did not
+ * change for long enough before the last read.
+ */
 function isExpired(history: readonly Read[], id: string): boolean {
   const last = history.at(-1);
   if (last === undefined || !last.holdingOwn || !last.counters.has(id)) return false;
@@ -111,7 +114,7 @@ function isExpired(history: readonly Read[], id: string): boolean {
   return last.atMs - sinceMs >= EXPIRY_MS;
 }
 
-describe("LeaseObserver beside its definition", () => {
+describe("LeaseObserver compared with its definition", () => {
   it("should report exactly the leases that stood still over gapless reads while it held its own", () => {
     const anyRead = fc.record({
       afterMs: fc.oneof(

@@ -1,4 +1,7 @@
-/** One lease as it was read. Its counter is compared for equality alone: any move is a sign of life. */
+/**
+ * One lease as read from the store. Counters are only compared for equality: any change to the counter shows that the
+ * holder is alive.
+ */
 export interface LeaseReading {
   readonly id: string;
   readonly counter: number | bigint | string;
@@ -6,15 +9,15 @@ export interface LeaseReading {
 
 interface Observation {
   readonly counter: LeaseReading["counter"];
-  /** When this observer first read this counter in a row of gapless reads. */
+  /** When this observer first read the current counter. Its reads have had no gap since then. */
   readonly stillSinceMs: number;
 }
 
 /**
- * Tell which leases have run out, by the observer's own monotonic clock: a lease has expired when its counter did not
- * move over `expiryMs` of the observer's own successful reads, without a gap and while it held its own lease. No clock
- * of another machine is asked, so none that jumps can end a lease; an outage of the store is a gap, so neither can
- * that.
+ * Finds expired leases by the observer's own monotonic clock. A lease has expired if its counter has not changed for
+ * `expiryMs` of the observer's own successful reads, without a gap and while the observer held its own lease. No other
+ * machine's clock is used, so a clock that jumps cannot end a lease. An outage of the store cannot end a lease either,
+ * because the outage is a gap.
  */
 export class LeaseObserver {
   readonly #expiryMs: number;
@@ -23,8 +26,8 @@ export class LeaseObserver {
   #lastReadMs: number | null = null;
 
   /**
-   * @param options `expiryMs` must exceed the interval of renewals several times; `maxReadGapMs` is the longest time
-   *   between two reads that is no gap, more than the interval of reads and less than `expiryMs`.
+   * @param options `expiryMs` must be several times the interval of renewals. `maxReadGapMs` is the longest time
+   *   between two reads that does not count as a gap: more than the interval of reads and less than `expiryMs`.
    */
   constructor(options: { readonly expiryMs: number; readonly maxReadGapMs: number }) {
     this.#expiryMs = options.expiryMs;
@@ -32,12 +35,13 @@ export class LeaseObserver {
   }
 
   /**
-   * Take in one successful read of all leases. A failed read is not passed in: it shows as a gap.
+   * Process one successful read of all leases. Do not call this for a failed read, so that the missing read counts as
+   * a gap.
    *
    * @param nowMs monotonic time, taken at the same point of every read.
-   * @param holdingOwn whether the observer holds its own lease. If not, it may be the one that is cut off, and every
-   *   count starts again with the next read.
-   * @returns the ids of expired leases, each with every read until its row is gone or moves.
+   * @param holdingOwn whether the observer holds its own lease. If not, the observer itself may be cut off, so all
+   *   counts restart at the next read.
+   * @returns the ids of expired leases. An id is returned at every read until its row is gone or its counter changes.
    */
   observe(rows: readonly LeaseReading[], nowMs: number, holdingOwn: boolean): string[] {
     if (!holdingOwn) {

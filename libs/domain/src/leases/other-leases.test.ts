@@ -8,7 +8,7 @@ function lease(instance: string, counter: number, name = instance) {
   return { name, instance, counter };
 }
 
-/** Read the same leases at each of these times, at once; what the last read tells. */
+/** Read the same leases at each of these times, without delay. Returns the result of the last read. */
 function readAt(others: OtherLeases, times: readonly number[], leases = [OTHER]) {
   return times.map((ms) => others.expiredAmong(leases, { askedAtMs: ms, answeredAtMs: ms }, true)).at(-1);
 }
@@ -17,7 +17,7 @@ describe("OtherLeases.expiredAmong()", () => {
   it.each([
     [9_999, []],
     [10_000, [OTHER]],
-  ])("should tell of a counter that stood still for %d ms: %j", (lastMs, expired) => {
+  ])("should report a counter that stood still for %d ms: %j", (lastMs, expired) => {
     const others = new OtherLeases("h1", "keeper", TIMING);
     expect(readAt(others, [0, 2_000, 4_000, 6_000, 8_000, lastMs])).toEqual(expired);
   });
@@ -70,7 +70,7 @@ describe("OtherLeases.expiredAmong()", () => {
     ["keeper", 4_001, []],
     ["contender", 6_000, [OTHER]],
     ["contender", 6_001, []],
-  ] as const)("should take for a gap what is no gap for a %s: %d ms, %j", (role, gapMs, expired) => {
+  ] as const)("should detect a gap for a %s: %d ms, %j", (role, gapMs, expired) => {
     const others = new OtherLeases("h1", role, TIMING);
     expect(readAt(others, [0, 10_000 - gapMs - 3_999, 10_000 - gapMs, 10_000])).toEqual(expired);
   });

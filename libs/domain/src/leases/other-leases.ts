@@ -1,32 +1,33 @@
 import type { LeaseTiming } from "./lease-holding.ts";
 import { LeaseObserver, type LeaseReading } from "./lease-observer.ts";
 
-/** A lease as it was read: what it is of, and the process that holds it. */
+/** A lease as read from the store: its name, and the process that holds it. */
 export interface ReadLease {
   readonly name: string;
   readonly instance: string;
   readonly counter: LeaseReading["counter"];
 }
 
-/** One read of leases, by the reader's monotonic clock. */
+/** The times of one read of the leases, by the reader's monotonic clock. */
 export interface LeaseRead {
   readonly askedAtMs: number;
   readonly answeredAtMs: number;
 }
 
-/** What was read more slowly may be old: it counts as no read at all. */
+/** Longest duration of a read in milliseconds. A read that takes longer is ignored, because its data may be old. */
 const MAX_READ_MS = 1_000;
-/** How many intervals of renewals may lie between two reads without a gap, by who reads. */
+/** The longest time between two reads that is not a gap, in renewal intervals, keyed by the role of the reader. */
 const INTERVALS_IN_GAP = { keeper: 2, contender: 3 };
 
-/** Tells which leases of other processes are to be ended. */
+/** Finds the leases of other processes that must be ended. */
 export class OtherLeases {
   readonly #own: string;
   readonly #observer: LeaseObserver;
 
   /**
    * @param own the reader's instance.
-   * @param role a keeper reads with each renewal of its own lease, a contender after each try to take another's.
+   * @param role a keeper reads whenever it renews its process's lease; a contender reads after each attempt to acquire
+   *   a lease that another process holds.
    */
   constructor(own: string, role: keyof typeof INTERVALS_IN_GAP, { renewEveryMs, expiryMs }: LeaseTiming) {
     this.#own = own;
@@ -35,9 +36,10 @@ export class OtherLeases {
   }
 
   /**
-   * Those among the leases that have run out. They may be ended as long as their counters are what was read.
+   * Find the expired leases among those read. The caller may end them as long as their counters have not
+   * changed.
    *
-   * @param isSure whether the reader knows that it is not cut off itself. See LeaseObserver.
+   * @param isSure whether the reader knows that it is not cut off itself, see LeaseObserver.
    */
   expiredAmong<L extends ReadLease>(leases: readonly L[], read: LeaseRead, isSure: boolean): readonly L[] {
     if (read.answeredAtMs - read.askedAtMs > MAX_READ_MS) return [];
@@ -49,7 +51,7 @@ export class OtherLeases {
   }
 }
 
-/** The next holder of a name has another lease. */
+/** Identify a lease by name and holder, so that the same name with a new holder counts as another lease. */
 function idOf({ name, instance }: ReadLease): string {
   return JSON.stringify([name, instance]);
 }

@@ -10,8 +10,8 @@ const LIMITS = {
 
 function outcomes(limiter: ArrivalLimiter, key: string | null, count: number, nowMs = 0) {
   return Array.from({ length: count }, () => {
-    const verdict = limiter.ask(key, nowMs);
-    return verdict.ok ? "in" : `${verdict.limit} ${verdict.retryAfterMs}`;
+    const decision = limiter.ask(key, nowMs);
+    return decision.ok ? "in" : `${decision.limit} ${decision.retryAfterMs}`;
   });
 }
 
@@ -42,10 +42,10 @@ describe("ArrivalLimiter", () => {
     const limiter = new ArrivalLimiter({ total: slow, perKey: slow, maxKeys: 1 }, 0);
     fc.assert(
       fc.property(fc.nat({ max: 50 }), (waitMs) => {
-        const verdict = limiter.ask(null, waitMs);
-        if (verdict.ok) return;
-        expect(verdict.retryAfterMs).toBeGreaterThan(0);
-        expect(verdict.retryAfterMs).toBeLessThanOrEqual(60_000);
+        const decision = limiter.ask(null, waitMs);
+        if (decision.ok) return;
+        expect(decision.retryAfterMs).toBeGreaterThan(0);
+        expect(decision.retryAfterMs).toBeLessThanOrEqual(60_000);
       }),
       { numRuns: 500 },
     );

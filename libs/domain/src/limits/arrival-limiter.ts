@@ -1,27 +1,27 @@
 import { BucketTable } from "./bucket-table.ts";
 import { type BucketLimits, fullBucket, msUntilOne, type TokenBucket, takeOne } from "./token-bucket.ts";
 
-/** What arrivals are limited by. */
+/** The limits of an ArrivalLimiter. */
 export interface ArrivalLimits {
-  /** All together. */
+  /** The limit for all arrivals together. */
   readonly total: BucketLimits;
-  /** Each key by itself. */
+  /** The limit for each key. */
   readonly perKey: BucketLimits;
-  /** Keys at most that are remembered. */
+  /** Maximum number of keys to remember. */
   readonly maxKeys: number;
 }
 
-/** Whether an arrival is admitted now, or when to come again. */
-export type ArrivalVerdict =
+/** Whether an arrival is admitted now, or else when to retry. */
+export type ArrivalDecision =
   | { readonly ok: true }
   | { readonly ok: false; readonly limit: "total" | "key"; readonly retryAfterMs: number };
 
-/** No arrival is sent away for longer. */
+/** The longest retry delay of a refused arrival. */
 const LONGEST_WAIT_MS = 60_000;
 
 /**
- * Admits a limited number a second, in all and by key. Those it turns away are given different times to come again, one
- * after the other at the rate at which they can be admitted, so that they do not all return at once.
+ * Admits a limited number of arrivals per second, in total and per key. Refused arrivals get different retry
+ * times, spaced by the rate of admission, so that they do not all return at the same time.
  */
 export class ArrivalLimiter {
   readonly #limits: ArrivalLimits;
@@ -35,8 +35,8 @@ export class ArrivalLimiter {
     this.#keys = new BucketTable(limits.perKey, limits.maxKeys);
   }
 
-  /** Ask to be let in; null is no key. */
-  ask(key: string | null, nowMs: number): ArrivalVerdict {
+  /** Ask for admission. A null key is subject only to the total limit. */
+  ask(key: string | null, nowMs: number): ArrivalDecision {
     const { total, perKey } = this.#limits;
     const keyWaitMs = key === null ? 0 : this.#keys.msUntilOne(key, nowMs);
     if (keyWaitMs > 0) {
@@ -53,14 +53,17 @@ export class ArrivalLimiter {
     return { ok: true };
   }
 
-  /** Return the permit of a failed request. */
+  /** Return the permit of a request that failed. */
   giveBack(key: string | null): void {
     const level = Math.min(this.#limits.total.burst, this.#total.level + 1);
     this.#total = { ...this.#total, level };
     if (key !== null) this.#keys.giveBack(key);
   }
 
-  /** The next time that was not given out yet; beyond the longest wait, times are given out from the first again. */
+  /**
+   * The next unassigned retry time. If this time exceeds the longest wait, assignment starts again from the
+   * earliest time.
+   */
   #slotAfter(waitMs: number, { perSecond }: BucketLimits, nowMs: number): number {
     const first = nowMs + waitMs;
     const next = Math.max(first, this.#lastSlotAtMs + 1000 / perSecond);

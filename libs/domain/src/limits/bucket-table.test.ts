@@ -19,7 +19,7 @@ describe("BucketTable", () => {
     table.take("a", 0);
     table.take("a", 0);
     table.take("b", 0);
-    // Refused, and used all the same: a caller that continues is not forgotten.
+    // Refuse a call. It still counts as use, so a client that keeps calling is not forgotten.
     table.take("a", 0);
     table.take("c", 0);
     expect(table.take("a", 0)).toBe(false);

@@ -1,8 +1,8 @@
 import { type BucketLimits, fullBucket, msUntilOne, type TokenBucket, takeOne } from "./token-bucket.ts";
 
 /**
- * A bucket for each of a bounded number of keys. For a new key the one used longest ago is forgotten, which is
- * as if its bucket were full: memory is bounded whatever comes, and what is forgotten is lenient.
+ * Token buckets for a bounded number of keys. A new key replaces the least recently used key, which starts
+ * with a full bucket when it returns. So memory is bounded, and forgetting a key is lenient.
  */
 export class BucketTable {
   readonly #limits: BucketLimits;
@@ -19,13 +19,13 @@ export class BucketTable {
     return this.#buckets.size;
   }
 
-  /** Milliseconds until one can be taken from a key's bucket; 0 when it can now. */
+  /** Milliseconds until a token can be taken from a key's bucket; 0 if it can be taken now. */
   msUntilOne(key: string, nowMs: number): number {
     const bucket = this.#buckets.get(key);
     return bucket === undefined ? 0 : msUntilOne(bucket, this.#limits, nowMs);
   }
 
-  /** Take one from a key's bucket. False when there is none. */
+  /** Take a token from a key's bucket. Returns false if the bucket is empty. */
   take(key: string, nowMs: number): boolean {
     const bucket = this.#buckets.get(key) ?? fullBucket(this.#limits, nowMs);
     const taken = takeOne(bucket, this.#limits, nowMs);
@@ -33,7 +33,7 @@ export class BucketTable {
     return taken !== null;
   }
 
-  /** Return one that was taken and not used. */
+  /** Return an unused token. */
   giveBack(key: string): void {
     const bucket = this.#buckets.get(key);
     if (bucket === undefined) return;
@@ -41,7 +41,9 @@ export class BucketTable {
     this.#buckets.set(key, { ...bucket, level });
   }
 
-  /** A Map iterates in the order of insertion, so the first is the one that was used longest ago. */
+  /**
+   * Insert the key last. A Map iterates in insertion order, so the first key is the least recently used.
+   */
   #remember(key: string, bucket: TokenBucket): void {
     this.#buckets.delete(key);
     for (const oldest of this.#buckets.keys()) {

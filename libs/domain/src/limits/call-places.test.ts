@@ -6,7 +6,7 @@ const LIMITS = {
   callerCalls: 2,
   callerStreams: 3,
   arriving: 4,
-  stranger: 1,
+  anonymous: 1,
   node: 5,
   replica: 6,
   callerWork: 7,
@@ -21,7 +21,7 @@ function room(places: CallPlaces, party: CallParty, isStream = false): number {
 }
 
 describe("CallPlaces", () => {
-  it("should let each caller have so many calls and so many streams, and others theirs", () => {
+  it("should limit calls and streams of each caller separately", () => {
     const places = new CallPlaces(LIMITS);
     expect(room(places, ALICE)).toBe(2);
     expect(room(places, ALICE, true)).toBe(3);
@@ -32,7 +32,7 @@ describe("CallPlaces", () => {
 
   it.each([
     ["arriving", 4],
-    ["stranger", 1],
+    ["anonymous", 1],
     ["node", 5],
     ["replica", 6],
   ] as const)("should count %s by address, streams and calls together", (kind, limit) => {
@@ -44,21 +44,21 @@ describe("CallPlaces", () => {
     expect(room(places, { kind, peer: "[2001:db8::2]:2" })).toBe(0);
   });
 
-  it("should let only known callers and nodes wait, in queues of their own", () => {
+  it("should let only known callers and nodes wait, in separate queues", () => {
     const places = new CallPlaces(LIMITS);
     const peer = "192.0.2.1:1";
     expect(places.rowOf(ALICE)).toEqual({ key: "calls user:alice", most: 7 });
     expect(places.rowOf({ kind: "node", peer })).toEqual({ key: "node 192.0.2.1", most: 8 });
-    for (const kind of ["arriving", "stranger", "replica"] as const) {
+    for (const kind of ["arriving", "anonymous", "replica"] as const) {
       expect(places.rowOf({ kind, peer })).toBeNull();
     }
   });
 
-  it("should never hold more than the limit, nor lose a place, nor keep a party without calls", () => {
+  it("should never exceed the limit, lose count, or keep a party without calls", () => {
     const party = fc.oneof(
       fc.record({ kind: fc.constant("caller" as const), name: fc.constantFrom("a", "b") }),
       fc.record({
-        kind: fc.constantFrom("arriving" as const, "stranger", "node", "replica"),
+        kind: fc.constantFrom("arriving" as const, "anonymous", "node", "replica"),
         peer: fc.constantFrom("192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"),
       }),
     );

@@ -1,62 +1,66 @@
 import { addressGroup } from "./client-address.ts";
 
 /**
- * For whom a call is counted: a known caller by name, a stranger by address. `arriving` has sent a token that is not
- * known yet, `stranger` uses what is open to anyone, `node` proves itself in its message, and `replica` says to be
- * another process of the cluster.
+ * The party that a call counts for: a known caller, identified by name, or an anonymous client, identified by address.
+ * An `arriving` client has sent a token that has not been checked yet. An `anonymous` client calls a method that is
+ * open to anyone. A `node` proves its identity in its message. A `replica` claims to be another process of the
+ * cluster.
  */
 export type CallParty =
   | { readonly kind: "caller"; readonly name: string }
   | {
-      readonly kind: "arriving" | "stranger" | "node" | "replica";
+      readonly kind: "arriving" | "anonymous" | "node" | "replica";
       /** HOST:PORT. */
       readonly peer: string;
     };
 
-/** Most calls under way of one party, each from its headers until its answer was read. */
+/**
+ * Maximum number of concurrent calls of one party. A call lasts from the receipt of its headers until its response has
+ * been read.
+ */
 export interface CallLimits {
-  /** Calls of one caller with one answer. */
+  /** Maximum number of concurrent unary calls of one caller. */
   readonly callerCalls: number;
-  /** Streams of one caller. */
+  /** Maximum number of concurrent streams of one caller. */
   readonly callerStreams: number;
-  /** Of one address, calls with one answer and streams together. */
+  /** Maximum number of concurrent unary calls and streams of one address together. */
   readonly arriving: number;
-  readonly stranger: number;
+  readonly anonymous: number;
   readonly node: number;
   readonly replica: number;
-  /** Of a caller's calls with one answer, those that are at work at a time; the others wait in order. */
+  /** How many of a caller's unary calls are processed at a time. The others wait in order. */
   readonly callerWork: number;
-  /** The same of the nodes behind one address. */
+  /** Like `callerWork`, for all nodes behind one address. */
   readonly nodeWork: number;
 }
 
-/** In which row a call waits for its turn to work, and how many of that row work at a time. */
+/** A queue of waiting calls, and how many of its calls are processed at a time. */
 export interface CallRow {
   readonly key: string;
   readonly most: number;
 }
 
-/** What is good for a control plane of any size. */
+/** Default limits, suitable for a cluster of any size. */
 export const DEFAULT_CALL_LIMITS: CallLimits = {
   callerCalls: 256,
   callerStreams: 2_000,
-  // A thousand watchers of one token may come at once, before it is known whose it is.
+  // Enough for a thousand watchers with the same token that arrive together, before the token has been checked.
   arriving: 1_024,
-  stranger: 128,
-  // A whole data centre may be behind one address.
+  anonymous: 128,
+  // Enough for a whole data centre behind one address.
   node: 2_048,
-  // Each watch that a reader holds at one replica is a stream to each of the others.
+  // Enough for many watches: each client's watch at one replica opens a stream to each of the other replicas.
   replica: 10_000,
-  // Half of the connections to the record, as configured by default: however much one caller asks for, the others find
-  // the rest.
+  // Half of the default number of store connections. The rest remains for other callers.
   callerWork: 8,
-  // Registrations are gathered: fewer at a time would make small batches of them.
+  // Higher than `callerWork`, because registrations are processed in batches, and a lower limit would make the batches
+  // small.
   nodeWork: 256,
 };
 
 /**
- * Counts the calls under way by party, so that none has more than its share. It holds an entry for parties with calls
- * alone.
+ * Counts concurrent calls of each party, so that no party uses more than its share. Only parties with active calls use
+ * memory.
  */
 export class CallPlaces {
   readonly #limits: CallLimits;
@@ -66,12 +70,14 @@ export class CallPlaces {
     this.#limits = limits;
   }
 
-  /** How many parties have calls under way. */
+  /** How many parties have active calls. */
   get size(): number {
     return this.#held.size;
   }
 
-  /** Take a place until leave() is called with the same. False when the party has as many as it may. */
+  /**
+   * Count a call until leave() is called with the same arguments. Returns false if the party has reached its limit.
+   */
   enter(party: CallParty, isStream: boolean): boolean {
     const key = keyOf(party, isStream);
     const held = this.#held.get(key) ?? 0;
@@ -80,7 +86,7 @@ export class CallPlaces {
     return true;
   }
 
-  /** Give a place back. */
+  /** Stop counting a call. */
   leave(party: CallParty, isStream: boolean): void {
     const key = keyOf(party, isStream);
     const left = (this.#held.get(key) ?? 1) - 1;
@@ -88,13 +94,13 @@ export class CallPlaces {
     else this.#held.set(key, left);
   }
 
-  /** Most calls of a party. */
+  /** Maximum number of concurrent calls of a party. */
   limitOf(party: CallParty, isStream: boolean): number {
     if (party.kind !== "caller") return this.#limits[party.kind];
     return isStream ? this.#limits.callerStreams : this.#limits.callerCalls;
   }
 
-  /** The row that a unary call waits in; null for calls that do not use the record and so never wait. */
+  /** The queue that a unary call waits in; null for calls that never wait because they do not use the store. */
   rowOf(party: CallParty): CallRow | null {
     if (party.kind === "caller") return { key: keyOf(party, false), most: this.#limits.callerWork };
     if (party.kind === "node") return { key: keyOf(party, false), most: this.#limits.nodeWork };

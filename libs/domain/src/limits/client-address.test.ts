@@ -1,22 +1,22 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { clientAddress, type HostJudgement, plainHost } from "./client-address.ts";
+import { clientAddress, type HostKind, plainHost } from "./client-address.ts";
 
 const PROXIES = new Set(["10.0.0.1", "10.0.0.2", "2001:db8::a", "::ffff:10.0.0.1"]);
 const ADDRESS = /^(\d{1,3}(\.\d{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:.]*)$/;
 const PROXY = "10.0.0.1:4711";
 
-function judge(host: string): HostJudgement {
+function evaluate(host: string): HostKind {
   if (PROXIES.has(host)) return "proxy";
   return ADDRESS.test(host) ? "other" : "invalid";
 }
 
 function byX(xForwardedFor: string | undefined, peer = PROXY): string {
-  return clientAddress(peer, { xForwardedFor, forwarded: undefined }, judge);
+  return clientAddress(peer, { xForwardedFor, forwarded: undefined }, evaluate);
 }
 
 function byForwarded(forwarded: string, peer = PROXY): string {
-  return clientAddress(peer, { xForwardedFor: undefined, forwarded }, judge);
+  return clientAddress(peer, { xForwardedFor: undefined, forwarded }, evaluate);
 }
 
 describe("clientAddress()", () => {
@@ -44,7 +44,7 @@ describe("clientAddress()", () => {
     ["an address behind a word", "for 192.0.2.7", PROXY],
     ["brackets behind a word", "by[2001:db8::7]", PROXY],
     ["brackets before a word", "[2001:db8::7]by", PROXY],
-  ])("should take X-Forwarded-For with %s for what it says", (_, header, client) => {
+  ])("should interpret X-Forwarded-For with %s", (_, header, client) => {
     expect(byX(header)).toBe(client);
   });
 
@@ -66,14 +66,14 @@ describe("clientAddress()", () => {
     ['for="192.0.2.7"x', PROXY],
     ['for=x"192.0.2.7"', PROXY],
     ["", PROXY],
-  ])("should take Forwarded: %s for what it says", (header, client) => {
+  ])("should interpret Forwarded: %s", (header, client) => {
     expect(byForwarded(header)).toBe(client);
   });
 
   it("should go by X-Forwarded-For where there are both, since the other may be the caller's own", () => {
     const headers = { xForwardedFor: "192.0.2.7", forwarded: "for=203.0.113.9" };
-    expect(clientAddress(PROXY, headers, judge)).toBe("192.0.2.7");
-    expect(clientAddress(PROXY, { ...headers, xForwardedFor: "" }, judge)).toBe(PROXY);
+    expect(clientAddress(PROXY, headers, evaluate)).toBe("192.0.2.7");
+    expect(clientAddress(PROXY, { ...headers, xForwardedFor: "" }, evaluate)).toBe(PROXY);
   });
 
   it.each([
@@ -98,7 +98,7 @@ describe("clientAddress()", () => {
   it("should ignore a header of an untrusted peer", () => {
     fc.assert(
       fc.property(headers, (sent) => {
-        expect(clientAddress("192.0.2.1:5", sent, judge)).toBe("192.0.2.1:5");
+        expect(clientAddress("192.0.2.1:5", sent, evaluate)).toBe("192.0.2.1:5");
       }),
     );
   });
@@ -112,13 +112,13 @@ describe("clientAddress()", () => {
     );
   });
 
-  it("should answer an address whatever a trusted proxy sends", () => {
+  it("should return an address, whatever a trusted proxy sends", () => {
     const texts = fc.stringMatching(/^[0-9a-f:.,;="\\[\] _]{0,60}$/);
     fc.assert(
       fc.property(texts, texts, (one, other) => {
         for (const client of [byX(one), byForwarded(other), byForwarded(`for=${other}`)]) {
           const host = /^\[([^\]]+)\](?::\d+)?$/.exec(client)?.[1] ?? client.replace(/:\d+$/, "");
-          expect(judge(host)).not.toBe("invalid");
+          expect(evaluate(host)).not.toBe("invalid");
         }
       }),
     );

@@ -1,58 +1,57 @@
-/** The headers in which a proxy names its client: both values as received, undefined where there is none. */
+/** The headers that proxies use to name their client, as received; undefined if absent. */
 export interface ForwardingHeaders {
   readonly xForwardedFor: string | undefined;
   readonly forwarded: string | undefined;
 }
 
-/** What is known of a host: one of the trusted proxies, any other address, or a text that is no address. */
-export type HostJudgement = "proxy" | "other" | "invalid";
+/** Whether a host is a trusted proxy, any other address, or not an address. */
+export type HostKind = "proxy" | "other" | "invalid";
 
-/** One address of a chain: a host, and a port where one was named. */
+/** One address in a chain of proxies: a host, and its port if given. */
 interface Hop {
   readonly host: string;
   readonly port: string;
 }
 
 /**
- * The address that a call comes from: the peer's own, or, where the peer is a trusted proxy, the last one of the chain
- * of the headers that is no trusted proxy. What stands to the left of that was written by the caller and may be
- * anything. Where the chain ends, or has a text that is no address ("unknown", "_hidden", rubbish), the last trusted
- * proxy that is known stands for its callers.
+ * The address of the client that makes a call. This is the peer's address. If the peer is a trusted proxy, it is the
+ * last address in the headers' chain that is not a trusted proxy, because everything to the left of that address may
+ * be forged. If there is no such address, or an entry that is not an address ("unknown", "_hidden", garbage) comes
+ * first, the leftmost trusted proxy found so far counts as the client.
  *
- * X-Forwarded-For counts where there is one, even an empty one, since nearly every proxy writes it; Forwarded (RFC
- * 7239) only without it.
+ * X-Forwarded-For is used if present, even if empty, because nearly every proxy writes it. Forwarded (RFC 7239) is
+ * used only without it.
  *
- * @param peer the socket's peer as HOST:PORT, with an IPv6 host in brackets or not.
- * @returns HOST:PORT, or HOST alone where the proxy named no port; an IPv6 host in brackets.
+ * @param peer the socket's peer as HOST:PORT, with or without brackets around an IPv6 host.
+ * @returns HOST:PORT, or only HOST if the proxy gave no port; an IPv6 host has brackets.
  */
-export function clientAddress(
-  peer: string,
-  headers: ForwardingHeaders,
-  judge: (host: string) => HostJudgement,
-): string {
-  // Of most calls nothing has to be judged.
+export function clientAddress(peer: string, headers: ForwardingHeaders, evaluate: (host: string) => HostKind): string {
+  // Return early, because most calls have neither header.
   if (headers.xForwardedFor === undefined && headers.forwarded === undefined) return peer;
   const own = parsePeer(peer);
-  if (own === null || judge(own.host) !== "proxy") return peer;
+  if (own === null || evaluate(own.host) !== "proxy") return peer;
   let client: Hop | null = null;
   for (const text of chainOf(headers).toReversed()) {
     const hop = parseHop(text);
-    const judgement = hop === null ? "invalid" : judge(hop.host);
-    if (hop === null || judgement === "invalid") break;
+    const evaluation = hop === null ? "invalid" : evaluate(hop.host);
+    if (hop === null || evaluation === "invalid") break;
     client = hop;
-    if (judgement === "other") break;
+    if (evaluation === "other") break;
   }
   return client === null ? peer : formatHop(client);
 }
 
-/** The addresses of the chain as they are written, the caller's first. */
+/** The addresses of the chain in the headers' order. The first may have been written by the client itself. */
 function chainOf({ xForwardedFor, forwarded }: ForwardingHeaders): readonly string[] {
   if (xForwardedFor !== undefined) return xForwardedFor.split(",").map((text) => text.trim());
   if (forwarded === undefined) return [];
   return splitOutsideQuotes(forwarded, ",").map(forParameter);
 }
 
-/** The "for" of one element of a Forwarded header; empty, which is no address, where it has none or two. */
+/**
+ * The "for" parameter of one element of a Forwarded header. If the element has none, or more than one, this is "",
+ * which is not an address.
+ */
 function forParameter(element: string): string {
   const values = splitOutsideQuotes(element, ";").flatMap((pair) => {
     const [, name = "", value = ""] = /^\s*([^=\s]+)=(.*?)\s*$/.exec(pair) ?? [];
@@ -64,7 +63,7 @@ function forParameter(element: string): string {
   return quoted === undefined ? value : quoted.replaceAll(/\\(.)/g, "$1");
 }
 
-/** Split a text at a separator that is in no quoted string. A quote that is never closed takes in the rest. */
+/** Split a string at separators outside of quotes. An unclosed quote extends to the end. */
 function splitOutsideQuotes(text: string, separator: string): readonly string[] {
   const parts: string[] = [];
   let from = 0;
@@ -83,8 +82,7 @@ function splitOutsideQuotes(text: string, separator: string): readonly string[] 
 }
 
 /**
- * "10.0.0.1", "10.0.0.1:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711"; null for what cannot be any of
- * them.
+ * Parse "10.0.0.1", "10.0.0.1:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711"; null for anything else.
  */
 function parseHop(text: string): Hop | null {
   const bracketed = /^\[([0-9A-Fa-f:.]{2,45})\](?::(\d{1,5}))?$/.exec(text);
@@ -94,7 +92,7 @@ function parseHop(text: string): Hop | null {
   return /^[0-9A-Fa-f:.]{2,45}$/.test(text) && text.includes(":") ? { host: text, port: "" } : null;
 }
 
-/** A socket's peer, which grpc-js writes without brackets: what follows its last colon is the port. */
+/** Parse a socket's peer. grpc-js writes no brackets, so the port is the part after the last colon. */
 function parsePeer(peer: string): Hop | null {
   const [, host = "", port = ""] = /^(.+):(\d{1,5})$/.exec(peer) ?? [];
   if (host === "") return null;
@@ -107,15 +105,16 @@ function formatHop({ host, port }: Hop): string {
 }
 
 /**
- * The part of an address that stands for one party: the whole of an IPv4 address, and the /64 of an IPv6 address,
- * within which a host may choose any address. Any other text is a party of its own.
+ * The part of an address that identifies one party: a whole IPv4 address, or the /64 network of an IPv6 address,
+ * because a host can choose any address in its network. Any other string is a separate party.
  *
  * @param peer HOST:PORT, [HOST]:PORT or HOST.
  */
 export function addressGroup(peer: string): string {
   const host = hostOf(peer);
   if (!host.includes(":")) return host;
-  // grpc-js writes IPv6 without brackets, its port included; of the first four groups that port is never one.
+  // Allow a port after the address, because grpc-js writes IPv6 addresses with a port but without brackets. The port
+  // is never among the first four groups.
   const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?$/i.exec(host)?.[1];
   if (mapped !== undefined) return mapped;
   const [address = ""] = host.split("%", 1);
@@ -129,8 +128,8 @@ export function addressGroup(peer: string): string {
 }
 
 /**
- * The host of an address for people and the record: in lower case, without port and zone, an IPv4 address that is
- * written as an IPv6 one as itself. Null for a peer that has none, such as a socket that is gone.
+ * The host of an address, for display and the store: in lower case, without port and zone, and with an IPv4-mapped
+ * IPv6 address as IPv4. Null if the peer has no host, for example because its socket is closed.
  *
  * @param peer HOST:PORT or HOST, with an IPv6 host in brackets.
  */

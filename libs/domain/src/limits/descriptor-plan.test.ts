@@ -5,7 +5,7 @@ import { planDescriptors } from "./descriptor-plan.ts";
 const HEALTH = { record: 16, api: 8_192, agents: null };
 
 describe("planDescriptors()", () => {
-  it("should give each port what is configured where there are enough", () => {
+  it("should give each port its configured number if there are enough", () => {
     expect(planDescriptors({ ...HEALTH, agents: 20_000, limit: 1_048_576 })).toEqual({
       api: 8_192,
       agents: 20_000,
@@ -20,7 +20,7 @@ describe("planDescriptors()", () => {
     });
   });
 
-  it("should give agents what is left, and report when that is less than a replica needs", () => {
+  it("should give agents the rest, and report if that is less than a replica needs", () => {
     expect(planDescriptors({ ...HEALTH, limit: 20_000 })).toMatchObject({
       api: 8_192,
       agents: 10_512,

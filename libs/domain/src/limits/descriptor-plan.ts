@@ -1,41 +1,48 @@
-/** What a process has descriptors for. */
+/** The file descriptors that a process needs. */
 export interface DescriptorNeeds {
-  /** Most descriptors that the process may hold; null when nothing limits them. */
+  /** Maximum number of descriptors of the process; null if there is no limit. */
   readonly limit: number | null;
-  /** Most connections of the process to its record. */
+  /** Maximum number of connections to the store. */
   readonly record: number;
-  /** Most connections of the API, as configured. */
+  /** Maximum number of API connections, as configured. */
   readonly api: number;
   /**
-   * Most connections of agents: as configured, or null for as many as there is room for. Absent in a process that takes
-   * none.
+   * Maximum number of agent connections, as configured; null if only the descriptors limit it. Absent in a process
+   * that accepts no agents.
    */
   readonly agents?: number | null;
 }
 
-/** How many connections each port may take. */
+/** Maximum number of connections for each port. */
 export interface DescriptorPlan {
   readonly api: number;
-  /** 0 in a process that takes no agents. */
+  /** Maximum number of agent connections; 0 in a process that accepts no agents. */
   readonly agents: number;
-  /** The port at which replicas ask each other. */
+  /** Maximum number of connections to the port for other replicas. */
   readonly internal: number;
-  /** Most descriptors that are needed for what is configured. */
+  /** Maximum number of descriptors that the configuration needs. */
   readonly needed: number;
-  /** Whether a port has less than was configured, or agents less than a replica is made for. */
+  /**
+   * Whether the descriptors are too few: some port gets fewer connections than configured, or fewer agents can connect
+   * than a replica is designed for.
+   */
   readonly isShort: boolean;
 }
 
-/** Files, pipes, the log, connections to NATS and to other replicas, and 64 connections for probes. */
+/**
+ * Number of descriptors for the process itself: files, pipes, the log, connections to NATS and to other replicas, and
+ * 64 connections for probes.
+ */
 const OWN = 256;
 const INTERNAL = 1_024;
 const MOST_AGENTS = 65_536;
-/** What one replica is made for; see docs/performance.md. */
+/** The number of agents that one replica is designed for; see docs/performance.md. */
 const ENOUGH_AGENTS = 10_000;
 
 /**
- * Share out the descriptors of a process, so that no port can take those of another: what the process itself and its
- * probes need comes first, then the ports. With enough of them each port has what is configured.
+ * Divide the descriptors of a process among its ports, so that no port can use up those of another. The process
+ * itself and its probes get their descriptors first, then the ports. If there are enough descriptors, each port gets
+ * its configured number.
  */
 export function planDescriptors(needs: DescriptorNeeds): DescriptorPlan {
   const { limit, record, api, agents } = needs;
@@ -45,12 +52,12 @@ export function planDescriptors(needs: DescriptorNeeds): DescriptorPlan {
   const wantedInternal = hasAgents ? INTERNAL : 0;
   const needed = OWN + record + api + wantedInternal + wantedAgents;
   const total = limit ?? OWN + record + api + wantedInternal + mostAgents;
-  // With very few even the reserve must leave something to serve.
+  // If the process has very few descriptors, leave at least a quarter of them for calls.
   const shared = Math.max(total - OWN - record, Math.floor(total / 4));
   const share = (wanted: number, parts: number) => Math.min(wanted, Math.max(4, Math.floor(shared / parts)));
   const givenInternal = share(wantedInternal, 16);
   const givenApi = hasAgents
-    ? // Agents may be many, and those who look after them must get in beside them.
+    ? // There can be many agents, and their operators must still be able to connect.
       share(api, shared - givenInternal - api >= wantedAgents ? 1 : 4)
     : share(api, 1);
   const givenAgents = hasAgents ? Math.max(4, Math.min(mostAgents, shared - givenInternal - givenApi)) : 0;

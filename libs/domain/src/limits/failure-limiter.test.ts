@@ -4,7 +4,9 @@ import { FailureLimiter } from "./failure-limiter.ts";
 const OPTIONS = { limits: { perSecond: 1, burst: 2 }, maxAddresses: 100, maxKnown: 2 };
 const HERE = "10.0.0.1:1";
 
-/** A limiter whose address HERE has failed as often as it may. */
+/**
+ * Create a limiter that has counted the maximum number of failures of address HERE.
+ */
 function worn(): FailureLimiter {
   const limiter = new FailureLimiter(OPTIONS);
   limiter.failed(HERE, "x", 0);

@@ -2,16 +2,18 @@ import { BucketTable } from "./bucket-table.ts";
 import { addressGroup } from "./client-address.ts";
 import type { BucketLimits } from "./token-bucket.ts";
 
-/** How many failures an address may have, and how much is remembered. */
+/** How many failed attempts an address can have, and how many addresses and credentials are remembered. */
 export interface FailureLimiterOptions {
   readonly limits: BucketLimits;
-  /** Addresses at most; the one that failed longest ago is forgotten for a new one. */
+  /** Maximum number of addresses. A new address replaces the one whose last failure is the oldest. */
   readonly maxAddresses: number;
-  /** Credentials at most that were good; the one that was seen longest ago is forgotten for a new one. */
+  /**
+   * Maximum number of credentials known to be valid. A new credential replaces the one that was used least recently.
+   */
   readonly maxKnown: number;
 }
 
-/** For people and programs: 20 failures at once, and one a second after. */
+/** Limits for people and programs: a burst of 20 failures, then one per second. */
 export const TOKEN_FAILURE_LIMITS: FailureLimiterOptions = {
   limits: { perSecond: 1, burst: 20 },
   maxAddresses: 10_000,
@@ -19,8 +21,8 @@ export const TOKEN_FAILURE_LIMITS: FailureLimiterOptions = {
 };
 
 /**
- * For nodes, of which hundreds may be behind one address: some of them may be out of date without any harm to the
- * others.
+ * Limits for nodes. Hundreds of nodes can be behind one address, and some may have outdated credentials without
+ * locking out the others.
  */
 export const NODE_FAILURE_LIMITS: FailureLimiterOptions = {
   limits: { perSecond: 20, burst: 200 },
@@ -29,10 +31,10 @@ export const NODE_FAILURE_LIMITS: FailureLimiterOptions = {
 };
 
 /**
- * Limits failed attempts by the address that they come from. Only failures count, so many honest clients may share an
- * address. When an address has failed too often, nothing from it is looked at but credentials that were good before:
- * a known caller is never shut out by a neighbour. A known credential that fails now has a limit of its own, so that
- * none can be tried for ever.
+ * Limits failed attempts by source address. Only failures count, so that many honest clients can share an address.
+ * After too many failures, only credentials that were valid before are checked from that address, so that a
+ * neighbour never locks out a known caller. If a credential that was valid before fails, a separate limit applies,
+ * so that it cannot be tried forever.
  */
 export class FailureLimiter {
   readonly #addresses: BucketTable;
@@ -47,10 +49,10 @@ export class FailureLimiter {
   }
 
   /**
-   * Milliseconds until an attempt is looked at; 0 when it is now.
+   * Milliseconds until an attempt can be checked; 0 if it can be checked now.
    *
    * @param peer HOST:PORT.
-   * @param credential names what is presented, never the secret itself.
+   * @param credential identifies the presented credential, without being the secret itself.
    */
   msUntilAllowed(peer: string, credential: string, nowMs: number): number {
     const waitMs = this.#addresses.msUntilOne(addressGroup(peer), nowMs);
@@ -58,13 +60,13 @@ export class FailureLimiter {
     return this.#credentials.msUntilOne(credential, nowMs);
   }
 
-  /** Count an attempt that failed. */
+  /** Count a failed attempt. */
   failed(peer: string, credential: string, nowMs: number): void {
     this.#addresses.take(addressGroup(peer), nowMs);
     if (this.#known.has(credential)) this.#credentials.take(credential, nowMs);
   }
 
-  /** Remember a credential that was good. */
+  /** Remember a valid credential. */
   passed(credential: string): void {
     this.#known.delete(credential);
     for (const oldest of this.#known) {

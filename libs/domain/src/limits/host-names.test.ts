@@ -4,7 +4,7 @@ import { isRequestForUs } from "./host-names.ts";
 
 const NAMES = ["machine-7", "rollcall.example.org", "*.fleet.example.org"];
 
-/** Whether a page may be loaded under an authority. */
+/** Whether the server answers a browser's requests to this authority. */
 const isHostAllowed = (authority: string, names: readonly string[]) =>
   isRequestForUs({ method: "GET", authority, hasBrowserHeaders: false }, names);
 
@@ -27,7 +27,7 @@ describe("isRequestForUs()", () => {
     ["rollcall.example.org.", true],
     ["a.fleet.example.org", true],
     ["a.b.fleet.example.org:7700", true],
-    // Neither.
+    // Neither of them.
     ["evil.example", false],
     ["evil.example:7700", false],
     ["127.0.0.1.evil.example", false],
@@ -38,19 +38,19 @@ describe("isRequestForUs()", () => {
     [".fleet.example.org", false],
     ["notfleet.example.org", false],
     ["xn--80ak6aa92e.com", false],
-    // What no browser sends for an address.
+    // Notations of addresses that browsers do not send.
     ["2130706433", false],
     ["0x7f.0.0.1", false],
     ["127.0.0.256", false],
     ["127.1", false],
-    // What is no authority.
+    // Invalid authorities.
     ["127.0.0.1@evil.example", false],
     ["evil.example#localhost", false],
     ["[::1].evil.example", false],
     ["localhost:7700:1", false],
     ["a b", false],
     ["::1", false],
-    // No browser leaves it out.
+    // A browser always sends an authority, so a request without one is allowed.
     ["", true],
   ])("should say of %j: %s", (authority, expected) => {
     expect(isHostAllowed(authority, NAMES)).toBe(expected);

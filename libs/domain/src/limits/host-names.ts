@@ -1,34 +1,40 @@
-/** What a request says about its sender and its addressee. */
+/** The parts of a request that show its sender and the name of its destination. */
 export interface NamedRequest {
   readonly method: string;
   /** `Host` or `:authority`; "" for none. */
   readonly authority: string;
-  /** Whether it has the header `origin`, or any whose name begins with `sec-fetch-`. No page can leave them out. */
+  /**
+   * Whether the request has the header `origin`, or a header whose name starts with `sec-fetch-`. Pages cannot remove
+   * these headers.
+   */
   readonly hasBrowserHeaders: boolean;
 }
 
 /**
- * Decide whether a request may be answered, by the name that it was sent to: whatever a browser can have made must name
- * this server. A page of another site reaches a server under a name of its own, which it has resolve to the server's
- * address.
+ * Decide whether to answer a request. If a browser may have sent it, its authority must be a name of this server. This
+ * prevents DNS rebinding: a hostile site can make one of its names resolve to this server's address, and its pages
+ * then reach the server under that name.
  *
- * @param names of the server, besides its loopback ones: exact ones; `*.example.org` for all below it; `*` for any.
+ * @param names the server's names in addition to loopback names: exact names, `*.example.org` for all names below it,
+ *   or `*` for any.
  */
 export function isRequestForUs(request: NamedRequest, names: readonly string[]): boolean {
   return !mayBeBrowsers(request) || isHostAllowed(request.authority, names);
 }
 
 /**
- * Browsers send `origin` with whatever is neither GET nor HEAD, so that a POST without it is a program's. With a GET of
- * a page's own origin in clear text they send nothing that would tell: any such request can be theirs.
+ * Whether a browser may have sent a request. Browsers send `origin` with every method except GET and HEAD, so a POST
+ * without it comes from a program. A same-origin GET over unencrypted HTTP has no header that identifies a browser, so
+ * any GET may come from a browser.
  */
 function mayBeBrowsers({ method, hasBrowserHeaders }: NamedRequest): boolean {
   return hasBrowserHeaders || method !== "POST";
 }
 
 /**
- * An address cannot be made to mean another, and no other site can own a name below `localhost`. A request without an
- * authority is no browser's.
+ * Whether requests to an authority are allowed. Addresses are allowed because they cannot be rebound, and names below
+ * `localhost` because no other site can own one. A request without an authority is allowed because it does not come
+ * from a browser.
  */
 function isHostAllowed(authority: string, names: readonly string[]): boolean {
   if (authority === "") return true;
@@ -40,13 +46,16 @@ function isHostAllowed(authority: string, names: readonly string[]): boolean {
 const LOOPBACK = ["localhost", "*.localhost"];
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^\s:@/[\]]+)(?::\d{0,5})?$/i;
 
-/** The host of an authority, as names are compared; null if it is not one. */
+/** The host of an authority, normalized for comparison; null if it is not valid. */
 function hostOf(authority: string): string | null {
   const [, host] = AUTHORITY.exec(authority) ?? [];
   return host === undefined ? null : normalised(host);
 }
 
-/** Browsers write addresses in full before they send them; what else looks like a number is a name to us. */
+/**
+ * Whether a host is an address in its full form, to which browsers convert addresses before they send them. Any other
+ * host that looks like a number is treated as a name.
+ */
 function isAddress(host: string): boolean {
   const parts = host.split(".");
   const isIpv4 = parts.length === 4 && parts.every((it) => /^\d{1,3}$/.test(it) && Number(it) < 256);

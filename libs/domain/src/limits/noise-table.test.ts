@@ -58,7 +58,7 @@ describe("NoiseTable", () => {
     expect(table.summaryDueMs()).toBeNull();
   });
 
-  it("should account for everything, within its bounds, whatever comes", () => {
+  it("should count everything, within its limits, for any input", () => {
     const step = fc.oneof(
       fc.record({ source: fc.constantFrom(..."abcdefgh"), what: fc.constantFrom(..."xyz") }),
       fc.constant("summarise" as const),

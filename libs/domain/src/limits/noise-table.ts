@@ -1,20 +1,23 @@
 import { addressGroup } from "./client-address.ts";
 
-/** How much of what strangers can cause is logged. */
+/** Limits on log lines about anonymous clients. */
 export interface NoiseLimits {
-  /** Lines of one source about one thing before the rest of it is counted. */
+  /** Maximum number of lines to write per source and subject. Further lines are only counted. */
   readonly firstLines: number;
-  /** Lines of all sources in one interval; what comes beyond is counted. */
+  /** Maximum number of lines to write per interval for all sources together. Further lines are only counted. */
   readonly linesAnInterval: number;
   /** Time between two summaries. */
   readonly intervalMs: number;
-  /** Sources and things that are counted by themselves; further ones are counted together. */
+  /** Maximum number of keys that are counted separately. All others are counted together. */
   readonly maxKeys: number;
-  /** Summaries at the end of an interval, the largest counts first; the others are one more together. */
+  /**
+   * Maximum number of summaries at the end of an interval. Keys with the largest counts come first. The remaining keys
+   * are combined into one more summary.
+   */
   readonly maxSummaries: number;
 }
 
-/** What is good for a log that people read: at worst some 120 lines a minute, and as a rule a handful. */
+/** Defaults for a log that people read: usually a handful of lines per minute, at worst about 120. */
 const DEFAULT_NOISE_LIMITS: NoiseLimits = {
   firstLines: 5,
   linesAnInterval: 100,
@@ -23,9 +26,9 @@ const DEFAULT_NOISE_LIMITS: NoiseLimits = {
   maxSummaries: 20,
 };
 
-/** What was left out since the summary before. */
+/** The number of lines left out since the previous summary. */
 export interface NoiseSummary {
-  /** Of which address or network, and about what; null where it is of several and about several things. */
+  /** The source (an address or network) and the subject; null for the sum of all other lines. */
   readonly key: { readonly source: string; readonly what: string } | null;
   readonly leftOut: number;
 }
@@ -39,9 +42,9 @@ interface Entry {
 }
 
 /**
- * Decides which lines about strangers are written: the first few of each source about each thing, and after that a
- * count at the end of each interval for as long as it goes on. A key that was silent for a whole interval begins again
- * with lines. Memory and lines are bounded whatever comes; nothing is left out without being counted.
+ * Decides which lines about anonymous clients are written: the first few per source and subject, then only a count at
+ * the end of each interval. After a whole interval without lines, a key starts again. Memory and the number of lines
+ * are bounded, and every line that is left out is counted.
  */
 export class NoiseTable {
   readonly #limits: NoiseLimits;
@@ -60,7 +63,8 @@ export class NoiseTable {
   }
 
   /**
-   * Whether to write a line about something that a peer caused. Call summarise() at summaryDueMs(), or before it.
+   * Whether to write a line about something that a peer caused. If not, the line is counted. summarise() must be
+   * called at or before summaryDueMs().
    *
    * @param peer HOST:PORT.
    */
@@ -77,18 +81,21 @@ export class NoiseTable {
       entry.written += 1;
       return true;
     }
-    // Whether its lines are used up or those of all: it goes on as a count.
+    // This key, or all keys together, has reached the limit of lines. From now on, only count this key.
     entry.written = this.#limits.firstLines;
     entry.leftOut += 1;
     return false;
   }
 
-  /** When the interval ends; null while there is nothing to wait for. */
+  /** When the interval ends; null if no summary is due. */
   summaryDueMs(): number | null {
     return this.#intervalFromMs === null ? null : this.#intervalFromMs + this.#limits.intervalMs;
   }
 
-  /** End the interval: what was left out in it. The next one begins now, if there is anything left to look after. */
+  /**
+   * End the interval and return summaries of the lines left out in it. If there are still keys to count, the next
+   * interval starts now.
+   */
   summarise(nowMs: number): readonly NoiseSummary[] {
     const counted = [...this.#entries.values()].filter(({ leftOut }) => leftOut > 0);
     counted.sort((one, other) => other.leftOut - one.leftOut);

@@ -3,7 +3,7 @@ import { PageRoom, splitBySize } from "./page-room.ts";
 
 const itself = (size: number) => size;
 
-/** How many of the first items fit. */
+/** Count how many items fit, starting with the first. */
 function fitting(sizes: readonly number[], limits: { items: number; bytes: number }): number {
   const room = new PageRoom(limits);
   const firstLeft = sizes.findIndex((size) => !room.take(size));
@@ -33,7 +33,7 @@ describe("splitBySize()", () => {
     expect([...splitBySize([5, 5], itself, { items: 3, bytes: 10 })]).toEqual([[5, 5]]);
   });
 
-  it("should lose nothing, keep the order, and exceed the bytes by a single item alone", () => {
+  it("should lose nothing, keep the order, and exceed the bytes only for a single item", () => {
     let seed = 7;
     const random = (below: number) => {
       seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -50,7 +50,7 @@ describe("splitBySize()", () => {
         expect(part.length).toBeLessThanOrEqual(limits.items);
         if (part.length > 1) expect(bytes).toBeLessThanOrEqual(limits.bytes);
       }
-      // No part is left half empty: the first item of the next would not have fitted.
+      // Each part is as large as possible: the first item of the next part did not fit.
       for (const [index, part] of parts.slice(0, -1).entries()) {
         const next = parts[index + 1]?.[0] ?? 0;
         const bytes = part.reduce((sum, size) => sum + size, next);

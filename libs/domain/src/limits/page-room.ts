@@ -1,17 +1,20 @@
 /**
- * Most bytes of one page, encoded, unless its first item alone has more. Clients of gRPC take messages of 4 MiB; a page
- * of a fourth of it is made in less time than others notice, and leaves room for the largest item that an older release
- * let in.
+ * Maximum encoded size of a page in bytes, unless its first item is larger. gRPC clients accept messages of 4 MiB. A
+ * page of a quarter of that size can be built without delaying other calls, and leaves room for the largest item
+ * that an older release accepted.
  */
 export const PAGE_BYTES = 1_048_576;
 
-/** What one page, or one message, may have. */
+/** The limits of one page or message. */
 export interface PageLimits {
   readonly items: number;
   readonly bytes: number;
 }
 
-/** Decides item by item what fits into one page. The first always fits, or a listing could not get past it. */
+/**
+ * Decides item by item what fits into one page. The first item always fits, because otherwise a listing could never
+ * get past an item that is too large.
+ */
 export class PageRoom {
   readonly #limits: PageLimits;
   #items = 0;
@@ -21,7 +24,10 @@ export class PageRoom {
     this.#limits = limits;
   }
 
-  /** Whether one more item fits; then it is counted. Ask no further after the first that does not fit. */
+  /**
+   * Whether one more item fits. An item that fits is counted. Do not call this again after an item that does not
+   * fit.
+   */
   take(bytes: number): boolean {
     const { items, bytes: most } = this.#limits;
     if (this.#items >= items) return false;
@@ -32,7 +38,7 @@ export class PageRoom {
   }
 }
 
-/** Split items in order into parts that fit into a message each, none of them empty; no parts for no items. */
+/** Split items, in order, into non-empty parts that each fit into a message. Without items, there are no parts. */
 export function* splitBySize<T>(
   items: readonly T[],
   sizeOf: (item: T) => number,

@@ -10,10 +10,10 @@ describe("explainTlsError()", () => {
     ["Last error: Error: unable to verify the first certificate.", /not trusted/],
     ["CERT_HAS_EXPIRED certificate has expired", /has expired/],
     ["certificate is not yet valid", /not valid yet/],
-    ["Hostname/IP does not match certificate's altnames: Host: a", /other names/],
+    ["Hostname/IP does not match certificate's altnames: Host: a", /does not cover the name/],
     ["EPROTO 00:error:0A00010B:SSL routines:ssl3_get_record:wrong version number", /no.* speak TLS/],
     ["tlsv13 alert certificate required", /only clients with a certificate/],
-    ["tlsv1 alert protocol version", /no version of TLS/],
+    ["tlsv1 alert protocol version", /supports no TLS version/],
   ];
   it.each(cases)("should explain %s", (text, problem) => {
     expect(explainTlsError(text)?.problem).toMatch(problem);

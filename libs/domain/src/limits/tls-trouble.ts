@@ -1,19 +1,20 @@
-/** Why a TLS handshake failed, for the client's user. */
+/** Explains to a user why a TLS handshake failed. */
 export interface TlsTrouble {
-  /** What is wrong, as the end of a sentence that begins with the server. */
+  /** The problem, as a phrase about the server, for example "its certificate has expired". */
   readonly problem: string;
   /** What to do about it. */
   readonly advice: string;
-  /** The client's option that the advice asks for. */
+  /** The client option that the advice refers to. */
   readonly option?: TlsOption;
 }
 
-/** What a client can be told about TLS; each program has words of its own for it. */
+/** Options that advice can refer to. Each program has its own names for them. */
 export type TlsOption = "authority" | "server-name" | "client-certificate";
 
 type Row = TlsTrouble & { readonly pattern: RegExp };
 
-// The codes are Node's and OpenSSL's; the texts are what is left of them when a library hands an error on.
+// The known problems. The first match applies. The patterns match both error codes and messages of Node.js and OpenSSL,
+// because some libraries pass on only the message.
 const ROWS: readonly Row[] = [
   {
     pattern: /DEPTH_ZERO_SELF_SIGNED_CERT|self-signed certificate(?! in)/,
@@ -24,7 +25,7 @@ const ROWS: readonly Row[] = [
   {
     pattern:
       /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT|SELF_SIGNED_CERT_IN_CHAIN|CERT_SIGNATURE_FAILURE|CERT_UNTRUSTED|unable to verify the first certificate|unable to get (local )?issuer certificate|self-signed certificate in certificate chain|certificate signature failure/,
-    problem: "its certificate is of an authority that is not trusted here",
+    problem: "its certificate was issued by an authority that is not trusted here",
     advice: "trust the authority's certificate",
     option: "authority",
   },
@@ -40,30 +41,30 @@ const ROWS: readonly Row[] = [
   },
   {
     pattern: /ERR_TLS_CERT_ALTNAME|does not match certificate's altnames/,
-    problem: "its certificate is for other names than the one it was called by",
-    advice: "use one of its names in the address, or say which one to expect",
+    problem: "its certificate does not cover the name that was used to reach it",
+    advice: "use a name that the certificate covers in the address, or set the name to expect",
     option: "server-name",
   },
   {
     pattern:
       /WRONG_VERSION_NUMBER|wrong version number|packet length too long|PACKET_LENGTH_TOO_LONG|http request|record layer failure/,
     problem: "it does not speak TLS",
-    advice: "use http:// instead of https:// in the address, and name no authority",
+    advice: "use http:// instead of https:// in the address, and remove the setting for the certificate authority",
   },
   {
     pattern: /alert certificate required|ALERT_CERTIFICATE_REQUIRED|alert bad certificate/i,
-    problem: "it takes only clients with a certificate",
+    problem: "it accepts only clients with a certificate",
     advice: "present a certificate",
     option: "client-certificate",
   },
   {
     pattern: /alert protocol version|UNSUPPORTED_PROTOCOL|ALERT_PROTOCOL_VERSION/i,
-    problem: "it speaks no version of TLS that is taken here",
-    advice: "TLS 1.2 is the oldest that is taken",
+    problem: "it supports no TLS version that is accepted here",
+    advice: "use TLS 1.2 or newer",
   },
 ];
 
-/** Explain an error of a client by its code or its text; null when it is no known error of TLS. */
+/** Explain a client's error, given its code or message; null if it is not a known TLS error. */
 export function explainTlsError(codeAndText: string): TlsTrouble | null {
   const row = ROWS.find(({ pattern }) => pattern.test(codeAndText));
   if (row === undefined) return null;

@@ -14,14 +14,14 @@ describe("takeOne()", () => {
     expect(takeOne(bucket, LIMITS, 100)).not.toBeNull();
   });
 
-  it("should fill no further than the burst, and not at all by a clock that goes back", () => {
+  it("should fill up to the burst at most, and never because of a clock that was set back", () => {
     const bucket = fullBucket(LIMITS, 1_000);
     expect(fillBucket(bucket, LIMITS, 1_000_000).level).toBe(3);
     const emptied = { level: 0, atMs: 1_000 };
     expect(fillBucket(emptied, LIMITS, 0)).toEqual(emptied);
   });
 
-  it("should never give more in any time than burst and rate allow, nor refuse a caller that waited as told", () => {
+  it("should never give more in any time than burst and rate allow, nor refuse a caller that waited for the returned time", () => {
     const limits = fc.record({
       perSecond: fc.double({ min: 0.1, max: 10_000, noNaN: true }),
       burst: fc.integer({ min: 1, max: 100 }),

@@ -19,13 +19,20 @@ const MALFORMED: GivenJoinToken = { kind: "malformed" };
 const FOREIGN: GivenJoinToken = { kind: "foreign", cluster: "c2c2c2c2" };
 const own = (id: string, isGenuine = true): GivenJoinToken => ({ kind: "own", id, isGenuine });
 
-/** The token that admits, "none" for a machine that needs none, or why it is refused. */
-function judged(given: GivenJoinToken | null, membership: MembershipState | null, facts: Partial<AdmissionFacts> = {}) {
-  const admission = new Admissions({ ...FACTS, ...facts }).judge({ nodeId: "n1", given, membership });
+/**
+ * Evaluate a machine. Returns the id of the admitting token, "none" if no token is needed, or the reason of the
+ * refusal.
+ */
+function evaluated(
+  given: GivenJoinToken | null,
+  membership: MembershipState | null,
+  facts: Partial<AdmissionFacts> = {},
+) {
+  const admission = new Admissions({ ...FACTS, ...facts }).evaluate({ nodeId: "n1", given, membership });
   return admission.ok ? (admission.token?.id ?? "none") : admission.refusal.reason;
 }
 
-describe("Admissions.judge()", () => {
+describe("Admissions.evaluate()", () => {
   it.each([
     [null, "none", "none"],
     [null, "warn", "none"],
@@ -36,8 +43,8 @@ describe("Admissions.judge()", () => {
     [own("t9"), "none", "JOIN_TOKEN_INVALID"],
     [MALFORMED, "none", "JOIN_TOKEN_INVALID"],
     [FOREIGN, "none", "JOIN_TOKEN_WRONG_CLUSTER"],
-  ] as const)("should judge a new machine with %j where enforcement is %s: %s", (given, enforcement, expected) => {
-    expect(judged(given, null, { enforcement })).toBe(expected);
+  ] as const)("should evaluate a new machine with %j if enforcement is %s: %s", (given, enforcement, expected) => {
+    expect(evaluated(given, null, { enforcement })).toBe(expected);
   });
 
   it.each([
@@ -50,21 +57,21 @@ describe("Admissions.judge()", () => {
     ["REJECTED", own("t1"), "none"],
     ["APPROVED", null, "none"],
   ] as const)("should refuse no machine that is known: %s with %j", (membership, given, expected) => {
-    expect(judged(given, membership, { enforcement: "strict" })).toBe(expected);
+    expect(evaluated(given, membership, { enforcement: "strict" })).toBe(expected);
   });
 
   it("should find used what an earlier one of the batch has used", () => {
     const admissions = new Admissions(FACTS);
-    const judge = () => admissions.judge({ nodeId: "n1", given: own("t1"), membership: null });
-    expect(judge()).toEqual({ ok: true, token: TOKEN, account: null });
+    const evaluate = () => admissions.evaluate({ nodeId: "n1", given: own("t1"), membership: null });
+    expect(evaluate()).toEqual({ ok: true, token: TOKEN, account: null });
     admissions.use(PLAIN);
-    expect(judge().ok).toBe(true);
+    expect(evaluate().ok).toBe(true);
     admissions.use(TOKEN);
-    expect(judge()).toMatchObject({ ok: false, refusal: { reason: "JOIN_TOKEN_USED_UP" } });
+    expect(evaluate()).toMatchObject({ ok: false, refusal: { reason: "JOIN_TOKEN_USED_UP" } });
   });
 
   it("should name both clusters for a token of another one", () => {
-    const admission = new Admissions(FACTS).judge({ nodeId: "n1", given: FOREIGN, membership: null });
+    const admission = new Admissions(FACTS).evaluate({ nodeId: "n1", given: FOREIGN, membership: null });
     expect(admission).toMatchObject({
       refusal: { metadata: { node: "n1", tokenCluster: "c2c2c2c2", cluster: "c1c1c1c1" } },
     });

@@ -11,43 +11,43 @@ import {
 } from "./join-token.ts";
 import { type GivenAccount, provesNode, type ServiceAccount } from "./service-account.ts";
 
-/** A join token as a machine gives it, or a service account's token in its place. */
+/** The join token that a machine presents, or its service account token. */
 export type GivenJoinToken =
   | GivenAccount
   | Exclude<PresentedJoinToken, { kind: "own" }>
   | {
       readonly kind: "own";
       readonly id: string;
-      /** Whether the machine gave the whole text of the token of this id, and not its id alone. */
+      /** Whether the machine presented the whole token rather than only its id. */
       readonly isGenuine: boolean;
     };
 
-/** A token by which machines join, with what it grants. */
+/** A join token, and its effect on the nodes that join with it. */
 export interface JoiningToken extends AdmittingToken {
-  /** Granted to each node that joins with it. */
+  /** Labels for each node that joins with the token. */
   readonly labels: Readonly<Record<string, string>>;
   readonly preauthorized: boolean;
   readonly ephemeral: boolean;
 }
 
-/** What decides whether a token admits, and whether one is needed. */
+/** The facts that decide whether a token is required and whether it admits a machine. */
 export interface AdmissionFacts {
-  /** The known tokens of the batch, by id, their rows locked. */
+  /** The existing tokens of the batch, keyed by id. Their rows are locked. */
   readonly tokens: ReadonlyMap<string, JoiningToken>;
   readonly enforcement: JoinTokenEnforcement;
-  /** How this cluster is named in its tokens. */
+  /** The short form of the cluster's id, which its tokens contain. */
   readonly cluster: string;
 }
 
-/** A machine that asks to be admitted. */
+/** A machine that asks for admission. */
 export interface Candidate {
   readonly nodeId: string;
   readonly given: GivenJoinToken | null;
-  /** Null for one that is not known. */
+  /** The node's membership; null if the node is new. */
   readonly membership: MembershipState | null;
 }
 
-/** By which token or service account a machine is admitted, if by any, or why not. */
+/** The token or service account that admits a machine (both null if none is needed), or the refusal. */
 export type Admission =
   | { readonly ok: true; readonly token: JoiningToken | null; readonly account: ServiceAccount | null }
   | { readonly ok: false; readonly refusal: JoinTokenRefusal };
@@ -55,7 +55,8 @@ export type Admission =
 const BY_NOTHING: Admission = { ok: true, token: null, account: null };
 
 /**
- * Judges tokens for a batch of registrations, one after the other: what an earlier one used, a later one finds used.
+ * Evaluates the tokens of a batch of registrations in order. Each registration is evaluated with the uses of tokens by
+ * earlier registrations of the batch.
  */
 export class Admissions {
   readonly #facts: AdmissionFacts;
@@ -65,8 +66,8 @@ export class Admissions {
     this.#facts = facts;
   }
 
-  /** Judge. A known machine is never refused: a token can only approve it when it waits. */
-  judge({ nodeId, given, membership }: Candidate): Admission {
+  /** Evaluate a machine's token. A known node is never refused here; a token can only approve a pending node. */
+  evaluate({ nodeId, given, membership }: Candidate): Admission {
     if (membership === null) {
       if (given !== null) return this.#check(nodeId, given);
       return this.#facts.enforcement === "strict" ? { ok: false, refusal: joinTokenRequired(nodeId) } : BY_NOTHING;
@@ -94,7 +95,8 @@ export class Admissions {
         return { ok: false, refusal: joinTokenOfOtherCluster(nodeId, { token: given.cluster, own }) };
       case "own": {
         const token = tokens.get(given.id);
-        // Before anything is said of the token: a machine that has only its id learns nothing.
+        // Check the secret before anything else, because a machine that knows only the token's id must not find
+        // out anything about the token.
         if (token === undefined || !given.isGenuine) return { ok: false, refusal: joinTokenInvalid(nodeId) };
         const uses = token.uses + (this.#used.get(given.id) ?? 0);
         const refusal = joinTokenRefusal({ ...token, uses }, nodeId);

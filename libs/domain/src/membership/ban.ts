@@ -1,28 +1,31 @@
 import type { Refusal } from "../refusal.ts";
 import type { Membership } from "../states.ts";
 
-/** The reason of the membership of a node that is banned: REJECTED, and not to be approved before the ban is lifted. */
+/**
+ * The reason in the membership of a banned node. The node is REJECTED, and cannot be approved until the ban is
+ * lifted.
+ */
 export const MEMBERSHIP_BANNED = "OPERATOR_BANNED";
 
-/** The reason of the membership of a node whose ban was lifted: still REJECTED. */
+/** The reason in the membership of a node whose ban was lifted. The node is still REJECTED. */
 export const BAN_LIFTED = "BAN_LIFTED";
 
-/** A node id, a key, or both, that may not register. */
+/** A ban on a node id, a key, or both. A node with the id or the key cannot register. */
 export interface Ban {
   readonly id: bigint;
   readonly nodeId: string | null;
-  /** Of the banned key. */
+  /** The fingerprint of the banned key. */
   readonly fingerprint: string | null;
-  /** In the operator's words; may be empty. */
+  /** The operator's explanation; may be empty. */
   readonly reason: string;
   readonly actor: string;
   readonly atMs: number;
 }
 
-/** A ban to place. Since when it holds is the record's clock. */
+/** A ban to place. The store sets its time. */
 export type NewBan = Omit<Ban, "id" | "atMs">;
 
-/** The id and the keys by which bans name a node; a key that it has offered and not used yet is one of them. */
+/** The id and keys of a node that bans can refer to, including a key that it has offered but not used yet. */
 export interface BannedNames {
   readonly nodeIds: readonly string[];
   readonly fingerprints: readonly string[];
@@ -33,12 +36,12 @@ export function isBanned(membership: Pick<Membership, "state" | "reason">): bool
   return membership.state === "REJECTED" && membership.reason === MEMBERSHIP_BANNED;
 }
 
-/** Whether a text is the fingerprint of a key: "SHA256:" and 32 bytes as base64url. */
+/** Whether a string is the fingerprint of a key: "SHA256:" and 32 bytes as base64url. */
 export function isKeyFingerprint(text: string): boolean {
   return /^SHA256:[A-Za-z0-9_-]{43}$/.test(text);
 }
 
-/** The names of a node that a ban on it covers. */
+/** The id and keys that a ban on a node must cover. */
 export function bannedNamesOf(node: {
   readonly id: string;
   readonly keyFingerprint: string | null;
@@ -49,8 +52,8 @@ export function bannedNamesOf(node: {
 }
 
 /**
- * The bans that are missing on these names: one for the id and its first key, and one for each further key. What was
- * banned before stays as it is.
+ * The bans that are still missing to cover an id and its keys: one ban for the id together with the first key, and
+ * one ban for each further key.
  */
 export function missingBans(
   { nodeIds, fingerprints }: BannedNames,
@@ -69,9 +72,9 @@ export function missingBans(
 }
 
 /**
- * What a banned node is told, whether its id or its key is banned.
+ * The refusal for a banned node, whether its id or its key is banned.
  *
- * @param banReason the operator's words; may be empty.
+ * @param banReason the operator's explanation; may be empty.
  */
 export function bannedRefusal(nodeId: string, banReason: string): Refusal<"NODE_BANNED"> {
   const said = banReason === "" ? "no reason given" : banReason;

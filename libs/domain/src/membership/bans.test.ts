@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { nodeRecord } from "../testing/node-record.ts";
+import { nodeRecord } from "../testing/node.ts";
 import {
   type Ban,
   bannedNamesOf,
@@ -47,7 +47,7 @@ describe("missingBans()", () => {
 });
 
 describe("banInAdvance() and liftBareBans()", () => {
-  it("should ban a name once, and lift what is on it", () => {
+  it("should ban a name once, and lift its bans", () => {
     const name = { nodeId: "x", fingerprint: null };
     expect(banInAdvance(name, [], BY)).toMatchObject({
       effects: [{ nodeId: "x", fingerprint: null, reason: "why", actor: "token:t" }],
@@ -59,7 +59,7 @@ describe("banInAdvance() and liftBareBans()", () => {
     expect(liftBareBans("x", [], BY)).toMatchObject({ refusal: { reason: "NODE_NOT_BANNED" } });
   });
 
-  it("should say what is refused of a name that no node has", () => {
+  it("should refuse a ban or unban of a name that no node has", () => {
     const name = { nodeId: null, fingerprint: "SHA256:x" };
     expect(banInAdvance(name, [], BY)).toMatchObject({
       effects: [{ fingerprint: "SHA256:x", reason: "why", actor: "token:t" }],
@@ -67,7 +67,7 @@ describe("banInAdvance() and liftBareBans()", () => {
     });
     expect(banInAdvance(name, [ban(1n, null, "SHA256:x")], BY)).toMatchObject({
       ok: false,
-      refusal: { message: expect.stringContaining("already banned") },
+      refusal: { message: expect.stringContaining("is already banned") },
     });
     expect(liftBareBans("x", [], BY)).toMatchObject({
       ok: false,
@@ -80,7 +80,7 @@ describe("banInAdvance() and liftBareBans()", () => {
     ["a node that shows it", { membership: BANNED }, [ban(1n, "x", null)], false],
     ["a node that took the key later", nodeRecord(), [ban(1n, null, "k")], true],
     ["no ban at all", nodeRecord(), [], false],
-  ])("should tell a ban on %s as bare or not", (_, node, bans, expected) => {
+  ])("should detect whether a ban on %s is bare", (_, node, bans, expected) => {
     expect(isBareBan(node, bans)).toBe(expected);
   });
 });
@@ -94,7 +94,7 @@ describe("isKeyFingerprint() and bannedRefusal()", () => {
     [`${KEY}x`, false],
     ["SHA256:a", false],
     [`SHA256:${"?".repeat(43)}`, false],
-  ])("should tell of %s: %s", (text, expected) => {
+  ])("should describe %s: %s", (text, expected) => {
     expect(isKeyFingerprint(text)).toBe(expected);
   });
 

@@ -6,9 +6,9 @@ import { type Ban, isBanned, type NewBan } from "./ban.ts";
 import type { NodeMember } from "./membership.ts";
 
 /**
- * Decide a ban on an id or a key that no node has; its subject is the one that is named.
+ * Decide to ban an id or a key that no node has. The event's subject is the id or the key.
  *
- * @param earlier the bans on it.
+ * @param earlier existing bans on that id or key.
  */
 export function banInAdvance(
   name: Pick<NewBan, "nodeId" | "fingerprint">,
@@ -16,20 +16,23 @@ export function banInAdvance(
   { actor, message }: CommandSource,
 ): Decided<NewBan, NodeRefusalReason> {
   const subject = name.nodeId ?? name.fingerprint ?? "";
-  if (earlier.length > 0) return refuseNode("NODE_ALREADY_BANNED", subject, "already banned");
+  if (earlier.length > 0) return refuseNode("NODE_ALREADY_BANNED", subject, "is already banned");
   const event = banEvent({ type: "node.banned", subject, actor, message });
   return { ok: true, effects: [{ ...name, reason: message, actor }], events: [event] };
 }
 
 /**
- * Whether bans show on no node, because no such node exists or because it took the banned key later. Such bans are
- * lifted alone, without a change of a node.
+ * Whether no node's membership shows these bans, because the node does not exist or took the banned key later.
+ * Lifting such bans changes no node.
  */
 export function isBareBan(node: Pick<NodeMember, "membership"> | null, bans: readonly Ban[]): boolean {
   return bans.length > 0 && (node === null || !isBanned(node.membership));
 }
 
-/** Decide to lift the bans on an id or a key that show on no node; the effects are the ids of the bans. */
+/**
+ * Decide to lift the bans on an id or a key that do not show in any node's membership. The effects are the ids of
+ * the bans.
+ */
 export function liftBareBans(
   subject: string,
   bans: readonly Ban[],

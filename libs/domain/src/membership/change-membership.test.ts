@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { nodeRecord } from "../testing/node-record.ts";
+import { nodeRecord } from "../testing/node.ts";
 import { type Ban, MEMBERSHIP_BANNED } from "./ban.ts";
 import { changeMembership } from "./membership.ts";
 

@@ -58,7 +58,7 @@ describe("decideCollection()", () => {
     const lasting = { ...SETTINGS, ephemeralAfterMs: 1e9 };
     expect(decideCollection(node, SETTINGS, time(299_999))).toBeNull();
     expect(decideCollection(node, SETTINGS, time(300_000))).not.toBeNull();
-    // A quarter of an hour is enough for every node.
+    // Even if the limit is longer, the control plane need not have been reachable for more than 15 minutes.
     expect(decideCollection(gone(), lasting, time(899_999))).toBeNull();
     expect(decideCollection(gone(), lasting, time(900_000))).not.toBeNull();
   });

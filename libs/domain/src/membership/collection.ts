@@ -2,47 +2,53 @@ import { membershipEvent, type NewEvent } from "../events/events.ts";
 import type { Removal } from "../nodes/node-effects.ts";
 import type { Connection, Health, Membership, NodeType } from "../states.ts";
 
-/** How long nodes that are gone are kept, in milliseconds. */
+/** How long to keep absent nodes, in milliseconds. */
 export interface CollectionSettings {
-  /** From when a node was DISCONNECTED and UNKNOWN; null: for ever. */
+  /**
+   * How long to keep nodes that are not ephemeral, counted from when the node became both DISCONNECTED and UNKNOWN;
+   * null to keep them forever.
+   */
   readonly collectAfterMs: number | null;
-  /** From when an ephemeral node was DISCONNECTED. */
+  /** How long to keep ephemeral nodes, counted from when the node became DISCONNECTED. */
   readonly ephemeralAfterMs: number;
-  /** The same for one that said goodbye; not longer than `ephemeralAfterMs`. */
+  /** How long to keep ephemeral nodes that said goodbye; at most `ephemeralAfterMs`. */
   readonly goodbyeAfterMs: number;
 }
 
-/** What is known of a node when it is decided whether to keep it. The store's NodeRecord, with `ephemeral`, is one. */
+/** The facts that decide whether to keep a node. The Node of the store has these fields, except `ephemeral`. */
 export interface CollectableNode {
   readonly type: NodeType;
   readonly membership: Membership;
   readonly connection: Connection;
-  /** The effective one: a node that an operator marked is UNHEALTHY, and kept. */
+  /** The effective health. A node that an operator has marked is UNHEALTHY, so it is kept. */
   readonly health: Health;
   readonly ephemeral: boolean;
 }
 
-/** Why a node is removed, for machines and for people. */
+/** Why a node is deleted, for machines and for people. */
 export interface CollectionReason {
   readonly reason: "COLLECTED" | "EPHEMERAL_LEFT";
   readonly message: string;
 }
 
-/** A node that is removed without a command. */
+/** The deletion of an absent node. */
 export interface Collection {
   readonly removal: Removal;
   readonly event: NewEvent;
 }
 
-/** The longest time for which the control plane must have been reachable before it takes silence for absence. */
+/**
+ * The longest time, in milliseconds, that the control plane must have been reachable before it deletes absent nodes.
+ * For a node with a shorter limit, it must have been reachable for that limit.
+ */
 const LONGEST_PROOF_MS = 15 * 60_000;
 
 /**
- * Decide whether a node is gone for good; null keeps it. A node that was rejected or banned is kept whatever happens:
- * its row is what keeps it out.
+ * Decide whether to delete an absent node; null to keep it. A rejected or banned node is always kept, because its row
+ * prevents it from registering again.
  *
- * @param time `nowMs` of the clock that dated the states; `servedForMs` says how long nodes could have come back
- *   without a pause, so that trouble of the control plane removes no node.
+ * @param time `nowMs` is on the same clock as the times of the states. `servedForMs` is how long nodes have been able
+ *   to reach the control plane without interruption. An outage of the control plane must not delete nodes.
  */
 export function decideCollection(
   node: CollectableNode,
@@ -58,7 +64,7 @@ export function decideCollection(
     const hasLeft = connection.reason === "AGENT_SHUTDOWN";
     const limitMs = hasLeft ? settings.goodbyeAfterMs : settings.ephemeralAfterMs;
     if (isOver(connection.sinceMs, limitMs)) {
-      const message = hasLeft ? "ephemeral, and said goodbye" : "ephemeral, and did not come back";
+      const message = hasLeft ? "ephemeral, and its agent shut down" : "ephemeral, and did not come back";
       return { reason: "EPHEMERAL_LEFT", message };
     }
   }
@@ -66,10 +72,10 @@ export function decideCollection(
   if (collectAfterMs === null || health.state !== "UNKNOWN") return null;
   const goneSinceMs = Math.max(connection.sinceMs, health.sinceMs);
   if (!isOver(goneSinceMs, collectAfterMs)) return null;
-  return { reason: "COLLECTED", message: "gone for longer than nodes are kept" };
+  return { reason: "COLLECTED", message: "disconnected for longer than the configured time" };
 }
 
-/** What follows from the decision that a node is gone for good. */
+/** The effects of deleting an absent node. */
 export function collected(
   { id: subject, membership: before }: { readonly id: string; readonly membership: Membership },
   why: { readonly reason: string; readonly message: string },

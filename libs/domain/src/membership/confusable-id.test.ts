@@ -34,9 +34,9 @@ describe("checkNewId()", () => {
     ["a-1", ["a-2", "b-1"], null],
     ["a-1", ["A-1"], "A-1"],
     ["a-1", ["x", "A-1"], "A-1"],
-    // Known already, beside another that is: a pair from before.
+    // Both nodes exist already, so a-1 keeps its id.
     ["a-1", ["A-1", "a-1"], null],
-  ])("should decide about %s beside %j: %s", (id, existing, other) => {
+  ])("should decide about %s given %j: %s", (id, existing, other) => {
     const refusal = checkNewId(id, existing);
     if (other === null) expect(refusal).toBeNull();
     else {
@@ -66,7 +66,7 @@ describe("isIdBanned()", () => {
     ["a-1", "a-1", true, true],
     ["a-1", "a-1", false, true],
     ["A-1", "a-1", false, true],
-    // A node of a pair from before: the other one was meant.
+    // The ban was placed on node a-1. Node A-1 is known as a different node.
     ["A-1", "a-1", true, false],
     ["b-1", "a-1", false, false],
   ])("should say of %s, %s banned, known %s: %s", (id, banned, isKnown, expected) => {

@@ -15,8 +15,8 @@ import {
 } from "./duplicate-identity.ts";
 
 /**
- * "a@0 b@10": machine a, then b ten seconds later. The boot id is the name; "a1/x" is the process x of that boot, and
- * "!a" took over a session that was connected.
+ * Parse sightings: "a@0 b@10" is machine a, then b ten seconds later. The name is the boot id; "a1/x" is process
+ * x of that boot, and "!a" took over a connected session.
  */
 function seen(text: string): readonly AgentSighting[] {
   return text.split(" ").map((word) => {
@@ -33,7 +33,7 @@ function seen(text: string): readonly AgentSighting[] {
   });
 }
 
-/** Judged when the last one came, as a server does. */
+/** Return the pair that is found when the last sighting arrives, as on a server. */
 function found(text: string): string | null {
   const sightings = seen(text);
   const pair = findDuplicate(sightings, sightings.at(-1)?.atMs ?? 0);
@@ -52,7 +52,7 @@ describe("findDuplicate()", () => {
     ["a machine that restarts all the time", "a1@0 a2@1 a3@2 a4@3 a5@4 a6@5 a7@6 a8@7", null],
     ["two that alternate after months of one", "a@-999999 b@10 a@20 b@30", "a b"],
     ["three machines", "a@0 b@10 c@20 a@30", null],
-    ["three machines that go on", "a@0 b@10 c@20 a@30 b@40", "a b"],
+    ["three machines that continue", "a@0 b@10 c@20 a@30 b@40", "a b"],
     ["a clone that restarts in between", "a@0 b1@10 a@20 b2@30 a@40", "b2 a"],
     ["two agents of one machine", "a/1@0 a/2@10 a/1@20 a/2@30", "a a"],
     ["an agent that restarts all the time", "a/1@0 a/2@1 a/3@2 a/4@3 a/5@4 a/6@5 a/7@6 a/8@7", null],
@@ -63,7 +63,7 @@ describe("findDuplicate()", () => {
     ["changes that just fit the window", `a@0 b@10 a@20 b@${10 + windowS}`, "a b"],
     ["changes that do not", `a@0 b@10 a@20 b@${10 + windowS}.001`, null],
   ];
-  it.each(table)("should judge %s", (_, sightings, pair) => {
+  it.each(table)("should evaluate %s", (_, sightings, pair) => {
     expect(found(sightings)).toBe(pair);
   });
 
@@ -75,7 +75,7 @@ describe("findDuplicate()", () => {
     expect(findDuplicate(taken(MOST_TAKEOVERS + 1), 1_001 + TAKEOVER_WINDOW_MS)).toBeNull();
   });
 
-  it("should forget what is older than the window", () => {
+  it("should forget sightings that are older than the window", () => {
     const sightings = seen("a@0 b@10 a@20 b@30");
     expect(findDuplicate(sightings, 10_000 + ALTERNATION_WINDOW_MS)).not.toBeNull();
     expect(findDuplicate(sightings, 30_001 + ALTERNATION_WINDOW_MS)).toBeNull();
@@ -134,7 +134,7 @@ describe("the events of an identity", () => {
   const one = { ...by, bootId: "b".repeat(20), fingerprint: "", address: "10.0.0.1:45123", atMs: 0 };
   const other = { ...by, bootId: "c", fingerprint: "f".repeat(20), address: "[::1]:45", atMs: 1 };
 
-  it("should tell of two machines, with all that tells them apart", () => {
+  it("should describe two machines, with everything that distinguishes them", () => {
     expect(identityDuplicatedEvent("n1", [other, one], "replica:h1")).toEqual({
       ...{ type: "node.identity.duplicated", subject: "n1", actor: "replica:h1", reason: "DUPLICATE_IDENTITY" },
       message: "machine ffffffffffff boot c at [::1] and machine unknown boot bbbbbbbbbbbb at 10.0.0.1 alternate",
@@ -148,7 +148,7 @@ describe("the events of an identity", () => {
     });
   });
 
-  it("should tell when one is left", () => {
+  it("should report when one is left", () => {
     expect(identityClearedEvent("n1", "replica:h1")).toEqual({
       ...{ type: "node.identity.cleared", subject: "n1", actor: "replica:h1", reason: "ONE_MACHINE_LEFT" },
       ...{ message: "only one agent for 10 minutes", before: null, after: null },
@@ -164,13 +164,13 @@ describe("the events of an identity", () => {
     expect(latestPair([other, one, { ...one, instanceId: "j" }])).toEqual([other, { ...one, instanceId: "j" }]);
   });
 
-  it("should know the last two machines, and none of one alone", () => {
+  it("should find the last two machines, and none if there is one", () => {
     expect(latestPair([])).toBeNull();
     expect(latestPair([one])).toBeNull();
     expect(latestPair([other, one, other])).toEqual([one, other]);
   });
 
-  it("should tell machines of one boot id apart", () => {
+  it("should distinguish machines with the same boot id", () => {
     const cloned = { ...other, fingerprint: "g" };
     const sightings = [other, cloned, other, cloned].map((it, index) => ({ ...it, atMs: index }));
     expect(findDuplicate(sightings, 4)).toEqual(sightings.slice(2));

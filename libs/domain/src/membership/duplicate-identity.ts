@@ -1,42 +1,47 @@
 import type { NewEvent } from "../events/events.ts";
 import type { Health } from "../states.ts";
 
-/** An agent process that opened a node's session when the one before was another: where the node went over to it. */
+/** A change of a node's agent: one process opened the session that another process had before. */
 export interface AgentSighting {
-  /** Random, chosen by each agent process at its start; "" for an agent that sends none. */
+  /** A random id that each agent process chooses when it starts; "" if the agent sends none. */
   readonly instanceId: string;
   readonly bootId: string;
   readonly fingerprint: string;
   /** The peer as HOST:PORT. */
   readonly address: string;
-  /** Wall time of the record in milliseconds since 1970. */
+  /** Wall time of the store in milliseconds since 1970. */
   readonly atMs: number;
-  /** Whether the session of the process before was still connected. */
+  /** Whether the session of the previous process was still connected. */
   readonly tookOver: boolean;
 }
 
-/** Two agents that use one identity, in the order in which they were seen last. */
+/** Two agents that use one identity, the more recent one last. */
 export type AgentPair = readonly [AgentSighting, AgentSighting];
 
-/** Changes of agent that lie further back than this are no sign of two agents. */
+/** Changes of agent that are older than this, in milliseconds, do not count as alternation. */
 export const ALTERNATION_WINDOW_MS = 300_000;
-/** Connected sessions that are taken over this often within TAKEOVER_WINDOW_MS are no restarts. */
+/** The maximum number of takeovers of connected sessions within TAKEOVER_WINDOW_MS that restarts can explain. */
 export const MOST_TAKEOVERS = 3;
-/** No machine boots four times within this. */
+/** The window for MOST_TAKEOVERS, in milliseconds. No machine boots four times within it. */
 export const TAKEOVER_WINDOW_MS = 60_000;
-/** After so long without a change of agent one of the two is taken to be gone. Must exceed the window. */
+/**
+ * How long one agent must keep the session until the duplication counts as over, in milliseconds. Must exceed
+ * ALTERNATION_WINDOW_MS.
+ */
 export const DUPLICATE_QUIET_MS = 600_000;
-/** The most sightings that need to be kept of a node. */
+/** Maximum number of sightings to keep per node. */
 export const MOST_SIGHTINGS = 8;
 
 const ALTERNATIONS = 3;
 
 /**
- * Find two agents that use one identity in turns, with one of two proofs. Three changes of agent within the window, of
- * which at least two lead back to one that was there before: an agent that is restarted any number of times never comes
- * back as what it was, because each start has its own instance id; a change of address or of replica is no change of
- * agent; a node that moves to a new machine changes once, and a machine that is reverted to a snapshot comes back once.
- * Or more than three takeovers of connected sessions within a minute: many copies of one disk need not come back soon.
+ * Find two agents that use the same identity. Either of these is proof:
+ * - Three changes of agent within the window, if at least two of them return to an earlier agent. A restarted agent
+ *   does not count as an earlier one, because each start has a new instance id. A change of address or replica is not a
+ *   change of agent.
+ *   A node that moves to a new machine changes its agent once. A machine that is reverted to a snapshot returns once.
+ * - More than three takeovers of connected sessions within a minute. If there are many copies of one disk, it can take
+ *   long until a copy returns.
  *
  * @param sightings the last changes of agent, oldest first.
  */
@@ -47,7 +52,7 @@ export function findDuplicate(sightings: readonly AgentSighting[], nowMs: number
 function isAlternating(sightings: readonly AgentSighting[], nowMs: number): boolean {
   const first = sightings.findIndex(({ atMs }) => nowMs - atMs <= ALTERNATION_WINDOW_MS);
   if (first === -1) return false;
-  // The agent from which the first change within the window led away may have been there for months.
+  // The agent before the first change in the window counts too, no matter how long ago it was seen.
   const recent = sightings.slice(Math.max(0, first - 1));
   if (recent.length <= ALTERNATIONS) return false;
   const returns = recent.filter((it, index) => recent.slice(0, index).some((earlier) => isSameAgent(earlier, it)));
@@ -59,15 +64,17 @@ function isTakenOverOften(sightings: readonly AgentSighting[], nowMs: number): b
   return takeovers.length > MOST_TAKEOVERS;
 }
 
-/** Tell whether nothing has changed for so long that what `findDuplicate` found is over. */
+/**
+ * Whether enough time has passed without a change of agent that a duplication found by `findDuplicate` counts as over.
+ */
 export function isDuplicateOver(sightings: readonly AgentSighting[], nowMs: number): boolean {
   const latest = sightings.at(-1);
   return latest === undefined || nowMs - latest.atMs >= DUPLICATE_QUIET_MS;
 }
 
 /**
- * The two agents that a node's identity was last seen with, on two machines where it was on several; null when there
- * was only one.
+ * The two agents that used a node's identity last. They are on different machines if there are several machines,
+ * otherwise two processes on one machine. Null if there is only one sighting.
  */
 export function latestPair(sightings: readonly AgentSighting[]): AgentPair | null {
   const latest = sightings.at(-1);
@@ -78,23 +85,21 @@ export function latestPair(sightings: readonly AgentSighting[]): AgentPair | nul
 }
 
 /**
- * Whether a pair is no news after another one. Which of the two came last, and from which port, says nothing new;
- * neither does a restart of one of them.
+ * Whether a pair is already known. The pair stays the same if the two agents swap order, use other ports, or one of
+ * them restarts.
  */
 export function isKnownPair(pair: AgentPair, known: AgentPair | null): boolean {
   const isOneMachine = describe(pair[0]) === describe(pair[1]);
   return known !== null && (isOneMachine || describePair(pair) === describePair(known));
 }
 
-/**
- * The health that people are shown while two agents use one identity: the state as it is, and the reason that matters.
- */
+/** The health to show while two agents use one identity: the same state, with the duplicate identity as its reason. */
 export function duplicatedHealth(health: Health, agents: AgentPair): Health {
   const message = `two agents use this identity: ${describePair(agents)}; give each machine its own state directory`;
   return { ...health, reason: "DUPLICATE_IDENTITY", message };
 }
 
-/** The event of two agents that were found to use one identity. */
+/** The event of two agents that use one identity. */
 export function identityDuplicatedEvent(subject: string, agents: AgentPair, actor: string): NewEvent {
   return {
     type: "node.identity.duplicated",
@@ -114,7 +119,7 @@ export function identityDuplicatedEvent(subject: string, agents: AgentPair, acto
   };
 }
 
-/** The event of an identity that one agent has had to itself for long enough. */
+/** The event of an identity that is used by only one agent again. */
 export function identityClearedEvent(subject: string, actor: string): NewEvent {
   return {
     type: "node.identity.cleared",
@@ -127,12 +132,12 @@ export function identityClearedEvent(subject: string, actor: string): NewEvent {
   };
 }
 
-/** Whether two sightings are of one process; of one boot of a machine where agents send no instance id. */
+/** Whether two sightings are of the same process or, if agents send no instance id, of the same boot of a machine. */
 export function isSameAgent(left: AgentSighting, right: AgentSighting): boolean {
   return left.instanceId === right.instanceId && left.bootId === right.bootId && left.fingerprint === right.fingerprint;
 }
 
-/** In an order that does not depend on which came last. */
+/** Sort the agents, so that the text does not depend on which agent was seen last. */
 function describePair(agents: AgentPair): string {
   const [one = "", other = ""] = agents.map(describe).sort();
   return one === other ? `two agents on ${one}` : `${one} and ${other}`;
@@ -142,12 +147,12 @@ function describe({ fingerprint, bootId, address }: AgentSighting): string {
   return `machine ${short(fingerprint)} boot ${short(bootId)} at ${hostOf(address)}`;
 }
 
-/** Each stream comes from another port. */
+/** Omit the port, because each stream has a different port. */
 function hostOf(address: string): string {
   return address.replace(/:\d+$/, "");
 }
 
-/** Enough to tell two apart; the event has them whole. */
+/** Shorten an id to a length that distinguishes two ids. The event contains the full ids. */
 function short(text: string): string {
   return text === "" ? "unknown" : text.slice(0, 12);
 }

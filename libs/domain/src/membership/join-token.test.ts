@@ -56,7 +56,7 @@ describe("joinTokenState() and joinTokenRefusal()", () => {
     [{ nodeNamePattern: "gpu-*" }, "ACTIVE", "JOIN_TOKEN_NAME_MISMATCH"],
     [{ nodeNamePattern: "web-?" }, "ACTIVE", null],
     [{ nodeNamePattern: "gpu-*", uses: 2 }, "USED_UP", "JOIN_TOKEN_USED_UP"],
-  ] as const)("should judge %j", (changes, state, reason) => {
+  ] as const)("should evaluate %j", (changes, state, reason) => {
     const token = { ...GOOD, ...changes };
     expect(joinTokenState(token)).toBe(state);
     expect(joinTokenRefusal(token, "web-1")?.reason ?? null).toBe(reason);
@@ -66,12 +66,12 @@ describe("joinTokenState() and joinTokenRefusal()", () => {
 describe("the refusals of tokens", () => {
   it.each([
     [joinTokenRequired("n1"), "JOIN_TOKEN_REQUIRED", { node: "n1" }, /node n1 needs a join token/],
-    [joinTokenInvalid("n1"), "JOIN_TOKEN_INVALID", { node: "n1" }, /copied whole, or ask an operator/],
+    [joinTokenInvalid("n1"), "JOIN_TOKEN_INVALID", { node: "n1" }, /copied completely, or ask an operator/],
     [
       joinTokenOfOtherCluster("n1", { token: "aaaaaaaa", own: "bbbbbbbb" }),
       "JOIN_TOKEN_WRONG_CLUSTER",
       { node: "n1", tokenCluster: "aaaaaaaa", cluster: "bbbbbbbb" },
-      /made by the cluster aaaaaaaa\.\.\., and this is bbbbbbbb\.\.\./,
+      /created by cluster aaaaaaaa\.\.\., but this is bbbbbbbb\.\.\./,
     ],
     [
       joinTokenRefusal({ ...GOOD, revocation: {} }, "n1"),
@@ -89,7 +89,7 @@ describe("the refusals of tokens", () => {
       joinTokenRefusal({ ...GOOD, uses: 2 }, "n1"),
       "JOIN_TOKEN_USED_UP",
       { node: "n1", joinToken: ID },
-      /as many machines as it may; ask an operator/,
+      /maximum number of uses; ask an operator/,
     ],
     [
       joinTokenRefusal({ ...GOOD, nodeNamePattern: "gpu-*" }, "n1"),
@@ -105,7 +105,7 @@ describe("the refusals of tokens", () => {
 describe("endJoinToken()", () => {
   const by = { actor: "token:t", message: "leaked" };
 
-  it("should revoke a token, with what it was", () => {
+  it("should revoke a token, with its previous state", () => {
     expect(endJoinToken({ ...GOOD, uses: 2, revocation: null }, by)).toEqual({
       ok: true,
       effects: [{ actor: "token:t", reason: "leaked" }],
@@ -130,13 +130,13 @@ describe("endJoinToken()", () => {
       refusal: { reason: "JOIN_TOKEN_ALREADY_REVOKED", metadata: { joinToken: ID, actor: "token:x" } },
     });
     expect(endJoinToken({ ...GOOD, revocation: { actor: "token:x" } }, by)).toMatchObject({
-      refusal: { message: `join token ${ID} was revoked already, by token:x` },
+      refusal: { message: `join token ${ID} was already revoked by token:x` },
     });
   });
 });
 
 describe("joinTokenEvent()", () => {
-  it("should tell that one was made", () => {
+  it("should describe a created token", () => {
     const made = { tokenId: ID, actor: "token:t", message: "", before: null, after: { maxUses: 1 } };
     expect(joinTokenEvent({ type: "join.token.created", ...made })).toEqual({
       ...{ type: "join.token.created", subject: ID, actor: "token:t", reason: "OPERATOR_CREATED", message: "" },

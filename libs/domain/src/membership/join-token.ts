@@ -3,37 +3,43 @@ import type { Json, NewEvent } from "../events/events.ts";
 import { matchesGlob } from "../labels/glob.ts";
 import { type Refusal, refused } from "../refusal.ts";
 
-/** How new nodes without a join token are treated: like all others, counted and named, or refused. */
+/**
+ * How to treat new nodes without a join token: admit them ("none"), admit, count and report them ("warn"), or
+ * refuse them ("strict").
+ */
 export type JoinTokenEnforcement = "none" | "warn" | "strict";
 
-/** The text of a join token as a machine gives it. Its secret is the whole of it. */
+/** A join token that a machine presents. The whole text is secret. */
 export type PresentedJoinToken =
   | { readonly kind: "own"; readonly id: string }
-  /** Made by another cluster, or by this one under another id. */
+  /** A token of another cluster, or of this cluster when it had another id. */
   | { readonly kind: "foreign"; readonly cluster: string }
   | { readonly kind: "malformed" };
 
-/** Whether a token lets machines in; of several that hold, the first of REVOKED, EXPIRED and USED_UP. */
+/**
+ * Whether a token admits machines. If several states apply, REVOKED comes before EXPIRED, and EXPIRED before
+ * USED_UP.
+ */
 export type JoinTokenState = "ACTIVE" | "EXPIRED" | "REVOKED" | "USED_UP";
 
-/** What a token's state follows from. The store's JoinToken is one. */
+/** The facts that determine a token's state. The store's JoinToken has these fields. */
 export interface JoinTokenFacts {
   readonly id: string;
-  /** Null for any number. */
+  /** How many machines the token can admit; null for no limit. */
   readonly maxUses: number | null;
   readonly uses: number;
   readonly isExpired: boolean;
-  /** Null for a token that is not revoked. */
+  /** When and by whom the token was revoked; null if it is not revoked. */
   readonly revocation: object | null;
 }
 
-/** A token as far as it admits. */
+/** The fields of a token that decide whether it admits a node. */
 export interface AdmittingToken extends JoinTokenFacts {
-  /** A glob; empty for any name. */
+  /** A glob pattern for names of nodes; empty for any name. */
   readonly nodeNamePattern: string;
 }
 
-/** Why a token does not let a machine in. */
+/** Why a token does not admit a machine. */
 export type JoinTokenRefusal = Refusal<
   | "JOIN_TOKEN_REQUIRED"
   | "JOIN_TOKEN_INVALID"
@@ -51,34 +57,33 @@ const TEXT = /^rcj_([0-9a-f]{8})_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
 const SHORT_LENGTH = 8;
 const ASK = "ask an operator for another one";
 
-/** How a cluster is named in the texts of its tokens: the first 8 characters of its id. */
+/** The part of a cluster's id that its tokens contain: the first 8 characters. */
 export function clusterShortId(clusterId: string): string {
   return clusterId.slice(0, SHORT_LENGTH);
 }
 
 /**
- * Write the text of a token: `rcj_<cluster>_<id>_<secret>`, with an id of 12 hexadecimal digits and 32 bytes as
+ * Format a token as `rcj_<cluster>_<id>_<secret>`. The id has 12 hexadecimal digits; the secret is 32 bytes as
  * base64url.
  */
 export function joinTokenText(clusterId: string, id: string, secret: string): string {
   return `rcj_${clusterShortId(clusterId)}_${id}_${secret}`;
 }
 
-/** Read the text of a token. Whether it is one is for the record to say. */
+/** Parse a token. This does not check whether the token exists. */
 export function parseJoinToken(text: string, clusterId: string): PresentedJoinToken {
   const [, cluster, id] = TEXT.exec(text) ?? [];
   if (cluster === undefined || id === undefined) return { kind: "malformed" };
   return cluster === clusterShortId(clusterId) ? { kind: "own", id } : { kind: "foreign", cluster };
 }
 
-/** Whether a token lets machines in. */
 export function joinTokenState(token: JoinTokenFacts): JoinTokenState {
   if (token.revocation !== null) return "REVOKED";
   if (token.isExpired) return "EXPIRED";
   return token.maxUses !== null && token.uses >= token.maxUses ? "USED_UP" : "ACTIVE";
 }
 
-/** Why a token of the record does not let a machine of this name in; null when it does. */
+/** Why an existing token does not admit a machine with this name; null if it does. */
 export function joinTokenRefusal(token: AdmittingToken, nodeId: string): JoinTokenRefusal | null {
   const { id, nodeNamePattern: pattern } = token;
   const metadata = { node: nodeId, joinToken: id };
@@ -88,7 +93,7 @@ export function joinTokenRefusal(token: AdmittingToken, nodeId: string): JoinTok
     case "EXPIRED":
       return refusal("JOIN_TOKEN_EXPIRED", `join token ${id} has expired; ${ASK}`, metadata);
     case "USED_UP": {
-      const message = `join token ${id} has admitted as many machines as it may; ${ASK}`;
+      const message = `join token ${id} has reached its maximum number of uses; ${ASK}`;
       return refusal("JOIN_TOKEN_USED_UP", message, metadata);
     }
     case "ACTIVE": {
@@ -101,43 +106,45 @@ export function joinTokenRefusal(token: AdmittingToken, nodeId: string): JoinTok
   }
 }
 
-/** The refusal of a new node without a token where one is required. */
+/** The refusal of a new node that presents no token although one is required. */
 export function joinTokenRequired(nodeId: string): JoinTokenRefusal {
   const message = `node ${nodeId} needs a join token to join this cluster; ask an operator for one`;
   return refusal("JOIN_TOKEN_REQUIRED", message, { node: nodeId });
 }
 
 /**
- * The refusal of a token that does not belong to this cluster: malformed, unknown, forgotten, or with another secret.
+ * The refusal of a token that is not valid in this cluster: the token is malformed, unknown or deleted, or its
+ * secret is wrong.
  */
 export function joinTokenInvalid(nodeId: string): JoinTokenRefusal {
-  // One answer for all of them: a caller that guesses must not learn which ids exist.
+  // Use the same message in all cases, so that guessing does not reveal which ids exist.
   const message =
-    `the join token of node ${nodeId} does not belong to this cluster; ` + `check that it was copied whole, or ${ASK}`;
+    `the join token of node ${nodeId} does not belong to this cluster; ` +
+    `check that it was copied completely, or ${ASK}`;
   return refusal("JOIN_TOKEN_INVALID", message, { node: nodeId });
 }
 
-/** The refusal of a token that another cluster made. */
+/** The refusal of a token that another cluster created. */
 export function joinTokenOfOtherCluster(
   nodeId: string,
   clusters: { readonly token: string; readonly own: string },
 ): JoinTokenRefusal {
   const { token, own } = clusters;
   const message =
-    `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the ` +
+    `the join token of node ${nodeId} was created by cluster ${token}..., but this is ${own}...; check the ` +
     `address that the agent registers at, or ${ASK}`;
   const metadata = { node: nodeId, tokenCluster: token, cluster: own };
   return refusal("JOIN_TOKEN_WRONG_CLUSTER", message, metadata);
 }
 
-/** Decide to end a token; the effect is the revocation itself. */
+/** Decide to revoke a token. The effect contains who revokes the token and why. */
 export function endJoinToken(
   token: JoinTokenFacts & { readonly revocation: { readonly actor: string } | null },
   { actor, message }: { readonly actor: string; readonly message: string },
 ): Decided<{ readonly actor: string; readonly reason: string }, "JOIN_TOKEN_ALREADY_REVOKED"> {
   const { id, revocation } = token;
   if (revocation !== null) {
-    const text = `join token ${id} was revoked already, by ${revocation.actor}`;
+    const text = `join token ${id} was already revoked by ${revocation.actor}`;
     const metadata = { joinToken: id, actor: revocation.actor };
     return refused("JOIN_TOKEN_ALREADY_REVOKED", text, metadata);
   }
@@ -146,7 +153,7 @@ export function endJoinToken(
   return { ok: true, effects: [{ actor, reason: message }], events: [event] };
 }
 
-/** The event of a token made or revoked. */
+/** The event of a token that was created or revoked. */
 export function joinTokenEvent(change: {
   readonly type: "join.token.created" | "join.token.revoked";
   readonly tokenId: string;

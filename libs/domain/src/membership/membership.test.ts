@@ -25,7 +25,7 @@ function decide(from: MembershipState | null, command: MembershipCommand, nodeId
   return decideMembership(from === null ? null : subject(from), nodeId, command, by);
 }
 
-/** One word for a decision, to compare whole tables. */
+/** Summarize a decision in one word, to compare whole tables. */
 function summarize(decision: MembershipDecision): string {
   if (!decision.ok) return decision.refusal.reason;
   return `${decision.outcome} -> ${decision.next?.state ?? "gone"}, ${decision.event ?? "no event"}`;
@@ -118,12 +118,12 @@ describe("decideMembership()", () => {
   });
 
   it.each<[MembershipState | null, MembershipCommand, string]>([
-    ["APPROVED", approve, "node n1 already approved"],
-    ["REJECTED", reject, "node n1 already rejected"],
+    ["APPROVED", approve, "node n1 is already approved"],
+    ["REJECTED", reject, "node n1 is already rejected"],
     ["REJECTED", register, "node has been rejected: unknown machine"],
     ["REJECTED", deregister, "node has been rejected: unknown machine"],
     [null, approve, "node n1 not found"],
-    [null, deregister, "node n1 not found; it is not registered, so nothing is left to do"],
+    [null, deregister, "node n1 not found; it is not registered, so there is nothing to do"],
   ])("should refuse from %s on %j with the text: %s", (from, command, message) => {
     expect(decide(from, command)).toMatchObject({ ok: false, refusal: { message } });
   });
@@ -216,7 +216,7 @@ describe("decideMembership() over any history", () => {
     maxLength: 30,
   });
 
-  /** Run commands and hand each step to a check. */
+  /** Run commands and check each step. */
   function run(
     steps: readonly MembershipCommand[],
     check: (from: MembershipState | null, command: MembershipCommand, to: string) => void,
@@ -244,7 +244,7 @@ describe("decideMembership() over any history", () => {
     );
   });
 
-  it("should let a rejected node go only by approval or an operator's delete", () => {
+  it("should release a rejected node only by approval or an operator's delete", () => {
     fc.assert(
       fc.property(commands, (steps) => {
         run(steps, (from, command, to) => {

@@ -1,5 +1,5 @@
 import { type MembershipEventType, membershipEvent } from "../events/events.ts";
-import type { NodeEffect, NodeVerdict } from "../nodes/node-effects.ts";
+import type { NodeDecision, NodeEffect } from "../nodes/node-effects.ts";
 import type { Refusal } from "../refusal.ts";
 import type { CommandSource, Connection, Membership, NodeType } from "../states.ts";
 import { BAN_LIFTED, type Ban, bannedNamesOf, bannedRefusal, isBanned, MEMBERSHIP_BANNED, missingBans } from "./ban.ts";
@@ -9,37 +9,43 @@ import { accountName, provesNode, type ServiceAccount } from "./service-account.
 export type MembershipCommand =
   | {
       readonly kind: "register";
-      /** Whether a node that is new waits for an operator. It changes nothing for a node that is known. */
+      /** Whether a new node waits for an operator's approval. Has no effect on a known node. */
       readonly manualApproval: boolean;
       /**
-       * The join token that approves it in advance, by its id: under manual approval too, and also a known node that
-       * waits.
+       * The id of the join token that preauthorizes the node. The token approves the node even under manual approval,
+       * and even if the node is known and pending.
        */
       readonly preauthorizedBy?: string | null;
-      /** The service account whose token it gives: it approves the node that the token names, and any other waits. */
+      /**
+       * The service account whose token the node presents. It approves only the node that the token names; any other
+       * node stays pending.
+       */
       readonly account?: ServiceAccount | null;
-      /** What registers, "COMPUTE" unless said. A control-plane process is approved at once, manual approval or not. */
+      /**
+       * The type of the node; "COMPUTE" by default. A control-plane process is approved immediately, even under manual
+       * approval.
+       */
       readonly type?: NodeType;
     }
   | { readonly kind: "approve" }
   | { readonly kind: "reject" }
   | { readonly kind: "delete" }
-  /** As reject, and it can neither come back nor be approved until it is unbanned. */
+  /** Like reject, but the node can neither return nor be approved until it is unbanned. */
   | { readonly kind: "ban" }
   /** It stays rejected. */
   | { readonly kind: "unban" }
-  /** The node itself leaves for good. */
+  /** The node removes itself permanently. */
   | { readonly kind: "deregister" };
 
-/** What is known of a node when a command on its membership is decided. */
+/** The state of a node when a membership command is decided. */
 export interface MembershipSubject {
   readonly type: NodeType;
-  /** Whether it is connected; for a control-plane process, whether its lease is held. */
+  /** Whether the node is connected; for a control-plane process, whether it holds its lease. */
   readonly alive: boolean;
   readonly membership: Membership;
 }
 
-/** What a command that was accepted did. RECONNECTED changed nothing: the node was known. */
+/** The effect of an accepted command. RECONNECTED means that the node was known and nothing changed. */
 export type MembershipOutcome =
   | "REGISTERED"
   | "RECONNECTED"
@@ -50,25 +56,25 @@ export type MembershipOutcome =
   | "BANNED"
   | "UNBANNED";
 
-/** What a command does, or why it does nothing. */
+/** The effects of a command, or why it is refused. */
 export type MembershipDecision =
   | {
       readonly ok: true;
       readonly outcome: MembershipOutcome;
-      /** The membership to store, or null when the node is gone. */
+      /** The membership to store; null if the node is deleted. */
       readonly next: Membership | null;
-      /** The event to append in the same transaction, or null when nothing changed. */
+      /** The event to append in the same transaction; null if nothing changed. */
       readonly event: MembershipEventType | null;
-      /** What the caller is told, for example "node reconnected". */
+      /** The message for the caller, for example "node reconnected". */
       readonly message: string;
     }
   | { readonly ok: false; readonly refusal: Refusal };
 
 /**
- * Decide what a command does to a node's membership. What a repeat gets is part of the table; a caller that repeats a
- * request by its `request_id` is answered before it comes here.
+ * Decide the effect of a command on a node's membership, including repeated commands. A command with a known
+ * `request_id` is answered earlier, so it is not decided here.
  *
- * @param current the node as the transaction that holds its lock sees it, or null when there is none.
+ * @param current the node, read by the transaction that has locked it; null if it does not exist.
  */
 export function decideMembership(
   current: MembershipSubject | null,
@@ -94,7 +100,7 @@ export function decideMembership(
   }
 }
 
-/** A node whose membership is decided on. NodeRecord is one. */
+/** A node whose membership can be changed. Node has these fields. */
 export interface NodeMember {
   readonly id: string;
   readonly type: NodeType;
@@ -104,12 +110,12 @@ export interface NodeMember {
   readonly nextKeyFingerprint: string | null;
 }
 
-/** What follows from a membership that stays in the record. */
+/** The effects of a new membership of a node that stays in the store. */
 export type MembershipEffect = Extract<NodeEffect, { kind: "membership" | "accept-hardware" | "drop-loss" }>;
 
 /**
- * All that a new membership changes of a node: an approval is one of the hardware that the node has now, and there is
- * nothing to react to of a node that is not approved.
+ * The effects of a new membership. Approving a node also approves its current hardware. Any other membership drops the
+ * node's loss, because nothing needs to react to it.
  */
 export function membershipEffects(membership: Membership): readonly MembershipEffect[] {
   const isApproved = membership.state === "APPROVED";
@@ -117,16 +123,16 @@ export function membershipEffects(membership: Membership): readonly MembershipEf
 }
 
 /**
- * Decide a command on the membership of a node by the table of decideMembership(), with all that follows from it.
+ * Decide a command on a node's membership like decideMembership(), and return all its effects.
  *
- * @param bans those on the names of the node, see bannedNamesOf(); read for `ban` and `unban` alone.
+ * @param bans existing bans on the node's id and keys, see bannedNamesOf(). Only `ban` and `unban` need them.
  */
 export function changeMembership(
   node: NodeMember,
   command: Exclude<MembershipCommand, { kind: "register" }>,
   by: CommandSource,
   bans: readonly Ban[] = [],
-): NodeVerdict {
+): NodeDecision {
   const subject = { ...node, alive: node.connection.state === "CONNECTED" };
   const decision = decideMembership(subject, node.id, command, by);
   if (!decision.ok) return decision;
@@ -152,9 +158,9 @@ function banEffects(
   return [];
 }
 
-/** The refusal of a node that leaves and is not there. */
+/** The refusal when an unknown node deregisters. */
 export function nothingToLeave(nodeId: string): Refusal {
-  const message = `node ${nodeId} not found; it is not registered, so nothing is left to do`;
+  const message = `node ${nodeId} not found; it is not registered, so there is nothing to do`;
   return { reason: "NODE_NOT_FOUND", message, metadata: { node: nodeId } };
 }
 
@@ -185,7 +191,8 @@ function admit(nodeId: string, command: RegisterCommand, by: CommandSource): Mem
 }
 
 /**
- * A known node keeps its membership, whatever the setting for new ones has become; a token may approve one that waits.
+ * Decide the registration of a known node. The node keeps its membership, whatever the current setting for new nodes
+ * is. A token can approve it if it is pending.
  */
 function readmit(
   current: MembershipSubject,
@@ -193,7 +200,8 @@ function readmit(
   command: RegisterCommand,
   by: CommandSource,
 ): MembershipDecision {
-  // An agent that takes the name of a control-plane process, even of one that is down, would speak in its place.
+  // Refuse an agent with the name of a control-plane process: the agent could impersonate the process, even while it is
+  // down.
   if (current.type === "ORCHESTRATOR" && command.type !== "ORCHESTRATOR") {
     return isOrchestrator(nodeId, "choose another name for this machine");
   }
@@ -232,7 +240,7 @@ function approve(current: MembershipSubject, nodeId: string, by: CommandSource):
   }
   switch (current.membership.state) {
     case "APPROVED":
-      return refuse("NODE_ALREADY_APPROVED", `node ${nodeId} already approved`, { node: nodeId });
+      return refuse("NODE_ALREADY_APPROVED", `node ${nodeId} is already approved`, { node: nodeId });
     case "PENDING":
     case "REJECTED":
       return {
@@ -251,7 +259,7 @@ function reject(current: MembershipSubject, nodeId: string, by: CommandSource): 
   }
   switch (current.membership.state) {
     case "REJECTED":
-      return refuse("NODE_ALREADY_REJECTED", `node ${nodeId} already rejected`, { node: nodeId });
+      return refuse("NODE_ALREADY_REJECTED", `node ${nodeId} is already rejected`, { node: nodeId });
     case "PENDING":
     case "APPROVED":
       return {
@@ -269,7 +277,7 @@ function ban(current: MembershipSubject, nodeId: string, by: CommandSource): Mem
     return isOrchestrator(nodeId, "stop that process instead of banning it");
   }
   if (isBanned(current.membership)) {
-    return refuse("NODE_ALREADY_BANNED", `node ${nodeId} already banned`, { node: nodeId });
+    return refuse("NODE_ALREADY_BANNED", `node ${nodeId} is already banned`, { node: nodeId });
   }
   return {
     ok: true,
@@ -307,7 +315,7 @@ function remove(current: MembershipSubject, nodeId: string): MembershipDecision 
 }
 
 function deregister(current: MembershipSubject, nodeId: string): MembershipDecision {
-  // Or a rejected machine could leave and come back as a new one.
+  // Refuse a rejected machine: if it could leave, it could return as a new node.
   if (current.membership.state === "REJECTED") return rejected(current.membership, nodeId);
   return {
     ok: true,
@@ -330,10 +338,13 @@ function approvedByAccount(account: ServiceAccount, by: CommandSource): Membersh
   return stated("APPROVED", "SERVICE_ACCOUNT", { ...by, actor: `service-account:${accountName(account)}` });
 }
 
-/** Why a node waits that gives the token of a pod elsewhere. */
+/**
+ * Explain why a node stays pending although it presents a service account token: the token names another node, or no
+ * node.
+ */
 function ofOther(account: ServiceAccount): string {
-  const where = account.node === null ? "names no node" : `is of node ${account.node}`;
-  return `the token of the service account ${accountName(account)} ${where}`;
+  const where = account.node === null ? "does not name a node" : `belongs to node ${account.node}`;
+  return `the token of service account ${accountName(account)} ${where}`;
 }
 
 function stated(state: Membership["state"], reason: string, by: CommandSource): Membership {

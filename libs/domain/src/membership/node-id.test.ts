@@ -20,7 +20,7 @@ describe("checkNodeId()", () => {
   it("should name the field, the text and the rule", () => {
     expect(checkNodeId('a "b"', "hello.node_id")).toEqual({
       reason: "INVALID_NODE_ID",
-      message: expect.stringMatching(/^"a \\"b\\"" is no node id: .*1-63 characters/),
+      message: expect.stringMatching(/^"a \\"b\\"" is not a node id: .*1-63 characters/),
       metadata: { node: 'a "b"' },
       violations: [{ field: "hello.node_id", description: expect.stringContaining("1-63 characters") }],
     });
@@ -57,7 +57,7 @@ describe("resolveNodeRef()", () => {
     });
   });
 
-  it("should agree with looking at all nodes", () => {
+  it("should agree with a search of all nodes", () => {
     const id = fc.stringMatching(/^[ab]{1,4}$/);
     fc.assert(
       fc.property(fc.uniqueArray(id, { maxLength: 12 }), id, (ids, ref) => {

@@ -1,17 +1,17 @@
 import type { Refusal } from "../refusal.ts";
 
-/** What a node id looks like. */
+/** The format of a node id. */
 export const NODE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
-/** The same for people. */
+/** The rule of NODE_ID_PATTERN, described for people. */
 export const NODE_ID_RULE = "1-63 characters of [A-Za-z0-9._-], the first a letter or digit";
 
-/** Tell whether a text can be a node id; anything else is refused before it is looked for. */
+/** Whether a string can be a node id. Other strings are refused before any lookup. */
 export function isNodeId(text: string): boolean {
   return NODE_ID_PATTERN.test(text);
 }
 
-/** The refusal of a field that is no node id. */
+/** The refusal of a field that is not a node id. */
 export interface InvalidNodeId extends Refusal<"INVALID_NODE_ID"> {
   readonly violations: readonly [{ readonly field: string; readonly description: string }];
 }
@@ -20,11 +20,11 @@ export interface InvalidNodeId extends Refusal<"INVALID_NODE_ID"> {
 export function checkNodeId(nodeId: string, field: string): InvalidNodeId | null {
   if (isNodeId(nodeId)) return null;
   const description = `a node id is ${NODE_ID_RULE}`;
-  const message = `${JSON.stringify(nodeId)} is no node id: ${description}`;
+  const message = `${JSON.stringify(nodeId)} is not a node id: ${description}`;
   return { reason: "INVALID_NODE_ID", message, metadata: { node: nodeId }, violations: [{ field, description }] };
 }
 
-/** The node that was meant, or why there is not exactly one; an ambiguous one is a refusal as it stands. */
+/** The result of looking up a node: its id, nothing, or the refusal of a prefix that several nodes have. */
 export type NodeRefResolution =
   | { readonly kind: "found"; readonly id: string }
   | { readonly kind: "none" }
@@ -33,10 +33,10 @@ export type NodeRefResolution =
 const NAMED_MATCHES = 3;
 
 /**
- * Find the node that a person means by an id or a prefix of one. An exact id wins over a prefix. An empty text means
- * no node, not every node.
+ * Find the node that a person means by an id or a prefix of an id. An exact id wins over a prefix. An empty string
+ * matches no node.
  *
- * @param matches the ids that start with `ref`, sorted, the first four being enough.
+ * @param matches the ids that start with `ref`, sorted; the first four are enough.
  */
 export function resolveNodeRef(ref: string, matches: readonly string[]): NodeRefResolution {
   const [first] = matches;
@@ -53,33 +53,36 @@ export function resolveNodeRef(ref: string, matches: readonly string[]): NodeRef
   };
 }
 
-/** What ids have in common that people take for one: the same letters, in whatever case. Ids are ASCII. */
+/**
+ * A form of an id that is the same for all ids that people would confuse, because they differ only in case. Ids are
+ * ASCII.
+ */
 export function caselessId(id: string): string {
   return id.toLowerCase();
 }
 
-/** Whether two ids are different, and differ in case alone. */
+/** Whether two ids are different and differ only in case. */
 export function isConfusable(id: string, other: string): boolean {
   return id !== other && caselessId(id) === caselessId(other);
 }
 
 /**
- * Decide whether a node that is not known yet may have an id, given ids that exist. Nodes that are known keep theirs,
- * also when they are confusable: records have such pairs from before this rule.
+ * Decide whether a new node can have an id, given the existing ids. Known nodes keep confusable ids, because some are
+ * older than this rule.
  */
 export function checkNewId(id: string, existing: readonly string[]): Refusal<"NODE_ID_CONFUSABLE"> | null {
   if (existing.includes(id)) return null;
   const other = existing.find((it) => isConfusable(id, it));
   if (other === undefined) return null;
   const message =
-    `node ${id} would be taken for node ${other}, whose id differs in case alone; join as ${other} with its key, ` +
+    `node ${id} could be mistaken for node ${other}, whose id differs only in case; join as ${other} with its key, ` +
     `choose another id, or have an operator delete node ${other} first`;
   return { reason: "NODE_ID_CONFUSABLE", message, metadata: { node: id, existing: other } };
 }
 
 /**
- * Whether a ban on an id keeps a node out: under exactly that id, and while a node is not known under the same letters
- * in another case either.
+ * Whether a ban on an id applies to a node. True if the node has exactly that id, or if the id differs only in case
+ * and the node is not known.
  */
 export function isIdBanned(id: string, bannedId: string, isKnown: boolean): boolean {
   return id === bannedId || (!isKnown && isConfusable(id, bannedId));

@@ -1,7 +1,12 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Membership } from "../states.ts";
 import type { JoiningToken } from "./admission.ts";
-import { type Applicant, type KnownNode, planRegistrations, type RegistrationFacts } from "./plan-registrations.ts";
+import {
+  type Applicant,
+  planRegistrations,
+  type RegisteredNode,
+  type RegistrationFacts,
+} from "./plan-registrations.ts";
 
 let nonces = 0;
 
@@ -23,7 +28,7 @@ function report(digest: string): Applicant["report"] {
   return { info: {}, digest, summary, agentLabels: {} };
 }
 
-function known(id: string, changes: Partial<KnownNode> = {}): KnownNode {
+function known(id: string, changes: Partial<RegisteredNode> = {}): RegisteredNode {
   return {
     id,
     type: "COMPUTE",
@@ -60,7 +65,7 @@ function plan(batch: readonly Applicant[], facts: Partial<RegistrationFacts> = {
   });
 }
 
-/** What each of a batch is told, in a word. */
+/** Return the result of each registration in one word. */
 function words(planned: ReturnType<typeof plan>): readonly string[] {
   return planned.results.map((result) => {
     if (!result.ok) return result.refusal.reason;
@@ -126,7 +131,7 @@ describe("planRegistrations()", () => {
     expect(planned.creations).toHaveLength(1);
   });
 
-  it("should refuse a new id that differs in case alone from one that exists, or is created before it", () => {
+  it("should refuse a new id that differs only in case from one that exists, or is created before it", () => {
     const pair = plan([registration("a-1"), registration("A-1"), registration("a-1")]);
     expect(words(pair)).toEqual(["created", "NODE_ID_CONFUSABLE", "returned"]);
     const known1 = { nodes: [known("A-1")] };
@@ -175,7 +180,7 @@ describe("planRegistrations()", () => {
     expect(words(planned)).toEqual(["created", "CHALLENGE_INVALID", "CHALLENGE_INVALID"]);
   });
 
-  it("should refuse a rejected node to its own key alone", () => {
+  it("should tell only a node with its own key that it was rejected", () => {
     const nodes = [known("a", { membership: membership("REJECTED", "noise") })];
     const planned = plan([registration("a"), registration("a", { fingerprint: "other" })], {
       nodes,
@@ -198,7 +203,7 @@ describe("planRegistrations()", () => {
   });
 });
 
-/** A token of any number of uses, unless told otherwise. */
+/** Create a token with an unlimited number of uses, unless `changes` limits them. */
 function token(id: string, changes: Partial<JoiningToken> = {}): JoiningToken {
   return {
     ...{ id, maxUses: null, uses: 0, nodeNamePattern: "", isExpired: false, revocation: null },
@@ -300,7 +305,7 @@ describe("planRegistrations() with join tokens", () => {
     ]);
   });
 
-  it("should approve hardware of approved nodes alone, and note who joined without a token where that is warned of", () => {
+  it("should approve hardware only of approved nodes, and record who joined without a token if that causes a warning", () => {
     const warned = plan([registration("a")], { enforcement: "warn", manualApproval: true });
     expect(warned.creations).toMatchObject([{ approvedHardware: null, joining: { withoutToken: true } }]);
     const admitted = plan([registration("a")]);
@@ -355,7 +360,7 @@ describe("planRegistrations(), all that follows", () => {
     expect(words(plan([registration("b"), registration("c", key)]))).toEqual(["created", "NODE_KEY_IN_USE"]);
   });
 
-  it("should tell with which key a node came, and which it had", () => {
+  it("should report the key of the request, and the node's key", () => {
     const nodes = [known("a", { nextKeyFingerprint: "next" })];
     expect(plan([registration("a", { fingerprint: "next" })], { nodes }).events).toMatchObject([
       { subject: "a", before: { keyFingerprint: "key of a" }, after: { keyFingerprint: "next" } },
@@ -381,10 +386,10 @@ describe("planRegistrations(), all that follows", () => {
 
   it("should ask for a new challenge in words", () => {
     const results = plan([registration("a")], { freshNonces: new Set() }).results;
-    expect(results).toMatchObject([{ refusal: { message: "the challenge was used before; ask for a new one" } }]);
+    expect(results).toMatchObject([{ refusal: { message: "the challenge was already used; request a new one" } }]);
   });
 
-  it("should let an orchestrator's name be refused for what it is, although it is banned", () => {
+  it("should refuse the name of a control-plane process as such, although it is banned", () => {
     const nodes = [known("a", { type: "ORCHESTRATOR", keyFingerprint: null })];
     const bans = [{ id: 1n, nodeId: "a", fingerprint: null, reason: "", actor: "x", atMs: 1 }];
     expect(words(plan([registration("a")], { nodes, bans }))).toEqual(["NODE_IS_ORCHESTRATOR"]);

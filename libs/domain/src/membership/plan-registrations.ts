@@ -5,8 +5,8 @@ import { membershipEvent, type NewEvent } from "../events/events.ts";
 import { keyRotatedEvent } from "../keys/key-events.ts";
 import { acceptKey } from "../keys/key-rotation.ts";
 import type { Label } from "../labels/labels.ts";
+import type { InfoReport, JsonInfo, Node, NodeJoining } from "../nodes/node.ts";
 import type { NodeEffect } from "../nodes/node-effects.ts";
-import type { InfoReport, JsonInfo, NodeJoining, NodeRecord } from "../nodes/node-record.ts";
 import type { Refusal, RefusalReason } from "../refusal.ts";
 import type { ConnectionState, Hold, Membership } from "../states.ts";
 import { type AdmissionFacts, Admissions, type GivenJoinToken, type JoiningToken } from "./admission.ts";
@@ -16,26 +16,23 @@ import { decideMembership, membershipEffects } from "./membership.ts";
 import { caselessId, checkNewId, isIdBanned } from "./node-id.ts";
 import type { ServiceAccount } from "./service-account.ts";
 
-/** A node that asks to join, its proof verified against the key that it gives. */
+/** A node that asks to join. Its proof has been verified with the key that it presents. */
 export interface Applicant {
   readonly nodeId: string;
-  /** Of the key that signed. */
+  /** The fingerprint of the key that signed the proof. */
   readonly fingerprint: string;
-  /** Names what was signed, which may be used once. */
+  /** The nonce of the signed text. Each nonce can be used once. */
   readonly nonce: string;
   readonly report: InfoReport;
-  /** Null for one without. */
+  /** The token that the node presents; null if there is none. */
   readonly joinToken: GivenJoinToken | null;
-  /** The address that it asks from, without a port; null where none is known. */
+  /** The address that the request came from, without a port; null if unknown. */
   readonly from: string | null;
 }
 
-/** A node of the record as far as a registration is concerned. NodeRecord is one. */
-export interface KnownNode
-  extends Pick<
-    NodeRecord,
-    "id" | "type" | "membership" | "keyFingerprint" | "nextKeyFingerprint" | "infoDigest" | "labels"
-  > {
+/** The fields of a known node that a registration needs. Node has these fields. */
+export interface RegisteredNode
+  extends Pick<Node, "id" | "type" | "membership" | "keyFingerprint" | "nextKeyFingerprint" | "infoDigest" | "labels"> {
   readonly connection: { readonly state: ConnectionState };
 }
 
@@ -49,47 +46,47 @@ export type RegistrationResult =
   | {
       readonly ok: true;
       readonly nodeId: string;
-      /** Whether the node was not known before. */
+      /** Whether the node is new. */
       readonly created: boolean;
-      /** What the node is told: "node registered" or "node reconnected". */
+      /** The message for the node, for example "node registered" or "node reconnected". */
       readonly message: string;
     }
   | { readonly ok: false; readonly nodeId: string; readonly refusal: RegistrationRefusal };
 
-/** What the record says about a batch of registrations, read under the locks of its transaction. */
+/** The facts in the store about a batch of registrations, read under the locks of the transaction. */
 export interface RegistrationFacts extends AdmissionFacts {
-  /** The nodes of the batch that are known, and those with an id that differs from one of the batch in case alone. */
-  readonly nodes: readonly KnownNode[];
-  /** The owners of the batch's keys, by fingerprint. */
+  /** The known nodes of the batch, and known nodes whose ids differ from an id in the batch only in case. */
+  readonly nodes: readonly RegisteredNode[];
+  /** The owners of the batch's keys, keyed by fingerprint. */
   readonly keyOwners: ReadonlyMap<string, string>;
-  /** The nonces of the batch that this transaction is the first to use, by name. */
+  /** The nonces of the batch that are not used yet. */
   readonly freshNonces: ReadonlySet<string>;
-  /** The bans on the batch's ids, in whatever case, and keys. */
+  /** The bans on the batch's keys and on its ids, ignoring case. */
   readonly bans: readonly Ban[];
-  /** Whether a new node waits for an operator. */
+  /** Whether a new node waits for an operator's approval. */
   readonly manualApproval: boolean;
   /** Wall time in milliseconds since 1970. */
   readonly atMs: number;
 }
 
-/** A node to add to the record. */
+/** A node to add to the store. */
 export interface NodeCreation<A extends Applicant = Applicant> {
   readonly applicant: A;
   readonly membership: Membership;
-  /** By which it was admitted; null without one. */
+  /** The token that admits the node; null for none. */
   readonly token: JoiningToken | null;
-  /** Likewise. */
+  /** The service account that admits the node; null for none. */
   readonly account: ServiceAccount | null;
-  /** The hardware that is approved with it; null for a node that waits. */
+  /** The approved hardware; null if the node is pending. */
   readonly approvedHardware: JsonInfo | null;
-  /** For the conditions that it reports. */
+  /** The holds for conditions that the node reports. */
   readonly holds: readonly Hold[];
   readonly joining: NodeJoining;
-  /** Labels of the token tier. */
+  /** Labels from the join token. */
   readonly tokenLabels: Readonly<Record<string, string>>;
 }
 
-/** A known node that waited, and is approved by the token, or its service account's, that it gives now. */
+/** The approval of a known, pending node by the join token or service account token that it presents now. */
 export interface NodeApproval<A extends Applicant = Applicant> {
   readonly applicant: A;
   readonly token: JoiningToken | null;
@@ -97,37 +94,37 @@ export interface NodeApproval<A extends Applicant = Applicant> {
   readonly effects: readonly NodeEffect[];
 }
 
-/** A known node that uses the next key that it has offered: it is its key from now on. */
+/** A known node that has used the next key that it offered. This key becomes the node's key. */
 export interface KeyPromotion {
   readonly nodeId: string;
   readonly fingerprint: string;
 }
 
-/** One machine that a token admits. */
+/** The use of a token by one machine. */
 export interface TokenUse {
   readonly tokenId: string;
   readonly nodeId: string;
   readonly fingerprint: string;
 }
 
-/** The effects of a batch of registrations on the record, and the answer to each. */
+/** The effects of a batch of registrations on the store, and the result of each. */
 export interface RegistrationPlan<A extends Applicant = Applicant> {
   readonly creations: readonly NodeCreation<A>[];
-  /** Of nodes that this batch does not create. */
+  /** Approvals of nodes that existed before this batch. */
   readonly approvals: readonly NodeApproval<A>[];
   readonly promotions: readonly KeyPromotion[];
   readonly uses: readonly TokenUse[];
-  /** Reports of known nodes that differ from the one before, by id. */
+  /** Reports of known nodes that differ from their previous reports, keyed by node id. */
   readonly reports: ReadonlyMap<string, InfoReport>;
-  /** All but those of reports, which follow from what is saved of them; in the order of the batch. */
+  /** All events in the order of the batch, except the events of reports, which depend on how the reports are saved. */
   readonly events: readonly NewEvent[];
-  /** One for each registration, in the order of the batch. */
+  /** The result of each registration, in the order of the batch. */
   readonly results: readonly RegistrationResult[];
 }
 
 /**
- * Decide a batch of registrations, one after the other: each sees what those before it will have done. So of two that
- * want the same new id one creates it, and the other finds it there.
+ * Decide a batch of registrations in order. Each registration sees the effects of earlier registrations. If two
+ * registrations have the same new id, the first creates the node and the second finds it.
  */
 export function planRegistrations<A extends Applicant>(
   batch: readonly A[],
@@ -140,8 +137,8 @@ export function planRegistrations<A extends Applicant>(
 
 class Planner<A extends Applicant> {
   readonly #facts: RegistrationFacts;
-  readonly #nodes = new Map<string, KnownNode>();
-  /** The ids of the nodes, by what they have in common with ids that differ in case alone. */
+  readonly #nodes = new Map<string, RegisteredNode>();
+  /** The ids of known nodes, keyed by their caseless form. */
   readonly #idsAlike = new Map<string, readonly string[]>();
   readonly #keyOwners: Map<string, string>;
   readonly #freshNonces: Set<string>;
@@ -181,7 +178,7 @@ class Planner<A extends Applicant> {
       this.#checkId(applicant);
     if (refusal !== null) return { ok: false, nodeId, refusal };
     const known = this.#nodes.get(nodeId) ?? null;
-    const admission = this.#admissions.judge({ nodeId, given, membership: known?.membership.state ?? null });
+    const admission = this.#admissions.evaluate({ nodeId, given, membership: known?.membership.state ?? null });
     if (!admission.ok) return { ok: false, nodeId, refusal: admission.refusal };
     const { token, account } = admission;
     const { manualApproval, atMs } = this.#facts;
@@ -205,15 +202,16 @@ class Planner<A extends Applicant> {
   }
 
   #checkProof({ nonce }: Applicant): RegistrationRefusal | null {
-    // Two calls of one batch may carry the same nonce, too: the first takes it.
+    // Accept only the first of two registrations of one batch that have the same nonce.
     return this.#freshNonces.delete(nonce) ? null : NONCE_USED;
   }
 
   #checkKey({ nodeId, fingerprint }: Applicant): RegistrationRefusal | null {
     const known = this.#nodes.get(nodeId);
-    // Whatever the key: that a control-plane process has the name is what its operator needs to hear.
+    // The name of a control-plane process is refused in any case. Skip the check of the key, so that the refusal gives
+    // this reason.
     if (known?.type === "ORCHESTRATOR") return null;
-    // Before the membership is looked at: only the node itself may learn why it was rejected.
+    // Check the key before the membership, because only the node itself may find out why the node was rejected.
     if (known !== undefined && !isKeyOf(known, fingerprint)) return keyMismatch(nodeId);
     const owner = this.#keyOwners.get(fingerprint);
     return owner === undefined || owner === nodeId ? null : keyInUse(nodeId, owner);
@@ -221,7 +219,7 @@ class Planner<A extends Applicant> {
 
   #checkBans({ nodeId, fingerprint }: Applicant): RegistrationRefusal | null {
     const ban = this.#facts.bans.find((it) => it.fingerprint === fingerprint || this.#isBannedId(nodeId, it));
-    // An orchestrator's name is refused for what it is.
+    // Skip the ban on the name of a control-plane process, so that the refusal says whose name it is.
     if (ban === undefined || this.#nodes.get(nodeId)?.type === "ORCHESTRATOR") return null;
     return bannedRefusal(nodeId, ban.reason);
   }
@@ -234,7 +232,7 @@ class Planner<A extends Applicant> {
     return checkNewId(nodeId, this.#idsAlike.get(caselessId(nodeId)) ?? []);
   }
 
-  #learn(node: KnownNode): void {
+  #learn(node: RegisteredNode): void {
     const form = caselessId(node.id);
     if (!this.#nodes.has(node.id)) {
       this.#idsAlike.set(form, [...(this.#idsAlike.get(form) ?? []), node.id]);
@@ -288,10 +286,10 @@ class Planner<A extends Applicant> {
     };
   }
 
-  #approve(applicant: A, before: KnownNode, membership: Membership, by: AdmittedBy): void {
+  #approve(applicant: A, before: RegisteredNode, membership: Membership, by: AdmittedBy): void {
     const { nodeId: id } = applicant;
     const { actor, reason } = membership;
-    // It may have used its next key just now.
+    // Read the node again: #promote() may just have changed its key.
     const known = this.#nodes.get(id) ?? before;
     this.#nodes.set(id, { ...known, membership });
     const event = membershipEvent({
@@ -302,7 +300,7 @@ class Planner<A extends Applicant> {
       actor,
       message: "",
       joinToken: by.token?.id ?? null,
-      // As the record: an approval without a token leaves how the node joined as it is.
+      // An approval without a join token does not change how the node joined, neither here nor in the store.
       joinedFrom: by.token === null ? null : applicant.from,
     });
     this.#events.push(event);
@@ -328,7 +326,7 @@ class Planner<A extends Applicant> {
     this.#approvals.set(id, { applicant, token, account: null, effects });
   }
 
-  /** The first use of a next key makes it the node's key. */
+  /** Make the next key the node's key if this is its first use. */
   #promote({ nodeId, fingerprint }: Applicant): void {
     const known = this.#nodes.get(nodeId);
     if (known === undefined || known.nextKeyFingerprint !== fingerprint) return;
@@ -346,7 +344,7 @@ class Planner<A extends Applicant> {
   #return(applicant: A): void {
     const { nodeId, report } = applicant;
     const creation = this.#creations.get(nodeId);
-    // What was said last counts, also of a node that this very batch creates.
+    // Use the latest report, even for a node that this batch creates.
     if (creation !== undefined) {
       this.#creations.set(nodeId, this.#creation(applicant, creation.membership, creation));
     } else if (this.#nodes.get(nodeId)?.infoDigest === report.digest) this.#reports.delete(nodeId);
@@ -354,7 +352,7 @@ class Planner<A extends Applicant> {
   }
 }
 
-/** The token or the service account by which a node is admitted. */
+/** The token or service account that admits a node; null for none. */
 interface AdmittedBy {
   readonly token: JoiningToken | null;
   readonly account: ServiceAccount | null;
@@ -364,24 +362,25 @@ function joiningBy({ id, ephemeral }: JoiningToken, from: string | null): NodeJo
   return { tokenId: id, ephemeral, withoutToken: false, from };
 }
 
-function isKeyOf({ keyFingerprint: current, nextKeyFingerprint: next }: KnownNode, used: string): boolean {
+function isKeyOf({ keyFingerprint: current, nextKeyFingerprint: next }: RegisteredNode, used: string): boolean {
   return current !== null && acceptKey({ current, next }, used).accepted;
 }
 
 const NONCE_USED: RegistrationRefusal = {
   reason: "CHALLENGE_INVALID",
-  message: "the challenge was used before; ask for a new one",
+  message: "the challenge was already used; request a new one",
   metadata: {},
 };
 
 function keyMismatch(node: string): RegistrationRefusal {
-  const message = `node ${node} is registered with another key; if it is lost, an operator must delete the node first`;
+  const lost = "if that key is lost, an operator must delete the node first";
+  const message = `node ${node} is registered with another key; ${lost}`;
   return { reason: "NODE_KEY_MISMATCH", message, metadata: { node } };
 }
 
 function keyInUse(node: string, owner: string): RegistrationRefusal {
   const message =
-    `the key of node ${node} is registered for node ${owner}; give each node a state directory of its own, or ` +
+    `the key of node ${node} is registered for node ${owner}; give each node its own state directory, or ` +
     `have an operator delete node ${owner} first`;
   return { reason: "NODE_KEY_IN_USE", message, metadata: { node, owner } };
 }

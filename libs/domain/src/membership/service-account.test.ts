@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { decideMembership } from "./membership.ts";
-import { accountTokenInvalid, judgeAccount, provesNode, serviceAccountIn } from "./service-account.ts";
+import { accountTokenInvalid, evaluateAccount, provesNode, serviceAccountIn } from "./service-account.ts";
 
-/** As Kubernetes writes them into the projected token of a pod. */
+/** Claims as Kubernetes writes them into a pod's projected token. */
 const CLAIMS = {
   sub: "system:serviceaccount:fleet:agent",
   "kubernetes.io": {
@@ -39,9 +39,9 @@ describe("serviceAccountIn()", () => {
   });
 });
 
-describe("judgeAccount()", () => {
+describe("evaluateAccount()", () => {
   it("should admit an account that is named", () => {
-    expect(judgeAccount(CLAIMS, ["other/agent", "fleet/agent"], "worker-1")).toEqual({
+    expect(evaluateAccount(CLAIMS, ["other/agent", "fleet/agent"], "worker-1")).toEqual({
       kind: "account",
       account: ACCOUNT,
     });
@@ -50,7 +50,7 @@ describe("judgeAccount()", () => {
   it.each([[[]], [["fleet/other"]], [["other/agent"]], [["fleet/agen"]]])(
     "should refuse it where %j are",
     (admitted) => {
-      expect(judgeAccount(CLAIMS, admitted, "worker-1")).toMatchObject({
+      expect(evaluateAccount(CLAIMS, admitted, "worker-1")).toMatchObject({
         kind: "refused-account",
         refusal: { reason: "SERVICE_ACCOUNT_NOT_ADMITTED", metadata: { serviceAccount: "fleet/agent" } },
       });
@@ -59,7 +59,7 @@ describe("judgeAccount()", () => {
 
   it("should refuse the token of anything else", () => {
     const refused = { kind: "refused-account", refusal: { reason: "SERVICE_ACCOUNT_TOKEN_INVALID" } };
-    expect(judgeAccount({ sub: "alice" }, ["fleet/agent"], "worker-1")).toMatchObject(refused);
+    expect(evaluateAccount({ sub: "alice" }, ["fleet/agent"], "worker-1")).toMatchObject(refused);
     expect(accountTokenInvalid("worker-1", "it has expired")).toMatchObject(refused);
   });
 });
@@ -84,8 +84,8 @@ describe("decideMembership() with a service account", () => {
   });
 
   it.each([
-    ["worker-1", "is of node worker-1"],
-    [null, "names no node"],
+    ["worker-1", "belongs to node worker-1"],
+    [null, "does not name a node"],
   ])("should let any other wait, manual approval or not (%s)", (node, why) => {
     const account = { ...ACCOUNT, node };
     const decision = decideMembership(null, "worker-2", { kind: "register", manualApproval: false, account }, BY);

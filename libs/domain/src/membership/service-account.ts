@@ -1,25 +1,25 @@
 import type { JoinTokenRefusal } from "./join-token.ts";
 
-/** A Kubernetes service account as its token names it, the token's signature, audience and times checked. */
+/** A Kubernetes service account, read from a token whose signature, audience and times have been checked. */
 export interface ServiceAccount {
   readonly namespace: string;
   readonly name: string;
-  /** The node of the pod that the token was made for; null for one that names none. */
+  /** The node that runs the pod of the token; null if the token names no node. */
   readonly node: string | null;
 }
 
-/** A service account's token, given in place of a join token. */
+/** A service account token that is presented instead of a join token. */
 export type GivenAccount =
   | { readonly kind: "account"; readonly account: ServiceAccount }
-  /** It admits no new machine; one that is known comes in without it. */
+  /** The account cannot admit a new node. A known node does not need a token. */
   | { readonly kind: "refused-account"; readonly refusal: JoinTokenRefusal };
 
-/** How an account is named in settings, and after `service-account:` as the actor of events. */
+/** The account's name, as in settings and after `service-account:` in the actor of events. */
 export function accountName({ namespace, name }: ServiceAccount): string {
   return `${namespace}/${name}`;
 }
 
-/** Read the claims of a token; null when they are not those of a service account. */
+/** Read the service account from a token's claims; null if they do not name one. */
 export function serviceAccountIn(claims: Readonly<Record<string, unknown>>): ServiceAccount | null {
   const { "kubernetes.io": own } = claims;
   const namespace = textIn(own, "namespace");
@@ -29,11 +29,11 @@ export function serviceAccountIn(claims: Readonly<Record<string, unknown>>): Ser
 }
 
 /**
- * Judge the claims of a token that a machine joins with.
+ * Decide whether a machine can join with a token that has these claims.
  *
- * @param admitted the accounts by which machines may join, each as NAMESPACE/NAME.
+ * @param admitted the accounts that machines can join with, as NAMESPACE/NAME.
  */
-export function judgeAccount(
+export function evaluateAccount(
   claims: Readonly<Record<string, unknown>>,
   admitted: readonly string[],
   nodeId: string,
@@ -43,27 +43,27 @@ export function judgeAccount(
   if (admitted.includes(accountName(account))) return { kind: "account", account };
   const serviceAccount = accountName(account);
   const message =
-    `node ${nodeId} cannot join by the service account ${serviceAccount}; name it in ` +
+    `node ${nodeId} cannot join with service account ${serviceAccount}; add it to ` +
     "Join.Kubernetes.ServiceAccounts, or use a join token";
   const metadata = { node: nodeId, serviceAccount };
   return { kind: "refused-account", refusal: { reason: "SERVICE_ACCOUNT_NOT_ADMITTED", message, metadata } };
 }
 
-/** The refusal of a token that is not signed by the issuer, not for here, or over. */
+/** The refusal of a token that is not signed by the issuer, has another audience, or has expired. */
 export function accountTokenInvalid(nodeId: string, why: string): GivenAccount {
-  const message = `the service account's token of node ${nodeId} does not admit it: ${why}`;
+  const message = `the service account token of node ${nodeId} was refused: ${why}`;
   const metadata = { node: nodeId, why };
   return { kind: "refused-account", refusal: { reason: "SERVICE_ACCOUNT_TOKEN_INVALID", message, metadata } };
 }
 
-/** The refusal of a token that cannot be checked now. */
+/** The refusal of a token that cannot be checked at the moment. */
 export function accountIssuerUnavailable(nodeId: string, message: string): GivenAccount {
   return { kind: "refused-account", refusal: { reason: "ISSUER_UNAVAILABLE", message, metadata: { node: nodeId } } };
 }
 
 /**
- * Whether an account's token proves that its pod runs on the machine that the node is. The cluster, not the pod, wrote
- * the node's name into it.
+ * Whether an account's token proves that its pod runs on this node. The node's name in the token comes from
+ * Kubernetes, not from the pod.
  */
 export function provesNode({ node }: ServiceAccount, nodeId: string): boolean {
   return node === nodeId;

@@ -4,9 +4,9 @@ import { REBOOT_CONFIRMED_AFTER_MS, REBOOT_SHOWN_MS } from "../conditions/condit
 import type { Trouble } from "../conditions/hardware-conditions.ts";
 import { DEFAULT_HEALTH_POLICY } from "../policy/policy.ts";
 import type { Hold } from "../states.ts";
-import { nodeRecord } from "../testing/node-record.ts";
+import { nodeRecord } from "../testing/node.ts";
 import { type OwnersView, planConditions } from "./condition-plan.ts";
-import type { NodeRecord } from "./node-record.ts";
+import type { Node } from "./node.ts";
 
 const HOT: Trouble = { kind: "GPU_TOO_HOT", part: "gpu 0", message: "hot" };
 const GONE: Trouble = { kind: "GPU_GONE", part: "gpu 1", message: "gone" };
@@ -14,7 +14,7 @@ const POLICY = { ...DEFAULT_HEALTH_POLICY, hardwareHold: true, flappingHoldMs: 3
 const NOW = { replicaId: "r", nowMs: 1_000_000 };
 const FLAPPING: Hold = {
   ...{ kind: "FLAPPING", sinceMs: 5, actor: "replica:r" },
-  message: "3 outages within 10 min; lifted after 5 min without another",
+  message: "3 outages within 10 min; lifted after 5 min without another outage",
 };
 const OPERATOR: Hold = { kind: "OPERATOR", sinceMs: 1, message: "", actor: "token:t" };
 
@@ -22,7 +22,7 @@ function view(changes: Partial<OwnersView> = {}): OwnersView {
   return { nodeId: "n", epoch: 1, policy: POLICY, gpuTroubles: null, ...changes };
 }
 
-const kinds = (node: Partial<NodeRecord>, owners: Partial<OwnersView> = {}) =>
+const kinds = (node: Partial<Node>, owners: Partial<OwnersView> = {}) =>
   planConditions(nodeRecord(node), view(owners), NOW)?.effects.map(({ kind }) => kind) ?? null;
 
 describe("planConditions()", () => {
@@ -111,7 +111,7 @@ describe("planConditions()", () => {
     expect(kinds({ history, holds: [FLAPPING] }, never)).toEqual(["holds"]);
   });
 
-  it("should have nothing left to do once its effects are written, whatever it finds", () => {
+  it("should have nothing left to do after its effects were written, whatever it finds", () => {
     const troubles = fc.subarray<Trouble>([HOT, GONE]);
     const record = fc.record({
       gpuTroubles: troubles,
@@ -136,7 +136,7 @@ describe("planConditions()", () => {
         const owners = view({ gpuTroubles: seen, policy: { ...POLICY, hardwareHold } });
         const planned = planConditions(node, owners, NOW);
         if (planned === null) return;
-        // Never a replica that held the node before.
+        // Check that events never name an earlier owner of the node.
         for (const event of planned.events) expect(event.actor).toBe("replica:r");
         let after = node;
         for (const effect of planned.effects) {
@@ -146,7 +146,7 @@ describe("planConditions()", () => {
           else if (effect.kind === "outages") after = { ...after, history: effect.history };
           else throw new Error(`${effect.kind} is none of its effects`);
         }
-        // Holds of others are never touched.
+        // Check that the plan leaves the holds of other components unchanged.
         expect(after.holds.some(({ kind }) => kind === "OPERATOR")).toBe(
           node.holds.some(({ kind }) => kind === "OPERATOR"),
         );
@@ -156,10 +156,10 @@ describe("planConditions()", () => {
   });
 });
 
-describe("planConditions(), what is told", () => {
+describe("planConditions(), what is reported", () => {
   const changedAtMs = NOW.nowMs - 400_000;
 
-  it("should tell for how long a node was steady, and how long it flapped", () => {
+  it("should report how long a node was steady, and how long it flapped", () => {
     const outages = [
       { startedAtMs: 1, endedAtMs: 2 },
       { startedAtMs: 3, endedAtMs: changedAtMs },
@@ -173,7 +173,7 @@ describe("planConditions(), what is told", () => {
     expect(planned?.effects).toMatchObject([{ kind: "outages", history: { outages: [], flappingSinceMs: null } }]);
   });
 
-  it("should correct a history that lies ahead of the record's clock, and tell nothing", () => {
+  it("should correct a history that is ahead of the store's clock, without an event", () => {
     const outage = { startedAtMs: NOW.nowMs + 5, endedAtMs: null };
     const node = nodeRecord({ holds: [FLAPPING], history: { outages: [outage], flappingSinceMs: 5 } });
     expect(planConditions(node, view(), NOW)).toMatchObject({
@@ -182,7 +182,7 @@ describe("planConditions(), what is told", () => {
     });
   });
 
-  it("should tell with an event that a reboot is over, and who found a trouble", () => {
+  it("should write an event for the end of a reboot, and name who found a trouble", () => {
     const late = { replicaId: "r", nowMs: REBOOT_SHOWN_MS * 2 };
     const over = planConditions(nodeRecord({ rebootedAtMs: 0 }), view(), late);
     expect(over).toMatchObject({ effects: [{ kind: "reboot-over" }], events: [{ subject: "n", actor: "replica:r" }] });

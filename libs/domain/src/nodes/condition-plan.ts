@@ -12,22 +12,22 @@ import { type NewEvent, replicaActor, schedulingEvent } from "../events/events.t
 import { flappingEndedEvent, isSteady, type OutageHistory, steadySinceMs, withinPast } from "../health/flapping.ts";
 import type { HealthPolicy } from "../policy/policy-fields.ts";
 import { deriveScheduling, type Hold } from "../states.ts";
+import type { Node } from "./node.ts";
 import type { NodeEffect } from "./node-effects.ts";
-import type { NodeRecord } from "./node-record.ts";
 
-/** What the owner of a node knows of it that the record has to follow. */
+/** What a node's owner knows about the node, to be written to the store. */
 export interface OwnersView {
   readonly nodeId: string;
-  /** The session epoch under which it is held. */
+  /** The epoch of the owner's session. */
   readonly epoch: number;
   readonly policy: HealthPolicy;
-  /** What samples say is wrong with its GPUs; null as long as there were too few to tell. */
+  /** Troubles with the node's GPUs, from samples; null while there are too few samples. */
   readonly gpuTroubles: readonly Trouble[] | null;
 }
 
-/** What conditions are planned from. NodeRecord is one. */
+/** The fields of a node that determine its conditions. */
 export type ConditionedNode = Pick<
-  NodeRecord,
+  Node,
   | "id"
   | "session"
   | "history"
@@ -41,18 +41,18 @@ export type ConditionedNode = Pick<
   | "duplicate"
 >;
 
-/** Who plans, and when. */
+/** Which replica plans, and when. */
 export interface PlanCircumstances {
   readonly replicaId: string;
-  /** Wall time of the record. */
+  /** Wall time of the store. */
   readonly nowMs: number;
 }
 
 /**
- * Decide what follows for a node from its record and from what its owner knows: a flapping that is over, troubles with
- * GPUs, a reboot that is certain by now or not shown any more, and the holds of FLAPPING, HARDWARE and IDENTITY; those
- * of others stay as they are.
- * Each effective change has its event. Null when nothing changes, or the node does not belong to (replica, epoch).
+ * Plan the changes to a node's conditions, from its row and from what its owner knows: the end of flapping, GPU
+ * troubles, a reboot that is confirmed or no longer shown, and the holds FLAPPING, HARDWARE and IDENTITY. Other holds
+ * stay unchanged. Each change that is shown has an event. Null if nothing changes, or if the node does not belong to
+ * this replica and epoch.
  */
 export function planConditions(
   node: ConditionedNode,
@@ -96,8 +96,8 @@ export function planConditions(
   return { effects, events };
 }
 
-/** A change of boot id after which nothing of the boot before has come back. */
-function confirmedReboot({ suspectedReboot }: ConditionedNode, nowMs: number): NodeRecord["suspectedReboot"] {
+/** Return the suspected reboot if it is confirmed: no process of the previous boot has returned for long enough. */
+function confirmedReboot({ suspectedReboot }: ConditionedNode, nowMs: number): Node["suspectedReboot"] {
   if (suspectedReboot === null) return null;
   return Math.abs(nowMs - suspectedReboot.atMs) >= REBOOT_CONFIRMED_AFTER_MS ? suspectedReboot : null;
 }
@@ -107,7 +107,9 @@ interface By {
   readonly nowMs: number;
 }
 
-/** Flapping ends once the node was steady; times that lie ahead of the record's clock are corrected. */
+/**
+ * End flapping if the node has been steady for long enough. Times in the future are corrected to the store's time.
+ */
 function planFlapping(
   { id, history: before }: ConditionedNode,
   { policy: { flappingHoldMs } }: OwnersView,
@@ -123,8 +125,8 @@ function planFlapping(
 }
 
 /**
- * Null when the record has it already. A GPU that the node does not list any more is not gone from its samples: it is
- * missing, or was never approved.
+ * The GPU troubles to store; null if they are already stored. A GPU that the node no longer lists does not count as
+ * gone because of its samples: missingHardware() reports it, unless it was never approved.
  */
 function planGpus(node: ConditionedNode, view: OwnersView): readonly Trouble[] | null {
   if (view.gpuTroubles === null) return null;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { connectionAfter } from "../session/connection.ts";
-import { nodeRecord } from "../testing/node-record.ts";
+import { nodeRecord } from "../testing/node.ts";
 import { admitControlPlane, controlPlaneLost, controlPlaneOpened, expireControlPlane } from "./control-plane-node.ts";
 
 const connected = nodeRecord({ id: "cp", type: "ORCHESTRATOR" });
@@ -28,7 +28,7 @@ describe("admitControlPlane()", () => {
     expect(admitControlPlane("cp", [{ id, type }])).toEqual({ kind });
   });
 
-  it("should know its own node beside one that differs in case alone", () => {
+  it("should recognize its own node among others that differ only in case", () => {
     const alike = [
       { id: "CP", type: "COMPUTE" },
       { id: "cp", type: "ORCHESTRATOR" },

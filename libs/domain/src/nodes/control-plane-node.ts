@@ -4,34 +4,31 @@ import { decideMembership } from "../membership/membership.ts";
 import { checkNewId } from "../membership/node-id.ts";
 import { type ConnectionSignal, connectionAfter } from "../session/connection.ts";
 import type { Connection, Membership } from "../states.ts";
-import type { NodeRecord } from "./node-record.ts";
+import type { Node } from "./node.ts";
 
-/** The node as which a control-plane process appears. NodeRecord is one. */
-export type ControlPlaneNode = Pick<NodeRecord, "id" | "membership" | "connection" | "updatedAtMs">;
+/** The node that represents a control-plane process. Node has these fields. */
+export type ControlPlaneNode = Pick<Node, "id" | "membership" | "connection" | "updatedAtMs">;
 
-/** What happens to a process that asks for a node id. */
+/** Whether a control-plane process can use a node id. */
 export type ControlPlaneAdmission =
-  /** The id is a compute node's, or differs from one in case alone. */
+  /** A compute node has the id, or an id that differs only in case. */
   | { readonly kind: "taken" }
-  /** It has joined before. */
+  /** The process has joined before. */
   | { readonly kind: "known" }
   | { readonly kind: "new"; readonly membership: Membership; readonly event: NewEvent };
 
-/** A connection to write, and the event that tells of it. */
+/** A connection to write, and its event. */
 export interface ConnectionChange {
   readonly after: Connection;
   readonly event: NewEvent;
 }
 
 /**
- * Decide whether a control-plane process may appear as a node with this id.
+ * Decide whether a control-plane process can use this node id.
  *
- * @param alike the nodes whose id is the same, or differs in case alone.
+ * @param alike the nodes whose id is the same or differs only in case.
  */
-export function admitControlPlane(
-  nodeId: string,
-  alike: readonly Pick<NodeRecord, "id" | "type">[],
-): ControlPlaneAdmission {
+export function admitControlPlane(nodeId: string, alike: readonly Pick<Node, "id" | "type">[]): ControlPlaneAdmission {
   const ids = alike.map(({ id }) => id);
   if (checkNewId(nodeId, ids) !== null) return { kind: "taken" };
   const known = alike.find(({ id }) => id === nodeId);
@@ -45,12 +42,15 @@ export function admitControlPlane(
   return { kind: "new", membership, event };
 }
 
-/** Decide what changes when the process takes its lease; null when it is back before its earlier lease has run out. */
+/**
+ * Decide what changes when the process acquires its lease. Null if the process returned before its previous lease
+ * expired, so that nothing changes.
+ */
 export function controlPlaneOpened(node: ControlPlaneNode): ConnectionChange | null {
   return connectionChange(node, "opened", `node:${node.id}`);
 }
 
-/** Decide what changes when the process is gone; null when that is known already. */
+/** Decide what changes when the process is gone; null if the store already shows it as gone. */
 export function controlPlaneLost(
   node: ControlPlaneNode,
   signal: "goodbye" | "lease-expired",
@@ -59,7 +59,7 @@ export function controlPlaneLost(
   return connectionChange(node, signal, actor);
 }
 
-/** Decide to remove a process that has been gone for long; null when it is back. */
+/** Decide to delete the node of a process that has been gone for a long time; null if the process has returned. */
 export function expireControlPlane(node: ControlPlaneNode): Collection | null {
   if (node.connection.state === "CONNECTED") return null;
   return collected(node, { reason: "LEASE_EXPIRED", message: "its process is gone" });

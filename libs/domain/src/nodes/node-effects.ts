@@ -16,60 +16,63 @@ import {
   type Mark,
   type Membership,
 } from "../states.ts";
-import type { NodeJoining, NodeRecord } from "./node-record.ts";
+import type { Node, NodeJoining } from "./node.ts";
 
-/** What to write about one node, whose row is locked. Each kind says all that is written for it. */
+/**
+ * A change to write for one node, whose row is locked. The comment of a kind names other rows that are written
+ * or locked.
+ */
 export type NodeEffect =
-  /** Since when it holds is the record's clock. */
+  /** The node's new membership. The store sets `sinceMs` by its own clock. */
   | { readonly kind: "membership"; readonly membership: Membership }
-  /** What the node last reported counts as the hardware that it should have, and none of it as missing. */
+  /** Approve the hardware that the node last reported, and clear its missing hardware. */
   | { readonly kind: "accept-hardware" }
   | { readonly kind: "holds"; readonly holds: readonly Hold[] }
-  /** The node's drain, in place of the one before; null for none any more. */
+  /** The node's new drain; null to remove it. */
   | { readonly kind: "drain"; readonly drain: DrainIntent | null }
-  /** Since when it stands is the record's clock. */
+  /** An operator's new mark; null to clear it. The store sets `sinceMs` by its own clock. */
   | { readonly kind: "mark"; readonly mark: Mark | null }
-  /** The row of the node's session is locked. */
+  /** The node's new loss. The row of the node's session is locked. */
   | { readonly kind: "loss"; readonly loss: LossAfter }
-  /** There is nothing to react to any more, whatever the loss is by now. */
+  /** Remove the loss and its reaction, whatever their current values. */
   | { readonly kind: "drop-loss" }
-  /** The row of the node's session is locked. */
+  /** The node's new outages. The row of the node's session is locked. */
   | { readonly kind: "outages"; readonly history: OutageHistory }
   | { readonly kind: "gpu-troubles"; readonly troubles: readonly Trouble[] }
-  /** What was suspected is an unexpected reboot. */
+  /** Record the suspected reboot as an unexpected reboot. */
   | { readonly kind: "rebooted" }
-  /** An unexpected reboot is not shown any more. */
+  /** Stop showing an unexpected reboot. */
   | { readonly kind: "reboot-over" }
-  /** All labels of one tier. */
+  /** Replace all labels of one tier. */
   | { readonly kind: "labels"; readonly tier: LabelTier; readonly labels: readonly Label[] }
   | { readonly kind: "joining"; readonly joining: NodeJoining }
   | { readonly kind: "require-key-rotation" }
-  /** Registrations are held off. */
+  /** Registrations are blocked. */
   | { readonly kind: "place-bans"; readonly bans: readonly NewBan[] }
   | { readonly kind: "lift-bans"; readonly ids: readonly bigint[] }
-  /** The node goes and leaves a tombstone. */
+  /** Delete the node and leave a tombstone. */
   | { readonly kind: "removal"; readonly removal: Removal };
 
-/** Who removed a node, and why. */
+/** Who deleted a node, and why. */
 export interface Removal {
   readonly actor: string;
-  /** Machine-readable; best that of the event of the same transaction. */
+  /** The reason, for machines. Usually the same as in the event of the transaction. */
   readonly reason: string;
-  /** For people; may be empty. */
+  /** The message for people; may be empty. */
   readonly message?: string;
 }
 
-/** What the record holds of a node's session beyond who holds it. */
+/** The states of a node's session in the store. */
 export interface SessionStates {
   readonly connection: Connection;
-  /** As detected, without an operator's mark. */
+  /** The detected health, without an operator's mark. */
   readonly health: Health;
   readonly history: OutageHistory;
   readonly loss: LossAfter;
 }
 
-/** What a decision about one node does, or why it does nothing. */
-export type NodeVerdict = Decided<NodeEffect, NodeRefusalReason>;
+/** The effects of a decision about one node, or why it was refused. */
+export type NodeDecision = Decided<NodeEffect, NodeRefusalReason>;
 
 /** Why a decision about a node is refused. */
 export type NodeRefusalReason =
@@ -86,14 +89,14 @@ export type NodeRefusalReason =
   | "NODE_NOT_DRAINING"
   | "ETAG_MISMATCH";
 
-/** A refusal whose message begins with the node; `text` goes on from there. */
+/** A refusal whose message is the node's name followed by `text`. */
 export function refuseNode(reason: NodeRefusalReason, node: string, text: string): Refused<NodeRefusalReason> {
   return refused(reason, `node ${node} ${text}`, { node });
 }
 
-/** The change of a node's holds, with its event. */
+/** Change a node's holds. Returns the change with its event. */
 export function changeHolds(
-  node: Pick<NodeRecord, "id" | "scheduling">,
+  node: Pick<Node, "id" | "scheduling">,
   holds: readonly Hold[],
   { actor, message, atMs }: CommandSource,
 ): Effects<NodeEffect> {

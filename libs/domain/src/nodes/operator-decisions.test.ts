@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import type { Label, LabelChange } from "../labels/labels.ts";
-import { nodeRecord } from "../testing/node-record.ts";
+import { nodeRecord } from "../testing/node.ts";
 import {
   acceptHardware,
   changeLabels,
@@ -54,7 +54,7 @@ describe("refusals of operators' decisions", () => {
 });
 
 describe("cordon() and uncordon()", () => {
-  it("should place and lift the operator's hold alone, each with its event", () => {
+  it("should place and lift only the operator's hold, each with its event", () => {
     const placed = { kind: "OPERATOR", sinceMs: 9, message: "why", actor: "token:t" };
     expect(cordon(nodeRecord({ holds: [FLAPPING] }), BY)).toMatchObject({
       effects: [{ kind: "holds", holds: [FLAPPING, placed] }],
@@ -81,7 +81,7 @@ describe("markUnhealthy() and clearMark()", () => {
     });
   });
 
-  it("should leave the loss alone of a node that may have none", () => {
+  it("should not change the loss of a node that cannot have one", () => {
     const pending = nodeRecord({
       membership: { state: "PENDING", sinceMs: 0, reason: "R", message: "", actor: "system" },
     });
@@ -121,7 +121,7 @@ describe("changeLabels()", () => {
   ];
   const change = (wanted: LabelChange) => changeLabels(nodeRecord({ labels }), wanted, BY);
 
-  it("should write the whole tier, and tell what is in effect", () => {
+  it("should write the whole tier, and report the labels in effect", () => {
     expect(change({ set: { a: "2" }, remove: ["b"] })).toMatchObject({
       effects: [{ kind: "labels", tier: "operator", labels: [{ key: "a", value: "2", tier: "operator" }] }],
       events: [{ before: { labels: { a: "1", b: "1" } }, after: { labels: { a: "2" } } }],
@@ -140,7 +140,7 @@ describe("changeLabels()", () => {
     expect(change({ set: many, remove: [] })).toMatchObject({ refusal: { reason: "INVALID_LABEL" } });
   });
 
-  it("should do nothing the second time, whatever is changed", () => {
+  it("should do nothing the second time, whatever the change", () => {
     const key = fc.constantFrom("a", "b", "c");
     const wanted = fc.record({
       set: fc.dictionary(key, fc.constantFrom("1", "2")),

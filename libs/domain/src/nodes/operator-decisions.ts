@@ -17,21 +17,21 @@ import {
 } from "../labels/labels.ts";
 import { type Refused, refused } from "../refusal.ts";
 import { type CommandSource, effectiveHealth, liftHold, type Mark, placeHold } from "../states.ts";
-import { changeHolds, type NodeEffect, type NodeRefusalReason, type NodeVerdict, refuseNode } from "./node-effects.ts";
-import type { NodeRecord } from "./node-record.ts";
+import type { Node } from "./node.ts";
+import { changeHolds, type NodeDecision, type NodeEffect, type NodeRefusalReason, refuseNode } from "./node-effects.ts";
 
 /**
- * Decide to keep new work away from a node. A cordon that stands already may get another time at which it ends.
+ * Decide to cordon a node, so that it gets no new work. Cordoning again can change when the cordon ends.
  *
- * @param untilMs when the cordon ends by itself, later than `by.atMs`; null for never.
+ * @param untilMs when the cordon ends automatically, later than `by.atMs`; null for never.
  */
-export function cordon(node: NodeRecord, by: CommandSource, untilMs: number | null = null): NodeVerdict {
+export function cordon(node: Node, by: CommandSource, untilMs: number | null = null): NodeDecision {
   if (node.type === "ORCHESTRATOR") {
-    return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is a control-plane process; no work ever comes to it");
+    return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is a control-plane process, which never gets work");
   }
   const present = node.holds.find(({ kind }) => kind === "OPERATOR");
   if (present !== undefined && (present.untilMs ?? null) === untilMs) {
-    return refuseNode("NODE_ALREADY_CORDONED", node.id, "already cordoned");
+    return refuseNode("NODE_ALREADY_CORDONED", node.id, "is already cordoned");
   }
   const { actor, message, atMs } = by;
   const until = untilMs === null ? {} : { untilMs };
@@ -43,8 +43,8 @@ export function cordon(node: NodeRecord, by: CommandSource, untilMs: number | nu
   return done(effects, events);
 }
 
-/** Decide to lift the holds that operators placed, a drain included; those of other owners stay. */
-export function uncordon(node: NodeRecord, by: CommandSource, drain: DrainIntent | null = null): NodeVerdict {
+/** Decide to remove the holds that operators placed: the cordon and the drain. Holds that other components own stay. */
+export function uncordon(node: Node, by: CommandSource, drain: DrainIntent | null = null): NodeDecision {
   const holds = liftHold(liftHold(node.holds, "OPERATOR"), "DRAIN");
   if (holds === node.holds) return refuseNode("NODE_NOT_CORDONED", node.id, "is not cordoned");
   const { effects, events } = changeHolds(node, holds, by);
@@ -52,21 +52,25 @@ export function uncordon(node: NodeRecord, by: CommandSource, drain: DrainIntent
   return done([...effects, { kind: "drain", drain: null }], [drainCancelledEvent(node.id, drain, by), ...events]);
 }
 
-/** Decide to lift a cordon whose time has passed; null while it has not, and where there is none. */
-export function endCordon(node: NodeRecord, nowMs: number): Effects<NodeEffect> | null {
+/** Decide to lift an expired cordon; null if the node has no expired cordon. */
+export function endCordon(node: Node, nowMs: number): Effects<NodeEffect> | null {
   const hold = node.holds.find(({ kind }) => kind === "OPERATOR");
   if (hold?.untilMs === undefined || hold.untilMs > nowMs) return null;
   const message = `cordoned until ${isoTime(hold.untilMs)}`;
   return changeHolds(node, liftHold(node.holds, "OPERATOR"), { actor: "system", message, atMs: nowMs });
 }
 
-/** Decide to show a node as UNHEALTHY, whatever it sends. `by.atMs` is the record's time. */
-export function markUnhealthy(node: NodeRecord, by: CommandSource): NodeVerdict {
+/** Decide to mark a node as UNHEALTHY, whatever it sends. `by.atMs` is the store's time. */
+export function markUnhealthy(node: Node, by: CommandSource): NodeDecision {
   const { id, type, detectedHealth, health: before } = node;
   if (type === "ORCHESTRATOR") {
-    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is a control-plane process; its connection alone says how it fares");
+    return refuseNode(
+      "NODE_IS_ORCHESTRATOR",
+      id,
+      "is a control-plane process; its health depends only on its connection",
+    );
   }
-  if (node.mark !== null) return refuseNode("NODE_ALREADY_MARKED", id, "already marked unhealthy");
+  if (node.mark !== null) return refuseNode("NODE_ALREADY_MARKED", id, "is already marked unhealthy");
   const mark: Mark = { sinceMs: by.atMs, message: by.message, actor: by.actor };
   const event = healthEvent({ subject: id, before, after: effectiveHealth(detectedHealth, mark) });
   const { loss, event: allowed } = lossAfterMark(node, by);
@@ -76,11 +80,11 @@ export function markUnhealthy(node: NodeRecord, by: CommandSource): NodeVerdict 
   );
 }
 
-/** Decide to clear an operator's mark; what was detected shows again. */
-export function clearMark(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
+/** Decide to clear an operator's mark, so that the detected health is shown again. */
+export function clearMark(node: Node, { actor, message }: CommandSource): NodeDecision {
   const { id, health: before, detectedHealth: after } = node;
   if (node.mark === null) return refuseNode("NODE_NOT_MARKED", id, "is not marked unhealthy");
-  // What shows again was detected by a replica, some time ago; that it shows is the operator's doing.
+  // The actor is the operator, who made the detected health visible again, and not the replica that detected it.
   const event: NewEvent = {
     ...healthEvent({ subject: id, before, after }),
     ...{ actor, message, reason: "OPERATOR_MARK_CLEARED" },
@@ -92,48 +96,48 @@ export function clearMark(node: NodeRecord, { actor, message }: CommandSource): 
   );
 }
 
-/** Decide to have a node replace its key. */
-export function requireKeyRotation(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
+/** Decide to require a node to rotate its key. */
+export function requireKeyRotation(node: Node, { actor, message }: CommandSource): NodeDecision {
   const { id, keyFingerprint, keyRotationRequiredSinceMs: sinceMs } = node;
   if (keyFingerprint === null) {
     return refuseNode("NODE_IS_ORCHESTRATOR", id, "is a control-plane process; it has no key");
   }
   if (sinceMs !== null) {
     const since = isoTime(sinceMs);
-    return refuseNode("KEY_ROTATION_ALREADY_REQUIRED", id, `already told to rotate its key, ${since}`);
+    return refuseNode("KEY_ROTATION_ALREADY_REQUIRED", id, `was already asked to rotate its key at ${since}`);
   }
   const event = keyRotationRequiredEvent({ subject: id, actor, message, keyFingerprint });
   return done([{ kind: "require-key-rotation" }], [event]);
 }
 
-/** Decide to take a node's hardware as it is now for what it should be. */
-export function acceptHardware(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
+/** Decide to approve a node's current hardware. */
+export function acceptHardware(node: Node, { actor, message }: CommandSource): NodeDecision {
   const { id, type, approvedHardware, info } = node;
   if (type === "ORCHESTRATOR") {
-    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is a control-plane process; its hardware is not watched");
+    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is a control-plane process; its hardware is not monitored");
   }
   const present = hardwareOf(info ?? undefined);
   if (present === null) {
-    return refuseNode("NODE_HARDWARE_UNKNOWN", id, "has not said yet what its hardware is");
+    return refuseNode("NODE_HARDWARE_UNKNOWN", id, "has not reported its hardware yet");
   }
   const before = approvedHardware === null ? null : hardwareFacts(approvedHardware);
   const after = hardwareFacts(present);
   if (isSameFacts(before, after)) {
-    const text = "already has the accepted hardware; nothing is missing and nothing is new";
+    const text = "already has the accepted hardware; nothing is missing or new";
     return refuseNode("NODE_HARDWARE_UNCHANGED", id, text);
   }
   const event = hardwareAcceptedEvent({ subject: id, actor, message, before, after });
   return done([{ kind: "accept-hardware" }], [event]);
 }
 
-/** Decide a change of the labels of the operator's tier. One that is in effect already does nothing. */
-export function changeLabels(node: NodeRecord, change: LabelChange, { actor, message }: CommandSource): NodeVerdict {
+/** Decide to change the labels that operators gave a node. A change that makes no difference has no effects. */
+export function changeLabels(node: Node, change: LabelChange, { actor, message }: CommandSource): NodeDecision {
   const others = labelsOfOthers(node.labels, change);
   if (others.length > 0) return setByOthers(node.id, others);
   const labels = changeOperatorLabels(node.labels, change);
   if (labels.length > MAX_OPERATOR_LABELS) {
     const text =
-      `would have ${labels.length} labels from operators; at most ${MAX_OPERATOR_LABELS} are kept, remove some ` +
+      `would have ${labels.length} labels from operators; the limit is ${MAX_OPERATOR_LABELS}, so remove some ` +
       "first";
     return refuseNode("INVALID_LABEL", node.id, text);
   }
@@ -143,22 +147,23 @@ export function changeLabels(node: NodeRecord, change: LabelChange, { actor, mes
     before: node.labels,
     after: [...kept, ...labels],
   });
-  // An operator's label is always in effect, so where nothing in effect changes, nothing does.
+  // An operator's label is always effective. So if no effective label changes, the operators' labels do not change
+  // either.
   return event === null ? done([], []) : done([{ kind: "labels", tier: "operator", labels }], [event]);
 }
 
-/** Refuse an etag that is not that of the node as it is now; null for one that is, or none. */
-export function etagRefusal(node: Pick<NodeRecord, "id" | "etag">, etag: string): Refused<NodeRefusalReason> | null {
+/** Refuse an etag that differs from the node's etag. Null if the etag is the same or empty. */
+export function etagRefusal(node: Pick<Node, "id" | "etag">, etag: string): Refused<NodeRefusalReason> | null {
   if (etag === "" || etag === node.etag) return null;
-  const message = `node ${node.id} has changed since this etag was read; read it again and decide again`;
+  const message = `node ${node.id} has changed since this etag was read; read it again and retry`;
   return refused("ETAG_MISMATCH", message, { node: node.id, etag: node.etag });
 }
 
-function done(effects: readonly NodeEffect[], events: readonly NewEvent[]): NodeVerdict {
+function done(effects: readonly NodeEffect[], events: readonly NewEvent[]): NodeDecision {
   return { ok: true, effects, events };
 }
 
-function setByOthers(node: string, labels: readonly Label[]): NodeVerdict {
+function setByOthers(node: string, labels: readonly Label[]): NodeDecision {
   const named = labels.map(({ key, value, tier }) => `${key}=${value} from ${SOURCES[tier]}`);
   const keys = labels.map(({ key }) => key);
   const message =
@@ -174,7 +179,7 @@ const SOURCES: Readonly<Record<LabelTier, string>> = {
   operator: "an operator",
 };
 
-/** Facts are made by one function, so their keys come in one order. */
+/** Compare JSON text. This is enough, because one function builds both values with the same order of keys. */
 function isSameFacts(left: Json, right: Json): boolean {
   return JSON.stringify(left) === JSON.stringify(right);
 }

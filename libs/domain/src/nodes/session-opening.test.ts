@@ -7,7 +7,7 @@ const STATED = { sinceMs: 0, message: "", actor: "replica:r1" } as const;
 const CONNECTED = { ...STATED, state: "CONNECTED", reason: "STREAM_OPENED" } as const;
 const BROKEN = { ...STATED, state: "DISCONNECTED", reason: "STREAM_BROKEN" } as const;
 
-/** A session that is opened again by the replica, machine and key of the one before, unless told otherwise. */
+/** Plan the opening of a session by the same replica, machine and key as before, with these changes. */
 function opened(
   changes: Partial<Omit<OpenedSession, "before">> & { readonly before?: Partial<OpenedSession["before"]> } = {},
 ): OpenedSession {
@@ -60,14 +60,14 @@ describe("planOpening()", () => {
       [],
     ],
     [
-      "a third machine beside two that are known",
+      "a third machine next to two known ones",
       opened({
         machines: [...ALTERNATING, seen("c", 0)],
         before: { machines: ALTERNATING, isDuplicated: true },
       }),
       ["node.identity.duplicated"],
     ],
-  ])("should tell of %s", (_, session, types) => {
+  ])("should report %s", (_, session, types) => {
     const plan = planOpening(session);
     expect(plan.events.map(({ type }) => type)).toEqual(types);
     expect(plan.isDuplicated).toBe(types.includes("node.identity.duplicated"));
@@ -107,7 +107,7 @@ describe("planOpening()", () => {
     expect(since("b", true).suspectedReboot).toBeNull();
   });
 
-  it("should tell a takeover of a connected session from a restart, a move and the first session", () => {
+  it("should distinguish a takeover of a connected session from a restart, a move and the first session", () => {
     const [a, b] = [seen("a", 10_000), seen("b", 0)];
     const isTakenOver = (machines: readonly AgentSighting[], before: readonly AgentSighting[]) =>
       planOpening(opened({ machines, before: { machines: before } })).isTakenOver;

@@ -12,18 +12,18 @@ import {
 import { connectionAfter } from "../session/connection.ts";
 import type { Connection } from "../states.ts";
 
-/** A session that was opened, with what the record held of the node's session before. */
+/** A session that was opened, and the stored state of the node's previous session. */
 export interface OpenedSession {
   readonly nodeId: string;
-  /** Who holds it now, and from which machine. */
+  /** The replica that now owns the node. */
   readonly replicaId: string;
   readonly bootId: string;
   readonly machineFingerprint: string;
   /** Fingerprint of the key that signed the hello. */
   readonly key: string;
-  /** The key that it replaced by its first use; null when it is the node's key already. */
+  /** The previous key, if this is the first use of the next key; null if the key is unchanged. */
   readonly retiredKey: string | null;
-  /** The agents that recently opened the node's sessions, this one included. */
+  /** The agents that recently opened a session of the node, including the current one. */
   readonly machines: readonly AgentSighting[];
   readonly before: {
     readonly connection: Connection;
@@ -31,7 +31,7 @@ export interface OpenedSession {
     readonly bootId: string | null;
     readonly machineFingerprint: string | null;
     readonly machines: readonly AgentSighting[];
-    /** Whether two agents were known to use the node's identity in turns. */
+    /** Whether it was already known that two agents use the node's identity. */
     readonly isDuplicated: boolean;
     /** See OpeningPlan. */
     readonly suspectedReboot: SuspectedReboot | null;
@@ -39,32 +39,32 @@ export interface OpenedSession {
   readonly nowMs: number;
 }
 
-/** A change of boot id that is a reboot, or the first sign of a second agent. */
+/** A changed boot id, which is either a reboot or the first sign of a second agent. */
 export interface SuspectedReboot {
   /** Boot ids. */
   readonly before: string;
   readonly after: string;
-  /** Wall time of the record. */
+  /** Wall time of the store. */
   readonly atMs: number;
 }
 
-/** What follows from a session that was opened: what is noted of the node, and every event. */
+/** The effects of opening a session: facts to store about the node, and all events. */
 export interface OpeningPlan {
-  /** Two agents use its identity in turns, which is not noted yet, or of other machines. */
+  /** Whether two agents use the node's identity and the store does not have this pair yet. */
   readonly isDuplicated: boolean;
-  /** Whether another agent took the session over while the one before was connected. */
+  /** Whether a different agent took over the session while the previous agent was connected. */
   readonly isTakenOver: boolean;
-  /** Its machine was restarted without its agent having said goodbye. */
+  /** Whether the machine certainly restarted although its agent had not announced a shutdown. */
   readonly hasRebooted: boolean;
   /**
-   * Its boot id changed while the session before was connected: a reboot once nothing of the boot before has come back,
-   * see planConditions(). What was suspected before where nothing changes that.
+   * A change of the boot id while the previous session was connected. If no process of the previous boot returns
+   * for a while, it counts as a reboot, see planConditions(). An earlier suspicion is kept if it still applies.
    */
   readonly suspectedReboot: SuspectedReboot | null;
   readonly events: readonly NewEvent[];
 }
 
-/** Decide what follows from a session that was opened. */
+/** Decide the effects of opening a session. */
 export function planOpening(opened: OpenedSession): OpeningPlan {
   const duplicate = duplicateEvents(opened);
   const isDuplicated = opened.before.isDuplicated || duplicate.length > 0;
@@ -90,7 +90,7 @@ function keyEvents({ nodeId: subject, key: after, retiredKey: before }: OpenedSe
   return before === null ? [] : [keyRotatedEvent({ subject, before, after })];
 }
 
-/** A replica that held the node before learns from the event that it is fenced. */
+/** The events of the connection. They also notify the node's previous owner that its session is fenced. */
 function connectionEvents({ nodeId: subject, replicaId, before, nowMs }: OpenedSession): readonly NewEvent[] {
   const displaces = before.replicaId === null || before.replicaId === replicaId ? "" : before.replicaId;
   if (before.connection.state === "DISCONNECTED") {
@@ -100,7 +100,7 @@ function connectionEvents({ nodeId: subject, replicaId, before, nowMs }: OpenedS
   return displaces === "" ? [] : [sessionMovedEvent({ subject, before: displaces, after: replicaId })];
 }
 
-/** The event of two agents that alternate, unless it was appended already of these two. */
+/** The event of two agents with the same identity; none if this pair is already known. */
 function duplicateEvents({ nodeId, replicaId, machines, before, nowMs }: OpenedSession): readonly NewEvent[] {
   const pair = before.isDuplicated ? latestPair(machines) : findDuplicate(machines, nowMs);
   const isKnown = before.isDuplicated && pair !== null && isKnownPair(pair, latestPair(before.machines));
@@ -114,7 +114,9 @@ function isTakenOver({ machines, before }: OpenedSession): boolean {
   return latest.tookOver && !isSameAgent(earlier, latest);
 }
 
-/** A boot that was seen before has not just begun: its machine was never down. */
+/**
+ * Detect a reboot; null for none. A return to an earlier boot id is not a reboot, because that machine was never down.
+ */
 function rebootOf({ before, bootId, machineFingerprint, nowMs }: OpenedSession): SuspectedReboot | null {
   const was = {
     bootId: before.bootId,

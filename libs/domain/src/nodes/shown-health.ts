@@ -3,24 +3,24 @@ import { impairedHealth, type NodeCondition } from "../conditions/node-condition
 import { type AgentPair, duplicatedHealth } from "../membership/duplicate-identity.ts";
 import { effectiveHealth, type Health, type Mark } from "../states.ts";
 
-/** What the health that is shown of a node follows from. */
+/** The facts that determine the health to show for a node. */
 export interface HealthCauses {
   readonly detected: Health;
   readonly mark: Mark | null;
-  /** The agents that use the node's identity in turns; null for one agent. */
+  /** The two agents that use the node's identity; null if only one does. */
   readonly machines: AgentPair | null;
-  /** The faults that it reports. */
+  /** The faults that the node reports. */
   readonly conditions: readonly NodeCondition[];
-  /** What is wrong with its hardware, of all kinds. */
+  /** All problems of the node's hardware. */
   readonly troubles: readonly Trouble[];
-  /** Whether it rebooted unexpectedly a short while ago. */
+  /** Whether the node recently rebooted unexpectedly. */
   readonly hasRebooted: boolean;
 }
 
 /**
- * The health that is shown of a node: an operator's mark first, then what was detected. Two agents with the node's
- * identity, conditions that it reports, trouble with its hardware and a reboot give another reason, never another
- * state: work follows the state, and whatever else speaks against a node is a hold.
+ * The health to show for a node: an operator's mark if there is one, otherwise the detected health. Two agents
+ * with the same identity, reported conditions, hardware troubles and a reboot only change the reason, never the
+ * state. Schedulers act on the state, and holds handle these problems.
  */
 export function shownHealth(causes: HealthCauses): Health {
   const { detected, mark, machines, conditions, troubles, hasRebooted } = causes;

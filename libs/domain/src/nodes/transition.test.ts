@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { NO_LOSS } from "../brake/reaction.ts";
 import type { ConnectionState, HealthState, Stated } from "../states.ts";
-import { planTransition, type RecordedSession, type Transition } from "./transition.ts";
+import { planTransition, type StoredSession, type Transition } from "./transition.ts";
 
 const ACTOR = "replica:r";
 const NOW = { nowMs: 1_000, mayHaveReaction: true };
@@ -11,7 +11,7 @@ function stated<S extends string>(state: S, reason = "BEFORE"): Stated<S> {
   return { state, sinceMs: 1, reason, message: "", actor: "replica:before" };
 }
 
-function session(changes: Partial<RecordedSession> = {}): RecordedSession {
+function session(changes: Partial<StoredSession> = {}): StoredSession {
   return {
     nodeId: "n",
     connection: stated<ConnectionState>("CONNECTED"),
@@ -125,8 +125,8 @@ describe("planTransition()", () => {
             expect(events).toEqual([]);
             continue;
           }
-          const shown = (it: RecordedSession) => [it.connection, it.marked ? null : it.detectedHealth];
-          const next: RecordedSession = {
+          const shown = (it: StoredSession) => [it.connection, it.marked ? null : it.detectedHealth];
+          const next: StoredSession = {
             ...now,
             connection: after.connection,
             detectedHealth: after.health,
@@ -136,7 +136,7 @@ describe("planTransition()", () => {
           if (events.length === 0) expect(shown(next)).toEqual(shown(now));
           const told = events.some(({ type }) => type === "node.health.changed");
           expect(told).toBe(!marked && now.detectedHealth.state !== next.detectedHealth.state);
-          // Times go forward, and a state that stays keeps its own.
+          // Check that a changed state gets the current time, and that an unchanged state keeps its time.
           if (next.connection.state === now.connection.state) {
             expect(next.connection.sinceMs).toBe(now.connection.sinceMs);
           } else expect(next.connection.sinceMs).toBe(nowMs);
@@ -175,7 +175,7 @@ describe("planTransition(), what counts as a change", () => {
     expect(planned.after).toMatchObject({ history: { outages: [] } });
   });
 
-  it("should save a loss that is over although all else stays", () => {
+  it("should save the end of a loss although nothing else changes", () => {
     const lost = { ...NO_LOSS, reaction: "ALLOWED", sinceMs: 5 } as const;
     expect(planTransition(session({ loss: lost }), item({}), NOW)).toMatchObject({
       after: { loss: NO_LOSS },
@@ -183,7 +183,7 @@ describe("planTransition(), what counts as a change", () => {
     });
   });
 
-  it("should tell of no evidence where there is none, and of an allowed reaction after what allowed it", () => {
+  it("should contain no evidence if there is none, and report an allowed reaction after the event that allowed it", () => {
     const left = { state: "UNHEALTHY", reason: "AGENT_SHUTDOWN", message: "bye", actor: "node:n" } as const;
     const { events } = planTransition(session(), item({ health: left, group: "zone=a" }), NOW);
     expect(events.map(({ type }) => type)).toEqual(["node.health.changed", "node.reactions.allowed"]);

@@ -2,57 +2,57 @@ import { lossAfterObservation } from "../brake/reaction.ts";
 import { connectionEvent, healthEvent, type Json, type NewEvent } from "../events/events.ts";
 import { afterHealthChange, flappingStartedEvent, type OutageHistory } from "../health/flapping.ts";
 import type { Connection, ConnectionState, Health, HealthState, Stated } from "../states.ts";
+import type { Node } from "./node.ts";
 import type { SessionStates } from "./node-effects.ts";
-import type { NodeRecord } from "./node-record.ts";
 
-/** A state to move to. Since when it holds is the record's clock. */
+/** A new state. The store sets its time. */
 export interface StateChange<S extends string> {
   readonly state: S;
   readonly reason: string;
   readonly message: string;
   readonly actor: string;
-  /** What it was concluded from, for the event of the change. */
+  /** The facts that the change is based on, for its event. */
   readonly evidence?: Json;
 }
 
-/** What a replica observed of a node that it holds. */
+/** What a replica observed about a node that it owns. */
 export interface Transition {
   readonly nodeId: string;
-  /** The session epoch under which it was observed. */
+  /** The epoch of the session in which the observation was made. */
   readonly epoch: number;
   readonly connection?: StateChange<ConnectionState>;
-  /** Detected health, before any mark. */
+  /** The detected health, without an operator's mark. */
   readonly health?: StateChange<HealthState>;
-  /** The node's group of the brake, in case that it is lost; none when it is left out or "". */
+  /** The node's brake group, used if the node is lost; omitted or "" for none. */
   readonly group?: string;
 }
 
-/** A session as the record has it, its row locked. */
-export interface RecordedSession {
+/** A session as the store has it. Its row is locked. */
+export interface StoredSession {
   readonly nodeId: string;
   readonly connection: Connection;
   readonly detectedHealth: Health;
   readonly history: OutageHistory;
-  /** Whether an operator's mark hides what is detected. */
+  /** Whether an operator's mark overrides the detected health. */
   readonly marked: boolean;
-  readonly loss: NodeRecord["loss"];
+  readonly loss: Node["loss"];
 }
 
-/** What the record says besides the session. */
+/** Facts in the store that are not part of the session. */
 export interface TransitionFacts {
-  /** See mayHaveReaction(). Read only when the transition is to a health other than HEALTHY. */
+  /** The result of mayHaveReaction(). Only needed if the transition is to a health other than HEALTHY. */
   readonly mayHaveReaction: boolean;
   readonly nowMs: number;
 }
 
-/** The changed session, null when it stays as it is, and the events of the change. */
+/** The changed session (null if nothing changes), and the events of the change. */
 export interface TransitionPlan {
   readonly after: SessionStates | null;
   readonly events: readonly NewEvent[];
 }
 
-/** Decide what an observed transition makes of a session: one event for each change that is shown. */
-export function planTransition(before: RecordedSession, item: Transition, facts: TransitionFacts): TransitionPlan {
+/** Apply an observed transition to a session. Each change that is shown has an event. */
+export function planTransition(before: StoredSession, item: Transition, facts: TransitionFacts): TransitionPlan {
   const { nowMs } = facts;
   const connection = changed(before.connection, item.connection, nowMs);
   const health = changed(before.detectedHealth, item.health, nowMs);
@@ -79,15 +79,16 @@ export function planTransition(before: RecordedSession, item: Transition, facts:
 }
 
 /**
- * What is shown of a node changes with an event alone, or watches and lists would differ: a state that is not left
- * keeps its reason. Under a mark what was detected is not shown.
+ * The states to keep if the transition has no event. Without an event, nothing that is shown about the node may change,
+ * not even a reason: otherwise watches would miss the change. The detected health of a marked node is not shown, so it
+ * can change.
  */
-function stillShown(before: RecordedSession, health: Health): Pick<SessionStates, "connection" | "health"> {
+function stillShown(before: StoredSession, health: Health): Pick<SessionStates, "connection" | "health"> {
   return { connection: before.connection, health: before.marked ? health : before.detectedHealth };
 }
 
 function eventsOf(
-  before: RecordedSession,
+  before: StoredSession,
   item: Transition,
   after: Pick<SessionStates, "connection" | "health" | "history">,
 ): readonly NewEvent[] {
@@ -100,7 +101,7 @@ function eventsOf(
   if (history.flappingSinceMs !== null && before.history.flappingSinceMs === null) {
     events.push(flappingStartedEvent(subject, history, health.actor));
   }
-  // Under a mark the node counts as UNHEALTHY before and after.
+  // Write no event for a marked node, because it is shown as UNHEALTHY before and after the change.
   if (health.state !== detectedHealth.state && !before.marked) {
     const evidence = item.health?.evidence;
     const change = { subject, before: detectedHealth, after: health };
@@ -109,7 +110,7 @@ function eventsOf(
   return events;
 }
 
-/** A state that is entered holds from now on; one that stays keeps its time. */
+/** Apply a change. A new state gets the current time. An unchanged state keeps its time. */
 function changed<S extends string>(before: Stated<S>, change: StateChange<S> | undefined, nowMs: number): Stated<S> {
   if (change === undefined) return before;
   const { state, reason, message, actor } = change;

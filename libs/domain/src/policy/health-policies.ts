@@ -1,13 +1,16 @@
 import type { Selector } from "../labels/selectors.ts";
 import type { HealthPolicy } from "./policy-fields.ts";
 
-/** The fields that one policy sets; the others come from below. */
+/** The fields that one policy sets. All other fields come from weaker policies. */
 export type PolicyOverride = Partial<HealthPolicy>;
 
 /** A policy for the nodes that a selector matches. */
 export interface GroupPolicy {
   readonly name: string;
-  /** Of two groups that set the same field, the one with the greater priority wins, then the first by name. */
+  /**
+   * If two groups set the same field, the group with the higher priority wins. At equal priority, the first group
+   * by name wins.
+   */
   readonly priority: number;
   readonly selector: Selector;
   readonly override: PolicyOverride;
@@ -15,10 +18,10 @@ export interface GroupPolicy {
 
 /** All health policies that operators have set. */
 export interface HealthPolicies {
-  /** What the default policy sets; null when there is none. */
+  /** The values of the default policy; null if there is none. */
   readonly default: PolicyOverride | null;
   readonly groups: ReadonlyMap<string, GroupPolicy>;
-  /** What nodes' own policies set, by node id. */
+  /** The values of policies for single nodes, keyed by node id. */
   readonly nodes: ReadonlyMap<string, PolicyOverride>;
 }
 
@@ -28,26 +31,26 @@ export type PolicyScope =
   | { readonly kind: "group"; readonly name: string }
   | { readonly kind: "node"; readonly nodeId: string };
 
-/** One policy, whole. */
+/** One complete policy. */
 export type PolicyEntry =
   | { readonly kind: "default"; readonly override: PolicyOverride }
   | { readonly kind: "group"; readonly group: GroupPolicy }
   | { readonly kind: "node"; readonly nodeId: string; readonly override: PolicyOverride };
 
-/** How many groups there can be: each is looked at for each node that connects. */
+/** Maximum number of group policies. Each is evaluated for each node that connects. */
 export const MAX_GROUP_POLICIES = 1_000;
 
-/** How many nodes can have a policy of their own: every health replica has them in memory. */
+/** Maximum number of policies for single nodes. Every health replica keeps them in memory. */
 export const MAX_NODE_POLICIES = 10_000;
 
-/** Nothing but what is configured. */
+/** Only the configuration. */
 export const NO_HEALTH_POLICIES: HealthPolicies = {
   default: null,
   groups: new Map(),
   nodes: new Map(),
 };
 
-/** Put policies together; of two for one scope the later counts. */
+/** Collect policies. If a scope has several policies, the last one wins. */
 export function collectPolicies(entries: Iterable<PolicyEntry>): HealthPolicies {
   let defaults: PolicyOverride | null = null;
   const groups = new Map<string, GroupPolicy>();
@@ -60,7 +63,7 @@ export function collectPolicies(entries: Iterable<PolicyEntry>): HealthPolicies 
   return { default: defaults, groups, nodes };
 }
 
-/** The policies after one was set. */
+/** Return the policies with one policy set. */
 export function withPolicy(policies: HealthPolicies, entry: PolicyEntry): HealthPolicies {
   switch (entry.kind) {
     case "default":
@@ -72,7 +75,7 @@ export function withPolicy(policies: HealthPolicies, entry: PolicyEntry): Health
   }
 }
 
-/** The policies after one was deleted. */
+/** Return the policies with one policy deleted. */
 export function withoutPolicy(policies: HealthPolicies, scope: PolicyScope): HealthPolicies {
   switch (scope.kind) {
     case "default":
@@ -97,8 +100,8 @@ export function scopeOf(entry: PolicyEntry): PolicyScope {
 }
 
 /**
- * A scope as one text, for example "health-policy/group/gpus": the subject of a policy's events, which no node id can
- * be.
+ * Format a scope, for example as "health-policy/group/gpus". This is the subject of a policy's events; it can
+ * never be a node id.
  */
 export function formatPolicyScope(scope: PolicyScope): string {
   switch (scope.kind) {
@@ -111,7 +114,7 @@ export function formatPolicyScope(scope: PolicyScope): string {
   }
 }
 
-/** Read what `formatPolicyScope()` wrote; null for any other text. */
+/** Parse the result of `formatPolicyScope()`; null for any other string. */
 export function parsePolicyScope(text: string): PolicyScope | null {
   if (text === "health-policy/default") return { kind: "default" };
   const match = /^health-policy\/(group|node)\/(.+)$/.exec(text);
@@ -120,11 +123,11 @@ export function parsePolicyScope(text: string): PolicyScope | null {
   return match?.[1] === "group" ? { kind: "group", name: rest } : { kind: "node", nodeId: rest };
 }
 
-/** A scope in words for people: "the default", "group gpus", "node n1". */
+/** Describe a scope to people: "the default", "group gpus", "node n1". */
 export function describePolicyScope(scope: PolicyScope): string {
   switch (scope.kind) {
     case "default":
-      return "the default";
+      return "all nodes";
     case "group":
       return `group ${scope.name}`;
     case "node":

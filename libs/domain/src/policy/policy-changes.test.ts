@@ -42,7 +42,7 @@ describe("changedPolicies()", () => {
     expect(changedPolicies(before, after, [node("n1", { gpu: "x" }), node("n2")])).toEqual([]);
   });
 
-  // Written out a second time, without the resolver: what applies to a node is the last word on each field.
+  // Compares the resolver with a second implementation, which finds for each field the policy that wins.
   it("should preview exactly what applies after a set or a deletion", () => {
     const override = fc.record(
       {
@@ -112,13 +112,13 @@ describe("newContradictions()", () => {
       "a default alone",
       all(byDefault({ unhealthyAfterMs: 20_000 })),
       [],
-      "the default: unhealthyAfterMs is 20000: it must be at least two heartbeats",
+      "all nodes: unhealthyAfterMs is 20000: it must be at least two heartbeats",
     ],
     [
       "a group without nodes over the default",
       all(byDefault({ heartbeatIntervalMs: 20_000 }), group("g", "gpu", { unhealthyAfterMs: 30_000 })),
       [],
-      "the default with group g: unhealthyAfterMs is 30000",
+      "all nodes with group g: unhealthyAfterMs is 30000",
     ],
     [
       "a node's own over a group",
@@ -156,7 +156,7 @@ describe("newContradictions()", () => {
   });
 
   it("should hold nothing against a change that was so before it", () => {
-    // As the configuration of another release may leave it.
+    // Use a configuration from another release, which can contain this contradiction.
     const broken = all(group("g", "gpu", { unhealthyAfterMs: 12_000 }));
     expect(found(broken, withPolicy(broken, ofNode("n2", { infoIntervalMs: 5_000 })), [gpuNode, node("n2")])).toEqual(
       [],

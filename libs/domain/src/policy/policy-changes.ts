@@ -2,22 +2,22 @@ import { checkPolicy } from "./policy.ts";
 import { type HealthPolicy, POLICY_FIELD_NAMES } from "./policy-fields.ts";
 import type { PolicyResolver, PolicySource, PolicySubject, ResolvedPolicy } from "./resolve-policy.ts";
 
-/** A node that gets another policy. */
+/** A node whose effective policy changes. */
 export interface PolicyChange {
   readonly nodeId: string;
   readonly before: ResolvedPolicy;
   readonly after: ResolvedPolicy;
 }
 
-/** Policies that cannot apply together. */
+/** Policies that contradict each other. */
 export interface PolicyContradiction {
-  /** What meets, for people: "the default with group gpus and node n1". */
+  /** The combination of policies, for people: "the default with group gpus and node n1". */
   readonly combination: string;
-  /** What is wrong, for people, see `checkPolicy()`. */
+  /** The problems, for people; see `checkPolicy()`. */
   readonly problems: readonly string[];
 }
 
-/** Find the nodes for which other values apply after a change, in the order in which they are given. */
+/** Find the nodes whose effective policy changes, in the given order. */
 export function changedPolicies(
   before: PolicyResolver,
   after: PolicyResolver,
@@ -32,15 +32,16 @@ export function changedPolicies(
   return changes;
 }
 
-/** Whether two policies set the same values. */
+/** Whether two policies have the same values. */
 export function isSamePolicy(left: HealthPolicy, right: HealthPolicy): boolean {
   return left === right || POLICY_FIELD_NAMES.every((field) => left[field] === right[field]);
 }
 
 /**
- * Find what a change of policies makes contradictory: the configuration with the default, each group over these, and
- * whatever meets on one of the nodes that change. What was contradictory before in the same words is not this change's
- * doing; it is answered for by `intervalsFor()` and `thresholdsOf()`, which never follow a contradiction.
+ * Find the contradictions that a change to policies causes: in the configuration with the default policy, in each
+ * group on top of these two, and in the effective policy of each changed node. A problem with the same message
+ * before the change is not reported. Contradictory policies are still safe, because `intervalsFor()` and
+ * `thresholdsOf()` never use contradictory values.
  */
 export function newContradictions(
   before: PolicyResolver,
@@ -77,13 +78,13 @@ function describeLayers(layers: readonly PolicySource[]): string {
   return names.length === 1 ? last : `${names.slice(0, -1).join(", ")} with ${last}`;
 }
 
-/** A source in words for people: "the configuration", "group gpus". */
+/** Describe a source to people: "the configuration", "group gpus". */
 export function describeSource(source: PolicySource): string {
   switch (source.kind) {
     case "configuration":
       return "the configuration";
     case "default":
-      return "the default";
+      return "all nodes";
     case "group":
       return `group ${source.name}`;
     case "node":

@@ -18,44 +18,44 @@ import {
 import type { PolicyContradiction } from "./policy-changes.ts";
 import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
 
-/** What will happen to one policy: another one, or nothing. */
+/** The edit of one policy: set or delete it. */
 export type PolicyEdit =
   | { readonly kind: "set"; readonly entry: PolicyEntry }
   | { readonly kind: "delete"; readonly scope: PolicyScope };
 
-/** What of a policy a request may name. */
+/** The parts of a policy that a request can change. */
 export type PolicyPart = keyof PolicyOverride | "selector" | "priority";
 
-/** What a request wants of a policy. */
+/** A request to change a policy. */
 export interface PolicyWish {
-  /** The values that it gives. */
+  /** The values in the request. */
   readonly values: PolicyOverride;
-  /** What it changes; the rest stays as it is. Null for everything. */
+  /** The parts to change; all others stay. Null changes all parts. */
   readonly parts: ReadonlySet<PolicyPart> | null;
-  /** Of a group; empty when it gives none. */
+  /** The selector of a group; empty if none is given. */
   readonly selector: string;
   readonly priority: number;
 }
 
-/** A flaw of a request, in terms of its fields. */
+/** A problem in one field of a request. */
 export interface PolicyFlaw {
   readonly reason: "INVALID_REQUEST" | "INVALID_SELECTOR";
   readonly field: "values" | "selector" | "priority";
   readonly description: string;
-  /** Where in the selector's text; null for other fields. */
+  /** The position of the problem in the selector's text; null if the problem is in another field. */
   readonly position: number | null;
 }
 
-/** What a policy becomes, or what is wrong with the wish. */
+/** The resulting policy, or the problem in the request. */
 export type EditedPolicy =
   | { readonly ok: true; readonly entry: PolicyEntry }
   | { readonly ok: false; readonly flaw: PolicyFlaw };
 
-/** Decide what a policy becomes by a wish, given what it is now or null. */
+/** Apply a request to the current policy; `current` is null if there is none. */
 export function editPolicy(scope: PolicyScope, current: PolicyEntry | null, wish: PolicyWish): EditedPolicy {
   const override = editValues(current === null ? {} : overrideOf(current), wish);
   if (Object.keys(override).length === 0) {
-    return flawed("values", "a policy sets at least one value; delete it to have everything inherited");
+    return flawed("values", "a policy must set at least one value; delete it to inherit everything");
   }
   if (scope.kind === "group") {
     return editGroup(scope.name, current?.kind === "group" ? current.group : null, wish, override);
@@ -67,7 +67,6 @@ export function editPolicy(scope: PolicyScope, current: PolicyEntry | null, wish
   return { ok: true, entry: { ...scope, override } };
 }
 
-/** All policies after an edit. */
 export function policiesAfter(policies: HealthPolicies, edit: PolicyEdit): HealthPolicies {
   return edit.kind === "set" ? withPolicy(policies, edit.entry) : withoutPolicy(policies, edit.scope);
 }
@@ -77,14 +76,14 @@ export function scopeOfEdit(edit: PolicyEdit): PolicyScope {
   return edit.kind === "set" ? scopeOf(edit.entry) : edit.scope;
 }
 
-/** Refuse more policies than every replica can hold and apply; null when they are not too many. */
+/** Refuse more policies than every replica can keep and evaluate. Null if the number is within the limits. */
 export function tooManyPolicies({ groups, nodes }: HealthPolicies): Refusal<"TOO_MANY_HEALTH_POLICIES"> | null {
   if (groups.size > MAX_GROUP_POLICIES) return tooMany("groups", MAX_GROUP_POLICIES);
-  if (nodes.size > MAX_NODE_POLICIES) return tooMany("nodes with a policy of their own", MAX_NODE_POLICIES);
+  if (nodes.size > MAX_NODE_POLICIES) return tooMany("nodes with their own policy", MAX_NODE_POLICIES);
   return null;
 }
 
-/** Refuse an etag that is not that of the policy as it is now; null for one that is, or none. */
+/** Refuse an etag that differs from the policy's etag. Null if the etag is the same or empty. */
 export function policyEtagRefusal(
   scope: PolicyScope,
   currentEtag: string | null,
@@ -93,7 +92,7 @@ export function policyEtagRefusal(
   if (etag === "" || etag === currentEtag) return null;
   const message =
     `the health policy of ${describePolicyScope(scope)} has changed since this etag was read; read it again and ` +
-    "decide again";
+    "retry";
   return {
     reason: "ETAG_MISMATCH",
     message,
@@ -101,17 +100,17 @@ export function policyEtagRefusal(
   };
 }
 
-/** Most contradictions that an answer names; there may be one for every node. */
+/** Maximum number of contradictions to name in a response. Limited because every node can cause one. */
 const MOST_NAMED = 3;
 
-/** Why an edit is refused that makes policies contradict each other. */
+/** The refusal of an edit that makes policies contradict each other. */
 export interface ContradictoryEdit {
   readonly refusal: Refusal<"HEALTH_POLICY_CONTRADICTION">;
-  /** The contradictions that are named, for people. */
+  /** Descriptions of the named contradictions, for people. */
   readonly named: readonly string[];
 }
 
-/** Refuse an edit for the contradictions that it makes; null when there are none. */
+/** Refuse an edit that causes contradictions. Null if there are none. */
 export function contradictionRefusal(
   edit: PolicyEdit,
   found: readonly PolicyContradiction[],
@@ -137,7 +136,7 @@ function editValues(before: PolicyOverride, { values, parts }: PolicyWish): Poli
     const value = parts.has(field) ? values[field] : before[field];
     return value === undefined ? [] : [[field, value] as const];
   });
-  // Each value was taken from the same field.
+  // The cast is safe, because each value comes from the field of the same name.
   return Object.fromEntries(entries) as PolicyOverride;
 }
 
@@ -161,7 +160,7 @@ function readSelector(name: string, text: string): Selector | { readonly flaw: P
     return { flaw: { reason: "INVALID_SELECTOR", field: "selector", description, position } };
   }
   if (formatSelector(parsed.selector) !== "") return parsed.selector;
-  const description = `group ${name} needs a selector; what is to hold for every node is the default's`;
+  const description = `group ${name} needs a selector; set the default policy for values that apply to every node`;
   return { flaw: { reason: "INVALID_REQUEST", field: "selector", description, position: null } };
 }
 
@@ -174,6 +173,6 @@ function overrideOf(entry: PolicyEntry): PolicyOverride {
 }
 
 function tooMany(what: string, limit: number): Refusal<"TOO_MANY_HEALTH_POLICIES"> {
-  const message = `there are ${limit} ${what} already, which is the most; delete one, or let a group stand for several`;
+  const message = `there are already ${limit} ${what}, the maximum; delete one, or replace several with a group`;
   return { reason: "TOO_MANY_HEALTH_POLICIES", message, metadata: { limit: `${limit}` } };
 }

@@ -46,7 +46,7 @@ describe("policySetEvent()", () => {
 
 describe("policyOfEvent()", () => {
   it.each<[string, PolicyEntry]>([
-    ["the default", { kind: "default", override: { usageIntervalMs: 1_000 } }],
+    ["all nodes", { kind: "default", override: { usageIntervalMs: 1_000 } }],
     ["a group", gpus],
     ["a node", { kind: "node", nodeId: "a.b-c", override: { unknownAfterMissed: null } }],
   ])("should read back %s as it was written", (_, entry) => {
@@ -93,7 +93,7 @@ describe("isSamePolicyEntry()", () => {
 
 describe("formatPolicyScope()", () => {
   it.each<[PolicyScope, string, string]>([
-    [{ kind: "default" }, "health-policy/default", "the default"],
+    [{ kind: "default" }, "health-policy/default", "all nodes"],
     [{ kind: "group", name: "g" }, "health-policy/group/g", "group g"],
     [{ kind: "node", nodeId: "n.1" }, "health-policy/node/n.1", "node n.1"],
   ])("should write %j as %s", (scope, text, words) => {
@@ -110,7 +110,7 @@ describe("formatPolicyScope()", () => {
 describe("changePolicy()", () => {
   const wanted: PolicyEntry = { kind: "default", override: { infoIntervalMs: 1_000 } };
 
-  it("should leave alone what is as wanted", () => {
+  it("should not change a policy that is as wanted", () => {
     expect(changePolicy({ ...wanted, override: { infoIntervalMs: 1_000 } }, wanted, BY)).toEqual({
       effects: [],
       events: [],
@@ -118,7 +118,7 @@ describe("changePolicy()", () => {
   });
 
   it.each([[null], [{ kind: "default", override: { infoIntervalMs: 2_000 } } as const]])(
-    "should save what is not: %j",
+    "should save a policy that is not: %j",
     (before) => {
       expect(changePolicy(before, wanted, BY)).toEqual({
         effects: [wanted],
@@ -143,7 +143,7 @@ describe("isSamePolicies()", () => {
     ["without a node", all.slice(0, 3)],
     ["with another value", [...all.slice(0, 3), node("b", 3)]],
     ["with another default", [{ kind: "default", override: { infoIntervalMs: 2 } } as const, ...all.slice(1)]],
-  ])("should tell policies %s apart", (_, others) => {
+  ])("should distinguish policies %s", (_, others) => {
     expect(isSamePolicies(collectPolicies(all), collectPolicies(others))).toBe(false);
   });
 });

@@ -19,13 +19,13 @@ interface PolicyCommand {
   readonly message: string;
 }
 
-/** Decide to set a policy; the effect is the policy to save. One that is as wanted is left as it is. */
+/** Decide to set a policy. The effect is the policy to save; there is no effect if the policy does not change. */
 export function changePolicy(before: PolicyEntry | null, wanted: PolicyEntry, by: PolicyCommand): Effects<PolicyEntry> {
   if (before !== null && isSamePolicyEntry(before, wanted)) return { effects: [], events: [] };
   return { effects: [wanted], events: [policySetEvent(before, wanted, by)] };
 }
 
-/** The event of a policy that was made or changed. `before` is null for a new one. */
+/** The event of a policy that was created or changed. `before` is null for a new policy. */
 export function policySetEvent(
   before: PolicyEntry | null,
   after: PolicyEntry,
@@ -55,7 +55,7 @@ export function policyDeletedEvent(before: PolicyEntry, { actor, message }: Poli
   };
 }
 
-/** What the record and the events keep of a policy besides its scope. */
+/** The facts about a policy that the store and events contain, apart from its scope. */
 export function policyFacts(entry: PolicyEntry): { readonly [key: string]: Json } {
   if (entry.kind !== "group") return { values: overrideToJson(entry.override) };
   const { selector, priority, override } = entry.group;
@@ -63,8 +63,8 @@ export function policyFacts(entry: PolicyEntry): { readonly [key: string]: Json 
 }
 
 /**
- * Read what `policyFacts()` made. What a newer release has written and this one does not know is left out. Null for
- * what is no policy, which the record never holds.
+ * Parse the result of `policyFacts()`. Fields of newer releases are ignored. Null if the facts are not a policy, which
+ * does not happen for facts from the store.
  */
 export function policyFromFacts(scope: PolicyScope, facts: Json): PolicyEntry | null {
   if (!isJsonObject(facts)) return null;
@@ -79,18 +79,20 @@ export function policyFromFacts(scope: PolicyScope, facts: Json): PolicyEntry | 
   };
 }
 
-/** Whether two policies say the same. */
+/** Whether two policies are equal. */
 export function isSamePolicyEntry(left: PolicyEntry, right: PolicyEntry): boolean {
   const textOf = (entry: PolicyEntry) => JSON.stringify([scopeOf(entry), policyFacts(entry)]);
   return textOf(left) === textOf(right);
 }
 
-/** Whether the same policies are set. */
+/** Whether two sets of policies are equal. */
 export function isSamePolicies(left: HealthPolicies, right: HealthPolicies): boolean {
   return textOfPolicies(left) === textOfPolicies(right);
 }
 
-/** What an event says of a policy: its scope, and what it is now, null when it is gone. Null for other events. */
+/**
+ * Read the changed policy from an event: its scope, and its new value or null if it was deleted. Null for other events.
+ */
 export function policyOfEvent(event: {
   readonly type: string;
   readonly subject: string;
@@ -122,6 +124,6 @@ function overrideToJson(override: PolicyOverride): Json {
 function overrideFromJson(values: Json): PolicyOverride {
   if (!isJsonObject(values)) return {};
   const known = Object.entries(values).filter(([field]) => isPolicyField(field));
-  // Each value was written from the same field of a policy.
+  // The cast is safe, because each value was written from the field of the same name.
   return Object.fromEntries(known) as PolicyOverride;
 }

@@ -1,47 +1,65 @@
-/** When a silent node is declared unwell, and how often it reports. All times in milliseconds, more than 0. */
+/**
+ * When a node is declared UNHEALTHY or UNKNOWN, how often it reports, and which problems keep new work away from it.
+ * All times are in milliseconds and, except holds, greater than 0.
+ */
 export interface HealthPolicy {
-  /** Silence after which a node is UNHEALTHY. At least two heartbeats, or one lost packet looks like a failure. */
+  /**
+   * Silence after which a node is UNHEALTHY. At least two heartbeat intervals, because otherwise one lost packet would
+   * look like a failure.
+   */
   readonly unhealthyAfterMs: number;
-  /** Heartbeats missed in a row after which it is UNHEALTHY, if that comes first; at least 3. Null: time alone. */
+  /**
+   * Consecutive missed heartbeats, three or more, after which a node is UNHEALTHY if `unhealthyAfterMs` has not passed
+   * yet. Null to use only the time.
+   */
   readonly unhealthyAfterMissed: number | null;
-  /** Silence after which it is UNKNOWN, counted like `unhealthyAfterMs`, which it exceeds. */
+  /** Silence after which a node is UNKNOWN, counted from the same moment as `unhealthyAfterMs` and longer than it. */
   readonly unknownAfterMs: number;
-  /** Heartbeats missed in a row after which it is UNKNOWN, if that comes first. Null: time alone. */
+  /**
+   * Consecutive missed heartbeats after which a node is UNKNOWN, if `unknownAfterMs` has not passed yet. Null to use
+   * only the time.
+   */
   readonly unknownAfterMissed: number | null;
-  /** How often a node beats. Shortened to a third of the time to UNHEALTHY if it is longer. */
+  /**
+   * Interval between a node's heartbeats. An interval longer than a third of the time to UNHEALTHY is shortened to that
+   * third.
+   */
   readonly heartbeatIntervalMs: number;
-  /** How often it reports what it is, besides on change. */
+  /** Interval between a node's information reports if nothing changes. */
   readonly infoIntervalMs: number;
-  /** How often it reports usage while it is watched. */
+  /** Interval between a node's usage reports while it is being watched. */
   readonly usageIntervalMs: number;
-  /** How long a node that flaps takes no new work after its last outage began or ended; 0: it is never held. */
+  /** How long a flapping node gets no new work after its last outage started or ended; 0 for no hold. */
   readonly flappingHoldMs: number;
-  /** Whether a node whose hardware is less than was approved, or not well, takes no new work. */
+  /** Whether a node gets no new work while its hardware is faulty or some approved hardware is missing. */
   readonly hardwareHold: boolean;
-  /** For how long a node that rebooted unexpectedly takes no new work; 0: not at all. */
+  /** How long a node gets no new work after an unexpected reboot; 0 for no hold. */
   readonly rebootHoldMs: number;
-  /** Degrees beyond which a GPU is too hot. Null: none is. */
+  /** Temperature in degrees Celsius above which a GPU is too hot; null for no limit. */
   readonly gpuMaxCelsius: number | null;
-  /** Whether an agent may beat and report more often than this, if its own configuration wishes so. */
+  /**
+   * Whether agents can send heartbeats and reports more often than this policy requires, if their own configuration
+   * requests it.
+   */
   readonly agentMayShorten: boolean;
 }
 
-/** What people and programs need to know of one field of a health policy. */
+/** The documentation of one field of a health policy. */
 export interface PolicyField {
-  /** Its name in the API, as a generated stub has it. */
+  /** The field's name in the API, as in a generated stub. */
   readonly name: string;
   /**
-   * Durations are in milliseconds here, and a hold is one that may be 0. A count or temperature of 0 in the API is null
-   * here.
+   * The type of the field. Durations are in milliseconds. A "hold" is a duration that can be 0. A count or temperature
+   * of 0 in the API is null here.
    */
   readonly kind: "duration" | "hold" | "count" | "celsius" | "switch";
-  /** What it says, for help texts and headings. */
+  /** A description for help output and headings. */
   readonly doc: string;
 }
 
 /**
- * Every field of a health policy, in the order in which they are shown: the one table from which the conversion to the
- * API, the record's form and the flags of the command line are made. A field without a row does not compile.
+ * Every field of a health policy, in display order. The conversion to the API, the stored form and the command line's
+ * flags are derived from this table. A field without a row is a compile error.
  */
 export const POLICY_FIELDS = {
   unhealthyAfterMs: {
@@ -52,7 +70,7 @@ export const POLICY_FIELDS = {
   unhealthyAfterMissed: {
     name: "unhealthyAfterMissed",
     kind: "count",
-    doc: "heartbeats missed in a row after which a node is UNHEALTHY, if that comes first; 0 for time alone",
+    doc: "heartbeats missed in a row after which a node is UNHEALTHY, if that comes first; 0 to use only the time",
   },
   unknownAfterMs: {
     name: "unknownAfter",
@@ -62,7 +80,7 @@ export const POLICY_FIELDS = {
   unknownAfterMissed: {
     name: "unknownAfterMissed",
     kind: "count",
-    doc: "heartbeats missed in a row after which a node is UNKNOWN, if that comes first; 0 for time alone",
+    doc: "heartbeats missed in a row after which a node is UNKNOWN, if that comes first; 0 to use only the time",
   },
   heartbeatIntervalMs: {
     name: "heartbeatInterval",
@@ -72,7 +90,7 @@ export const POLICY_FIELDS = {
   infoIntervalMs: {
     name: "infoInterval",
     kind: "duration",
-    doc: "time between reports of what a node is, besides on change",
+    doc: "time between reports of a node's information, in addition to those on change",
   },
   usageIntervalMs: {
     name: "usageInterval",
@@ -82,38 +100,38 @@ export const POLICY_FIELDS = {
   flappingHoldMs: {
     name: "flappingHold",
     kind: "hold",
-    doc: "for how long a node that flaps takes no new work after its last outage; 0s for never held",
+    doc: "how long a flapping node gets no new work after its last outage; 0s to never hold it",
   },
   hardwareHold: {
     name: "hardwareHold",
     kind: "switch",
     doc:
-      "whether a node with less hardware than was approved, or with a GPU gone or too hot, takes no new work: on " +
-      "or off",
+      "whether a node gets no new work while it has less hardware than was approved, or a GPU that is missing or too " +
+      "hot: on or off",
   },
   rebootHoldMs: {
     name: "rebootHold",
     kind: "hold",
-    doc: "for how long a node that rebooted unexpectedly takes no new work; 0s for not at all",
+    doc: "how long a node gets no new work after an unexpected reboot; 0s to never hold it",
   },
   gpuMaxCelsius: {
     name: "gpuMaxCelsius",
     kind: "celsius",
-    doc: "temperature in degrees Celsius beyond which a GPU is too hot; 0 for none",
+    doc: "temperature in degrees Celsius above which a GPU is too hot; 0 for no limit",
   },
   agentMayShorten: {
     name: "agentMayShorten",
     kind: "switch",
     doc:
-      "whether agents whose own configuration asks for shorter intervals get them, down to a heartbeat each " +
-      "second and information every 10s: on or off",
+      "whether agents can use shorter intervals from their own configuration, down to one heartbeat per second " +
+      "and information every 10s: on or off",
   },
 } as const satisfies Readonly<Record<keyof HealthPolicy, PolicyField>>;
 
 /** The names of all fields, in the order of the table. */
 export const POLICY_FIELD_NAMES: readonly (keyof HealthPolicy)[] = Object.keys(POLICY_FIELDS).filter(isPolicyField);
 
-/** Whether a text names a field of a health policy. */
+/** Whether a string names a field of a health policy. */
 export function isPolicyField(text: string): text is keyof HealthPolicy {
   return Object.hasOwn(POLICY_FIELDS, text);
 }

@@ -37,7 +37,7 @@ describe("checkPolicy()", () => {
     [{ infoIntervalMs: 1.5 }, "infoIntervalMs is 1.5: it must be a whole number"],
     [{ usageIntervalMs: Number.NaN }, "usageIntervalMs is NaN: it must be a whole number"],
     [{ unknownAfterMs: Number.POSITIVE_INFINITY }, "unknownAfterMs is Infinity"],
-  ])("should judge %j: %s", (override, problem) => {
+  ])("should evaluate %j: %s", (override, problem) => {
     const problems = checkPolicy(policy(override));
 
     expect(problems).toEqual(problem === null ? [] : [expect.stringContaining(problem)]);

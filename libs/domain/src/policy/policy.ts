@@ -1,8 +1,8 @@
 import { type HealthPolicy, POLICY_FIELD_NAMES, POLICY_FIELDS } from "./policy-fields.ts";
 
 /**
- * 1 minute to UNHEALTHY, 5 minutes to UNKNOWN, a heartbeat every 15 s, information every minute; holds for flapping and
- * for hardware.
+ * The default policy: UNHEALTHY after 1 minute, UNKNOWN after 5 minutes, a heartbeat every 15 s, information every
+ * minute, and holds for flapping and for hardware.
  */
 export const DEFAULT_HEALTH_POLICY: HealthPolicy = {
   unhealthyAfterMs: 60_000,
@@ -19,50 +19,50 @@ export const DEFAULT_HEALTH_POLICY: HealthPolicy = {
   agentMayShorten: false,
 };
 
-/** What one value of a policy can be. */
+/** The value of any policy field. */
 export type PolicyValue = HealthPolicy[keyof HealthPolicy];
 
-/** How often an agent is to report, in milliseconds. */
+/** The intervals at which an agent reports, in milliseconds. */
 export interface Intervals {
   readonly heartbeatMs: number;
   readonly infoMs: number;
   readonly usageMs: number;
 }
 
-/** What an agent's own configuration wishes for, in milliseconds; null where it says nothing. */
+/** The intervals that an agent's own configuration requests, in milliseconds; null for none. */
 export interface Wishes {
   readonly heartbeatMs: number | null;
   readonly infoMs: number | null;
 }
 
-/** The wishes of an agent that has none. */
 export const NO_WISHES: Wishes = { heartbeatMs: null, infoMs: null };
 
-/** Silence after which the detector declares, in milliseconds. */
+/** Silence after which the detector declares a node UNHEALTHY or UNKNOWN, in milliseconds. */
 export interface Thresholds {
   readonly unhealthyAfterMs: number;
-  /** Never less than `unhealthyAfterMs`. */
+  /** At least `unhealthyAfterMs`. */
   readonly unknownAfterMs: number;
 }
 
 /**
- * Intervals are at most this part of the time to UNHEALTHY, and as many missed heartbeats are the fewest that count.
+ * How many heartbeats must fit into the time to UNHEALTHY. Intervals are shortened if necessary. This is also the
+ * minimum number of missed heartbeats that can be configured.
  */
 const HEARTBEATS_IN_THRESHOLD = 3;
 
 /**
- * No wish is granted below these, even where the policy lets agents shorten: a heartbeat a second, and information
- * every ten.
+ * The shortest intervals that an agent can get, even if the policy lets it shorten them: one heartbeat per second, and
+ * information every ten seconds.
  */
 const SHORTEST_WISHED_HEARTBEAT_MS = 1_000;
 const SHORTEST_WISHED_INFO_MS = 10_000;
 /**
- * Shorter wishes are rounded up to whole steps: a replica counts its sessions by interval, and there must not be one
- * for each agent.
+ * Intervals that agents shorten are rounded up to multiples of this, in milliseconds. A replica counts its sessions by
+ * interval, so there must not be a different interval for each agent.
  */
 const WISH_STEP_MS = 100;
 
-/** Find what contradicts itself in a policy, in words for an operator; empty when it can be used. */
+/** List the problems of a policy, described for an operator; empty if it is valid. */
 export function checkPolicy(policy: HealthPolicy): string[] {
   const problems: string[] = [];
   for (const field of POLICY_FIELD_NAMES) {
@@ -74,22 +74,23 @@ export function checkPolicy(policy: HealthPolicy): string[] {
       problems.push(`${field} is ${value}: it must be a whole number ${least}`);
     }
   }
-  // What follows compares amounts, which says nothing about ones that make no sense.
+  // Compare amounts with each other only if each of them is valid.
   return problems.length > 0 ? problems : contradictions(policy);
 }
 
 /**
- * Say how often an agent reports. The heartbeat never takes more than a third of the time to UNHEALTHY.
+ * Determine the intervals at which an agent reports. The heartbeat interval is at most a third of the time to
+ * UNHEALTHY.
  *
- * @param wishes what the agent wished for in its Hello. The policy wins: a wish to report more often is granted only
- *   where it says so, and within bounds; one to beat less often only as far as the time to UNHEALTHY stays as it is. No
- *   wish changes a threshold.
+ * @param wishes the intervals that the agent requests in its Hello. The policy takes precedence: an agent can report
+ *   more often only if the policy allows it, and within limits. It can send heartbeats less often only if the time to
+ *   UNHEALTHY stays the same. Wishes never change a threshold.
  */
 export function intervalsFor(policy: HealthPolicy, wishes: Wishes): Intervals {
   const { heartbeatIntervalMs, unhealthyAfterMs, unhealthyAfterMissed, unknownAfterMissed } = policy;
   const { unhealthyAfterMs: effectiveMs } = thresholdsOf(policy, heartbeatIntervalMs);
   const policyMs = wholeMs(Math.min(heartbeatIntervalMs, effectiveMs / HEARTBEATS_IN_THRESHOLD));
-  // Where missed heartbeats count, a longer interval would be a longer threshold.
+  // Do not lengthen the interval if missed heartbeats count, because that would lengthen the threshold.
   const countsMissed = unhealthyAfterMissed !== null || unknownAfterMissed !== null;
   const longestMs = countsMissed ? policyMs : wholeMs(unhealthyAfterMs / HEARTBEATS_IN_THRESHOLD);
   const wishedMs = wholeMs(wishes.heartbeatMs ?? policyMs);
@@ -107,22 +108,19 @@ export function intervalsFor(policy: HealthPolicy, wishes: Wishes): Intervals {
   };
 }
 
-/**
- * The thresholds by which a node is judged. They follow from the policy's own interval: what an agent wishes for
- * changes nothing about them.
- */
+/** The thresholds for a node. They use the policy's own interval; an agent's wishes do not change them. */
 export function policyThresholds(policy: HealthPolicy): Thresholds {
   return thresholdsOf(policy, intervalsFor(policy, NO_WISHES).heartbeatMs);
 }
 
-/** The longest heartbeat interval that these thresholds allow for, in whole milliseconds. */
+/** The longest heartbeat interval that these thresholds allow, in whole milliseconds. */
 export function longestHeartbeatMs({ unhealthyAfterMs }: Thresholds): number {
   return wholeMs(unhealthyAfterMs / HEARTBEATS_IN_THRESHOLD);
 }
 
 /**
- * The thresholds to judge by while an agent is known to keep to the first ones and has not said that it keeps to the
- * others.
+ * The longer of each pair of thresholds. Used while an agent still follows the old policy because it has not
+ * acknowledged the new one.
  */
 export function laxerThresholds(kept: Thresholds, wanted: Thresholds): Thresholds {
   return {
@@ -132,7 +130,8 @@ export function laxerThresholds(kept: Thresholds, wanted: Thresholds): Threshold
 }
 
 /**
- * Say after how much silence a node is declared: the earlier of the time and of the heartbeats missed.
+ * Determine after how much silence a node is declared: the given time or the given number of missed heartbeats,
+ * whichever is earlier.
  *
  * @param heartbeatMs the interval that the agent has acknowledged.
  */
@@ -175,14 +174,17 @@ function missedContradictions(policy: HealthPolicy): string[] {
   const unknownMs = unknownAfterMissed * heartbeatIntervalMs;
   if (unhealthyAfterMissed === null && unknownMs <= unhealthyAfterMs) {
     return [
-      `unknownAfterMissed is ${unknownAfterMissed}: as many heartbeats of ${heartbeatIntervalMs} ms must take ` +
+      `unknownAfterMissed is ${unknownAfterMissed}: that many heartbeats of ${heartbeatIntervalMs} ms must take ` +
         `longer than unhealthyAfterMs, ${unhealthyAfterMs}`,
     ];
   }
   return [];
 }
 
-/** An interval that an agent wishes to be shorter, as far as the policy lets it; the policy's own when it does not. */
+/**
+ * Return the interval that the agent requests if it is shorter than the policy's interval, within the limits of the
+ * policy. Otherwise return the policy's interval.
+ */
 function shortened(
   { agentMayShorten }: HealthPolicy,
   interval: {

@@ -3,7 +3,7 @@ import type { GroupPolicy, HealthPolicies, PolicyOverride } from "./health-polic
 import type { PolicyValue } from "./policy.ts";
 import { type HealthPolicy, POLICY_FIELD_NAMES } from "./policy-fields.ts";
 
-/** Where one field of a policy comes from. */
+/** Where a field of a policy comes from. */
 export type PolicySource =
   /** The configuration of the health service. */
   | { readonly kind: "configuration" }
@@ -11,24 +11,30 @@ export type PolicySource =
   | { readonly kind: "group"; readonly name: string }
   | { readonly kind: "node"; readonly nodeId: string };
 
-/** The policy that applies to one node, and where each field of it comes from. */
+/** The effective policy of a node, and the source of each field. */
 export interface ResolvedPolicy {
   readonly policy: HealthPolicy;
   readonly sources: Readonly<Record<keyof HealthPolicy, PolicySource>>;
-  /** Everything that was laid over the configuration, the weakest first, whether any of it is left or not. */
+  /**
+   * All policies that apply on top of the configuration, the weakest first. Includes policies that stronger ones
+   * completely override.
+   */
   readonly layers: readonly PolicySource[];
 }
 
-/** A node as policies see it. */
+/** The facts about a node that determine its policy. */
 export interface PolicySubject {
   readonly id: string;
-  /** Its token and operator labels only: a node must not choose its own leniency. */
+  /**
+   * The labels from the node's join token and from operators. Labels from the node itself are left out, because
+   * it must not be able to choose a more lenient policy.
+   */
   readonly labels: ReadonlyMap<string, string>;
 }
 
 /**
- * Finds the policies of nodes, field by field: configuration, default, the groups that match, then the node's own.
- * Nodes on which the same policies meet get the same object.
+ * Resolves the policies of nodes field by field, from the configuration, the default policy, matching groups, and
+ * the node's own policy. If the same policies apply to two nodes, both get the same object.
  */
 export class PolicyResolver {
   readonly policies: HealthPolicies;
@@ -45,14 +51,14 @@ export class PolicyResolver {
     );
   }
 
-  /** The policy of a node. */
+  /** The effective policy of a node. */
   resolve({ id, labels }: PolicySubject): ResolvedPolicy {
     const override = this.policies.nodes.get(id);
     const groups = this.#groups.filter(({ selector }) => matches(selector, labels));
     return this.#combine(groups, override === undefined ? null : { nodeId: id, override });
   }
 
-  /** What a group makes of configuration and default alone, or these without it. */
+  /** The configuration with the default policy and, if given, a group on top. */
   combination(group: GroupPolicy | null): ResolvedPolicy {
     return this.#combine(group === null ? [] : [group], null);
   }
@@ -61,7 +67,7 @@ export class PolicyResolver {
     groups: readonly GroupPolicy[],
     node: { readonly nodeId: string; readonly override: PolicyOverride } | null,
   ): ResolvedPolicy {
-    // Names cannot hold these characters.
+    // Join the names with these separators, which names cannot contain, so that the key is unambiguous.
     const key = `${groups.map(({ name }) => name).join(",")}/${node?.nodeId ?? ""}`;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
@@ -100,6 +106,6 @@ function layered(configured: HealthPolicy, layers: readonly Layer[]): ResolvedPo
       sources[field] = source;
     }
   }
-  // Each value was taken from the same field of a policy.
+  // The cast is safe, because each value comes from the field of the same name.
   return { policy: policy as HealthPolicy, sources, layers: layers.map(([source]) => source) };
 }

@@ -1,56 +1,56 @@
-/** One server of a Postgres URL. */
+/** One server in a Postgres URL. */
 export interface PostgresHost {
-  /** A name, an address, or the directory of a socket; empty for the driver's default. */
+  /** A name, an address, or the directory of a Unix socket; empty for the driver's default. */
   readonly host: string;
   readonly port: number;
 }
 
-/** How a connection is encrypted; each as libpq's sslmode of that name. */
+/** How a connection is encrypted, with the values of libpq's sslmode. */
 export type PostgresTlsMode = "disable" | "allow" | "prefer" | "require" | "verify-ca" | "verify-full";
 
-/** What a URL says about TLS. */
+/** The TLS settings in a URL. */
 export interface PostgresTls {
-  /** Undefined when the URL does not say. */
+  /** The value of sslmode; undefined if the URL does not set it. */
   readonly mode: PostgresTlsMode | undefined;
-  /** A file, or "system" for the authorities of this machine. */
+  /** The path of a file, or "system" for this machine's trusted authorities. */
   readonly rootCert: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
   readonly password: string | undefined;
   readonly crl: string | undefined;
-  /** Whether TLS begins without asking the server first. */
+  /** Whether to start TLS immediately, without asking the server first. */
   readonly isDirect: boolean;
   readonly minVersion: string | undefined;
   readonly maxVersion: string | undefined;
 }
 
-/** A Postgres URL, as libpq reads it. */
+/** A Postgres URL, as libpq interprets it. */
 export interface PostgresUrl {
-  /** In the order in which they are tried. At least one. */
+  /** The servers in the order in which they are tried; at least one. */
   readonly hosts: readonly PostgresHost[];
   readonly user: string | undefined;
   readonly password: string | undefined;
   readonly database: string | undefined;
-  /** Whether the first server that can be written is taken, instead of the first that answers. */
+  /** Whether to use the first server that is writable, instead of the first that responds. */
   readonly mustBeWritable: boolean;
-  /** Whether the servers are tried in a random order. */
+  /** Whether to try the servers in random order. */
   readonly isShuffled: boolean;
-  /** Longest time for one server; undefined when the URL does not say. */
+  /** Maximum time to connect to one server; undefined if the URL does not set it. */
   readonly connectTimeoutMs: number | undefined;
   readonly tls: PostgresTls;
   readonly applicationName: string | undefined;
-  /** Settings of the session, as `-c name=value`. */
+  /** Session settings in the form `-c name=value`. */
   readonly options: string | undefined;
   readonly keepAlive: boolean;
   readonly keepAliveIdleMs: number | undefined;
 }
 
-/** A URL that was read, or why it cannot be. The reason holds nothing secret. */
+/** A parsed URL, or why it cannot be parsed. The reason contains no secret. */
 export type PostgresUrlResult =
   | { readonly ok: true; readonly url: PostgresUrl }
   | { readonly ok: false; readonly problem: string };
 
-/** How messages write a URL that is expected. */
+/** The example URL in messages. */
 export const POSTGRES_URL_EXAMPLE = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 
 const DEFAULT_PORT = 5432;
@@ -60,17 +60,17 @@ const TLS_MODES: readonly PostgresTlsMode[] = ["disable", "allow", "prefer", "re
 const TLS_VERSIONS = ["TLSv1.2", "TLSv1.3"];
 const ENCODE = "percent-encode characters such as @ : / # % in user and password (@ as %40)";
 
-/** Why a parameter of libpq is refused. */
+/** Why libpq parameters are refused, keyed by parameter name. */
 const REFUSED: ReadonlyMap<string, string> = new Map([
-  ["hostaddr", "name the address as the host"],
+  ["hostaddr", "use the address as the host"],
   ["service", "service files are not read; write the parameters into the URL"],
   ["passfile", "password files are not read; write the password into the URL, or set PGPASSWORD"],
   ["require_auth", "the method of authentication cannot be restricted; restrict it in pg_hba.conf"],
-  ["requirepeer", "the user of a server at a socket is not checked"],
+  ["requirepeer", "the user that runs a server on a Unix socket cannot be checked"],
   ["sslcrldir", "name one file with sslcrl"],
-  ["sslcertmode", "a certificate is sent where sslcert names one"],
+  ["sslcertmode", "a certificate is sent whenever sslcert names one"],
   ["sslsni", "the name of the server is always sent"],
-  ["replication", "a connection for replication answers no queries"],
+  ["replication", "replication connections cannot run queries"],
   ["keepalives_interval", "the system's value is used; set keepalives_idle, or net.ipv4.tcp_keepalive_intvl"],
   ["keepalives_count", "the system's value is used; set net.ipv4.tcp_keepalive_probes"],
   ["tcp_user_timeout", "Rollcall has its own time limits"],
@@ -85,7 +85,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["oauth_scope", "OAuth is not supported"],
 ]);
 
-/** Parameters that libpq knows and that are read here, with the values that they take; null for any. */
+/** The supported libpq parameters and their possible values; null if any value is possible. */
 const KNOWN: ReadonlyMap<string, readonly string[] | null> = new Map<string, readonly string[] | null>([
   ...["host", "port", "user", "password", "dbname", "options", "application_name"].map((it) => [it, null] as const),
   ...["sslrootcert", "sslcert", "sslkey", "sslpassword", "sslcrl", "fallback_application_name"].map(
@@ -101,14 +101,14 @@ const KNOWN: ReadonlyMap<string, readonly string[] | null> = new Map<string, rea
   ["load_balance_hosts", ["disable", "random"]],
   ["target_session_attrs", ["any", "read-write", "primary", "read-only", "standby", "prefer-standby"]],
   ["client_encoding", ["UTF8", "utf8", "UTF-8", "utf-8", "auto"]],
-  // Without GSSAPI, and with what the driver can do of channel binding.
+  // Do not allow "require": GSSAPI is not supported, and channel binding only if the driver supports it.
   ["gssencmode", ["disable", "prefer"]],
   ["channel_binding", ["disable", "prefer"]],
 ]);
 
 class UrlProblem extends Error {}
 
-/** Read a URL of one or several servers, with the parameters of libpq. */
+/** Parse a URL with one or more servers and libpq's parameters. */
 export function parsePostgresUrl(text: string): PostgresUrlResult {
   try {
     return { ok: true, url: read(text.trim()) };
@@ -118,13 +118,13 @@ export function parsePostgresUrl(text: string): PostgresUrlResult {
   }
 }
 
-/** The servers of a URL for people, without user and password: "one:5432, other:5433". */
+/** Describe the servers of a URL to people, without user and password: "one:5432, other:5433". */
 export function postgresPlace(url: string): string {
   const result = parsePostgresUrl(url);
   return result.ok ? result.url.hosts.map(formatPostgresHost).join(", ") : "a URL that cannot be read";
 }
 
-/** One server for people. */
+/** Format one server for people. */
 export function formatPostgresHost({ host, port }: PostgresHost): string {
   if (host.startsWith("/") || host === "") return `a local socket:${port}`;
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
@@ -134,7 +134,7 @@ function read(text: string): PostgresUrl {
   const [, rest] = /^postgres(?:ql)?:\/\/(.*)$/s.exec(text) ?? [];
   if (rest === undefined || text.length > LONGEST) fail(`should be an address such as ${POSTGRES_URL_EXAMPLE}`);
   const [beforeQuery, query] = splitAt(rest, rest.indexOf("?"));
-  // As libpq does, the first @ ends the user: a host has none.
+  // As in libpq, the user ends at the first "@", because a host cannot contain one.
   const at = beforeQuery.search(/[@/]/);
   const hasUser = beforeQuery[at] === "@";
   const userInfo = hasUser ? beforeQuery.slice(0, at) : "";
@@ -167,7 +167,7 @@ function readParameters(query: string): ReadonlyMap<string, string> {
     const [name, value] = splitAt(part, part.indexOf("="));
     const key = decoded(name, "parameter") ?? "";
     if (!part.includes("=")) fail(`the parameter ${shown(key)} has no value`);
-    // The form of JDBC, which libpq takes as well.
+    // Accept the form that JDBC uses, as libpq does.
     if (key === "ssl" && value === "true") parameters.set("sslmode", "require");
     else parameters.set(key, checked(key, decoded(value, key) ?? ""));
   }
@@ -178,7 +178,7 @@ function checked(name: string, value: string): string {
   const refusal = REFUSED.get(name);
   if (refusal !== undefined) fail(`${name} is not supported: ${refusal}`);
   const words = KNOWN.get(name);
-  if (words === undefined) fail(`${shown(name)} is no parameter of a Postgres URL`);
+  if (words === undefined) fail(`${shown(name)} is not a parameter of a Postgres URL`);
   if (words !== null && value !== "" && !words.includes(value)) {
     fail(`${name} is ${shown(value)}, and should be ${words.join(", ")}`);
   }
@@ -189,7 +189,7 @@ function hostsOf(authority: string, hostList: string | undefined, portList: stri
   const parts = authority.split(",").map(readHost);
   const hosts = hostList === undefined ? parts.map(({ host }) => host) : hostList.split(",").map((it) => it.trim());
   const written = portList === undefined ? parts.map(({ port }) => port) : portList.split(",").map((it) => it.trim());
-  // One port is that of every host.
+  // Use a single port for all hosts.
   const ports = written.length === 1 ? hosts.map(() => written[0] ?? "") : written;
   if (ports.length !== hosts.length) fail(`it names ${hosts.length} hosts and ${ports.length} ports`);
   if (hosts.length > MOST_HOSTS) fail(`it names more than ${MOST_HOSTS} hosts`);
@@ -210,20 +210,20 @@ function portOf(text: string): number {
 }
 
 /**
- * Rollcall writes. Of several servers it takes one that can be written, whatever else the URL allows; a URL that asks
- * for one that cannot be written is a mistake.
+ * Determine which server to use. Rollcall needs a writable server, so a URL that asks for a read-only server is
+ * refused.
  */
 function targetOf(given: Given): { readonly mustBeWritable: boolean } {
   const wanted = given("target_session_attrs") ?? "any";
   if (["read-only", "standby", "prefer-standby"].includes(wanted)) {
-    fail(`target_session_attrs=${wanted} asks for a server that cannot be written; write read-write`);
+    fail(`target_session_attrs=${wanted} asks for a server that cannot be written to; use read-write`);
   }
   return { mustBeWritable: wanted !== "any" };
 }
 
 function tlsOf(given: Given): PostgresTls {
   const rootCert = given("sslrootcert");
-  // libpq: the system's authorities sign anyone's certificate, so that the name must be compared.
+  // As in libpq, verify the server's name if public authorities are trusted, because they sign certificates for anyone.
   const mode = (given("sslmode") ?? (rootCert === "system" ? "verify-full" : undefined)) as PostgresTlsMode | undefined;
   if (rootCert === "system" && mode !== "verify-full") fail(`sslrootcert=system needs sslmode=verify-full`);
   const isDirect = given("sslnegotiation") === "direct";
@@ -231,7 +231,7 @@ function tlsOf(given: Given): PostgresTls {
     fail("sslnegotiation=direct needs sslmode=require, verify-ca or verify-full");
   }
   const [cert, key] = [given("sslcert"), given("sslkey")];
-  if ((cert === undefined) !== (key === undefined)) fail("sslcert and sslkey go together");
+  if ((cert === undefined) !== (key === undefined)) fail("sslcert and sslkey must be set together");
   return {
     ...{ mode, rootCert, cert, key, isDirect, crl: given("sslcrl"), password: given("sslpassword") },
     minVersion: given("ssl_min_protocol_version"),
@@ -239,7 +239,7 @@ function tlsOf(given: Given): PostgresTls {
   };
 }
 
-/** As libpq counts: 0 and less are no limit, and 1 is 2. */
+/** The timeout in milliseconds. As in libpq, 0 or less means no limit, and 1 means 2. */
 function connectTimeoutOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const seconds = /^\s*-?\d{1,6}\s*$/.test(text) ? Number(text) : fail(wholeSeconds("connect_timeout"));
@@ -253,19 +253,22 @@ function secondsOf(name: string, text: string | undefined): number | undefined {
 
 const wholeSeconds = (name: string) => `${name} should be a whole number of seconds`;
 
-/** The text with its %XX decoded; undefined for an empty one. A plus sign is a plus sign. */
+/** Decode %XX in a string; undefined for an empty string. A plus sign stays a plus sign. */
 function decoded(text: string, what: string): string | undefined {
   if (text === "") return undefined;
   try {
     const value = decodeURIComponent(text);
-    return value.includes("\0") ? fail(`the ${what} holds a zero byte`) : value;
+    return value.includes("\0") ? fail(`the ${what} contains a NUL byte`) : value;
   } catch (error) {
     if (error instanceof UrlProblem) throw error;
-    return fail(`the ${what} holds a % without two hexadecimal digits; ${ENCODE}`);
+    return fail(`the ${what} contains a % without two hexadecimal digits; ${ENCODE}`);
   }
 }
 
-/** Both sides of the character at an index; everything and nothing where there is none. */
+/**
+ * Split a string at an index. Returns the parts before and after the character at the index. If the index is negative,
+ * returns the whole string and "".
+ */
 function splitAt(text: string, index: number): readonly [string, string] {
   return index < 0 ? [text, ""] : [text.slice(0, index), text.slice(index + 1)];
 }

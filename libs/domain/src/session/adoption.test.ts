@@ -10,7 +10,7 @@ function orphan(signal: ConnectionSignal) {
 }
 
 describe("adoptSession()", () => {
-  it("should disconnect a node that was connected, and tell the replica that lost it", () => {
+  it("should disconnect a node that was connected, and name the replica that lost it", () => {
     expect(adoptSession(orphan("opened"), BY)).toMatchObject({
       connection: { state: "DISCONNECTED", reason: "REPLICA_LOST", actor: "replica:new", sinceMs: 9 },
       event: {
@@ -36,9 +36,9 @@ describe("mayHaveEarlierContact()", () => {
     ["a node that waits", null, null, "HEALTHY", true],
     ["one that said hello here", new Uint8Array(32), null, "HEALTHY", false],
     ["one that has a stream here", null, {}, "HEALTHY", false],
-    ["one that was judged", null, null, "UNHEALTHY", false],
+    ["one that was declared", null, null, "UNHEALTHY", false],
     ["one that is unknown", null, null, "UNKNOWN", false],
-  ] as const)("should judge %s", (_, publicKey, stream, health, expected) => {
+  ] as const)("should evaluate %s", (_, publicKey, stream, health, expected) => {
     expect(mayHaveEarlierContact({ publicKey, stream }, health)).toBe(expected);
   });
 });

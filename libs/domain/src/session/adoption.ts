@@ -2,22 +2,22 @@ import { connectionEvent, type NewEvent, replicaActor } from "../events/events.t
 import type { Connection, HealthState } from "../states.ts";
 import { connectionAfter } from "./connection.ts";
 
-/** A session whose replica holds no lease any more. */
+/** A session whose replica no longer has a lease. */
 export interface OrphanedSession {
   readonly nodeId: string;
   readonly connection: Connection;
   readonly previousReplicaId: string;
 }
 
-/** What changes of a session that a replica takes over, beside its owner and its epoch. */
+/** The changes to a session that a replica takes over, apart from its owner and epoch. */
 export interface Adoption {
   readonly connection: Connection;
   readonly event: NewEvent;
 }
 
 /**
- * Decide what changes when a replica takes a session over; null for a node that was disconnected already: it keeps
- * since when and why.
+ * Decide how a session changes when a replica takes it over. Null if the node was already disconnected: its
+ * connection keeps the earlier time and reason.
  */
 export function adoptSession(
   { nodeId: subject, connection: before, previousReplicaId: displaces }: OrphanedSession,
@@ -29,9 +29,10 @@ export function adoptSession(
 }
 
 /**
- * Whether contact with an adopted node's earlier replica still counts: until the node connects here or is judged.
+ * Whether frames that an adopted node sent to its previous replica may still count as contact. They count until
+ * the node connects to this replica or is declared unhealthy.
  *
- * @param node `publicKey` is that of its last Hello here.
+ * @param node `publicKey` is from its last Hello to this replica; null if there was none.
  */
 export function mayHaveEarlierContact(
   node: { readonly publicKey: Uint8Array | null; readonly stream: object | null },

@@ -1,28 +1,28 @@
 import type { Connection, ConnectionState } from "../states.ts";
 
-/** What happens to a node's connection. */
+/** What happened to a node's connection. */
 export type ConnectionSignal =
-  /** It was registered and has no stream yet. */
+  /** The node was registered and has not opened a stream yet. */
   | "registered"
-  /** It was welcomed on a stream, or its lease was taken if it is a control-plane process. */
+  /** The node got a Welcome on a stream, or the control-plane process acquired its lease. */
   | "opened"
   /** Its stream broke. */
   | "broken"
-  /** It said goodbye, or gave its lease back. */
+  /** The agent said goodbye, or the control-plane process released its lease. */
   | "goodbye"
-  /** It said goodbye, comes back, and leaves its executions running. */
+  /** The agent said goodbye but will return, and leaves its executions running. */
   | "restarting"
-  /** Its replica was lost. */
+  /** The replica that owned the session was lost. */
   | "replica-lost"
-  /** Its lease ran out; for orchestrators. */
+  /** The lease of a control-plane process expired. */
   | "lease-expired";
 
 const TRANSITIONS: Readonly<Record<ConnectionSignal, { state: ConnectionState; reason: string; message: string }>> = {
   registered: { state: "DISCONNECTED", reason: "NEVER_CONNECTED", message: "" },
   opened: { state: "CONNECTED", reason: "STREAM_OPENED", message: "" },
   broken: { state: "DISCONNECTED", reason: "STREAM_BROKEN", message: "its stream broke" },
-  goodbye: { state: "DISCONNECTED", reason: "AGENT_SHUTDOWN", message: "it said goodbye" },
-  restarting: { state: "DISCONNECTED", reason: "AGENT_RESTARTING", message: "its agent restarts" },
+  goodbye: { state: "DISCONNECTED", reason: "AGENT_SHUTDOWN", message: "its agent shut down" },
+  restarting: { state: "DISCONNECTED", reason: "AGENT_RESTARTING", message: "its agent is restarting" },
   "replica-lost": {
     state: "DISCONNECTED",
     reason: "REPLICA_LOST",
@@ -31,11 +31,11 @@ const TRANSITIONS: Readonly<Record<ConnectionSignal, { state: ConnectionState; r
   "lease-expired": {
     state: "DISCONNECTED",
     reason: "LEASE_EXPIRED",
-    message: "its lease ran out",
+    message: "its lease expired",
   },
 };
 
-/** The connection that a signal leads to, from whatever it was. */
+/** The connection state after a signal. It does not depend on the previous state. */
 export function connectionAfter(
   signal: ConnectionSignal,
   by: { readonly actor: string; readonly atMs: number },

@@ -5,9 +5,9 @@ function asks(admission: HelloAdmission, count: number, nowMs: number) {
   return Array.from({ length: count }, () => admission.ask(nowMs));
 }
 
-const admitted = (verdicts: readonly { readonly ok: boolean }[]) => verdicts.filter(({ ok }) => ok).length;
-const turns = (verdicts: ReturnType<typeof asks>) =>
-  verdicts.flatMap((verdict) => (verdict.ok ? [] : [verdict.retryAfterMs]));
+const admitted = (decisions: readonly { readonly ok: boolean }[]) => decisions.filter(({ ok }) => ok).length;
+const turns = (decisions: ReturnType<typeof asks>) =>
+  decisions.flatMap((decision) => (decision.ok ? [] : [decision.retryAfterMs]));
 
 describe("HelloAdmission", () => {
   it("should let a burst in, then its rate", () => {
@@ -30,7 +30,7 @@ describe("HelloAdmission", () => {
   it("should not count those whose turn has come", () => {
     const admission = new HelloAdmission(100, 0);
     expect(turns(asks(admission, 500, 0)).at(-1)).toBe(4_000);
-    // 400 were on their way, of which 100 have come.
+    // Of the 400 agents that were waiting, 100 have been allowed to return by now.
     asks(admission, 100, 1_000);
     expect(turns(asks(admission, 1, 1_000))).toEqual([3_010]);
     asks(admission, 100, 60_000);
@@ -42,10 +42,10 @@ describe("HelloAdmission", () => {
     expect(turns(asks(admission, 1_000, 0)).at(-1)).toBe(60_000);
   });
 
-  it("should count no more agents than have their turn within that minute", () => {
+  it("should count at most the agents that are scheduled within that minute", () => {
     const admission = new HelloAdmission(1, 0);
     asks(admission, 1_000, 0);
-    // 60 have their turn within a minute, of which 59 are over.
+    // Only 60 agents got a time within the minute, and 59 of these times have passed.
     expect(admission.turnAway(59_000)).toBe(2_000);
   });
 });
@@ -59,16 +59,17 @@ describe("HelloAdmission.tookIn()", () => {
   it("should spread those that are turned away over the time that taking them in really takes", () => {
     const admission = new HelloAdmission(1_000, 0);
     takeIn(admission, 50, 200, 2_000);
-    // 500 of them, 100 a second.
+    // 500 are turned away, and the pace is 100 per second.
     expect(lastTurn(admission, 1_500) / 5_000).toBeCloseTo(1, 2);
   });
 
-  it("should still let in what the rate allows, and expect no more than that", () => {
+  it("should still admit what the rate allows, and expect at most that", () => {
     const admission = new HelloAdmission(100, 0);
     takeIn(admission, 50, 200, 20_000);
     expect(admitted(asks(admission, 150, 0))).toBe(100);
     takeIn(admission, 50, 200, 1_000);
-    // 50 wait since before, 200 more: at 100 a second, not at what no batch can prove.
+    // 50 are still waiting, and 200 more arrive. The pace is at most the limit of 100 per second, even if a
+    // batch was faster.
     expect(lastTurn(admission, 200) / 2_500).toBeCloseTo(1, 2);
   });
 
@@ -76,15 +77,15 @@ describe("HelloAdmission.tookIn()", () => {
     const admission = new HelloAdmission(1_000, 0);
     admission.tookIn(50, 200);
     admission.tookIn(200, 0);
-    // 1 - 1/e^0.1 of the way from 1,000 to 250: 928.6 a second.
+    // The pace moves from 1,000 towards 250 per second by 1 - 1/e^0.1 of the difference, to 928.6 per second.
     expect(lastTurn(admission, 1_928)).toBe(1_000);
     expect(lastTurn(admission, 929) / 2_000).toBeCloseTo(1, 2);
   });
 
-  it("should move the pace by half at most for one batch, which may have waited for the record", () => {
+  it("should change the pace by at most half for one batch, which may have waited for the store", () => {
     const hiccup = new HelloAdmission(1_000, 0);
     hiccup.tookIn(200, 30_000);
-    // Half of the way from 1,000 to 7.
+    // The pace moves half of the way from 1,000 to 7 per second.
     expect(lastTurn(hiccup, 1_503)).toBe(1_000);
     expect(lastTurn(hiccup, 503) / 2_000).toBeCloseTo(1, 2);
   });

@@ -1,18 +1,21 @@
-/** Sessions that are to beat at one interval. */
+/** Sessions with the same heartbeat interval. */
 export interface PacedGroup {
-  /** What the policy says, in milliseconds. */
+  /** The policy's interval, in milliseconds. */
   readonly intervalMs: number;
-  /** What it may be stretched to: a third of the time to UNHEALTHY. At least `intervalMs`. */
+  /** The longest possible interval: a third of the time to UNHEALTHY. At least `intervalMs`. */
   readonly longestMs: number;
   readonly sessions: number;
 }
 
-/** Factors are whole powers of this, so that a session more or less does not move the interval of all the others. */
+/**
+ * Factors are powers of this number, so that a single new or ended session rarely changes the intervals of the other
+ * sessions.
+ */
 const STEP = 1.1;
-/** How far below the budget the total must be before intervals become shorter again. */
+/** Intervals become shorter again only if the total afterwards stays within this fraction of the budget. */
 const SHORTENED_BELOW = 0.9;
 
-/** The interval of a session, in whole milliseconds, under a factor of at least 1. */
+/** The interval of a session if intervals are stretched by this factor (at least 1), in whole milliseconds. */
 export function pacedIntervalMs(
   { intervalMs, longestMs }: Pick<PacedGroup, "intervalMs" | "longestMs">,
   factor: number,
@@ -20,7 +23,10 @@ export function pacedIntervalMs(
   return Math.max(intervalMs, Math.floor(Math.min(intervalMs * factor, longestMs)));
 }
 
-/** Heartbeats per second of all sessions under a factor; `Infinity` for their sum at the longest intervals. */
+/**
+ * Heartbeats per second of all sessions if intervals are stretched by this factor; `Infinity` stretches intervals to
+ * the longest.
+ */
 export function heartbeatsPerSecond(groups: Iterable<PacedGroup>, factor: number): number {
   let total = 0;
   for (const group of groups) total += (group.sessions * 1000) / pacedIntervalMs(group, factor);
@@ -28,9 +34,8 @@ export function heartbeatsPerSecond(groups: Iterable<PacedGroup>, factor: number
 }
 
 /**
- * The factor by which intervals have to be stretched, so that the total stays within the budget: the least step that
- * does, or where none does, the one at which every interval is as long as it may be. Beyond that, sessions have to be
- * refused.
+ * How much to stretch intervals so that the total stays within the budget: the smallest sufficient power of STEP. If
+ * none is sufficient, all intervals are at their longest, and the caller must refuse sessions.
  */
 export function stretchFactor(groups: readonly PacedGroup[], budgetPerSecond: number): number {
   const mostNeeded = Math.max(1, ...groups.map(({ intervalMs, longestMs }) => longestMs / intervalMs));
@@ -39,14 +44,16 @@ export function stretchFactor(groups: readonly PacedGroup[], budgetPerSecond: nu
   return factor;
 }
 
-/** The factor to go on with: up at once when the budget asks for it, down only when there is room to spare. */
+/**
+ * The next factor. It increases as soon as the budget requires an increase, but decreases only if a reserve remains.
+ */
 export function nextFactor(current: number, groups: readonly PacedGroup[], budgetPerSecond: number): number {
   const needed = stretchFactor(groups, budgetPerSecond);
   if (needed >= current) return needed;
   return Math.min(current, stretchFactor(groups, budgetPerSecond * SHORTENED_BELOW));
 }
 
-/** Whether one more session can be taken, every interval stretched as far as it may be. */
+/** Whether one more session fits into the budget if all intervals are at their longest. */
 export function mayAdmit(
   groups: Iterable<PacedGroup>,
   newcomer: Pick<PacedGroup, "intervalMs" | "longestMs">,
@@ -59,11 +66,11 @@ export function mayAdmit(
 }
 
 /**
- * Over how long agents that were sent away together are spread, in milliseconds: as long as the replicas that are left
- * take to welcome them, and a second at least.
+ * Time over which to spread the return of agents that are sent away together, in milliseconds. It is the time that
+ * the accepting replicas need to welcome these agents, but at least a second.
  *
- * @param plan `replicas` are those that take the agents in, counted as one at least; `hellosPerSecond` is what each can
- * take.
+ * @param plan `replicas` is the number of replicas that accept the agents (0 counts as 1). `hellosPerSecond` is how
+ *   many agents each of these replicas can accept.
  */
 export function reconnectWindow(plan: {
   readonly agents: number;

@@ -40,7 +40,7 @@ describe("planMoves()", () => {
     ["after a longer rest", [20_000, 0], { elapsedMs: 2_000 }, "SURPLUS", 100],
   ])("should know what to do when it is %s", (_, sessions, more, reason, moves) => {
     const plan = planMoves(viewOf(loadsOf(...sessions), more), limits);
-    // What is on its way is no surplus.
+    // Sessions that are already moving do not count towards the surplus.
     expect(plan).toMatchObject(moves === 0 ? { moves } : { reason, moves });
     if (more.leaving === undefined) expect(plan.reason).toBe(reason);
   });
@@ -79,14 +79,20 @@ describe("chooseTarget()", () => {
   });
 });
 
-/** Replicas that plan once a second by loads that are up to three seconds old; moves take a second or two. */
+/**
+ * Simulates replicas that plan once per second, from loads that are up to three seconds old. A move takes a second or
+ * two.
+ */
 class Fleet {
   readonly counts: number[];
   readonly #random: () => number;
   readonly #shared: boolean;
   readonly #moving: boolean[];
   readonly #history: number[][] = [];
-  /** By second, where each move lands; -1 for anywhere. */
+  /**
+   * Moves in progress, with the time and the replica of their arrival. `to` is -1 if a load balancer chooses the
+   * replica.
+   */
   readonly #landing: { readonly atS: number; readonly from: number; readonly to: number }[] = [];
   moves = 0;
   #nowS = 0;
@@ -143,7 +149,7 @@ class Fleet {
   }
 }
 
-/** A generator of its own, so that a failure is repeated by its seed. */
+/** Create a separate random generator, so that the seed of a failed run reproduces the run. */
 function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -180,7 +186,8 @@ describe("replicas that rebalance", () => {
         for (const count of fleet.counts) {
           expect(Math.abs(count - share)).toBeLessThanOrEqual(tolerance);
         }
-        // No more moves than the imbalance, except what lands where it came from.
+        // Allow only slightly more moves than the imbalance requires. A shared address needs more moves, because a move
+        // can arrive at the replica that it came from.
         const uneven = counts.reduce((sum, count) => sum + Math.max(0, count - share), 0);
         const factor = shared ? counts.length * 3 : 1.5;
         expect(fleet.moves).toBeLessThanOrEqual(uneven * factor + 100);
@@ -205,7 +212,7 @@ describe("planMoves(), what counts", () => {
     [[130, 70], "WITHIN_TOLERANCE"],
     [[131, 69], "SURPLUS"],
     [[1_000, 1_500, 500], "NO_SURPLUS"],
-  ])("should tell chance from surplus: %j is %s", (sessions, reason) => {
+  ])("should distinguish chance from surplus: %j is %s", (sessions, reason) => {
     expect(planMoves(viewOf(loadsOf(...sessions)), limits).reason).toBe(reason);
   });
 

@@ -1,26 +1,29 @@
-/** How many agents one replica holds. */
+/** The number of agents connected to one replica. */
 export interface ReplicaLoad {
   readonly instance: string;
-  /** Where agents reach it. Replicas behind one address have the same. */
+  /** The address at which agents reach the replica. Replicas behind a load balancer have the same endpoint. */
   readonly endpoint: string;
   readonly sessions: number;
 }
 
-/** How fast, and from when on, sessions are moved. */
+/** When a replica moves sessions, and how fast. */
 export interface RebalanceLimits {
-  /** Deviation from the fair share that is left alone, as a part of that share. */
+  /** How far a replica can deviate from its fair share before sessions move, as a fraction of the fair share. */
   readonly tolerance: number;
-  /** The least deviation that is not left alone, in sessions. */
+  /** Deviations of up to this many sessions are always tolerated. */
   readonly leastSessions: number;
-  /** Part of its sessions that a replica asks to move in a second. */
+  /** The fraction of its sessions that a replica moves per second. */
   readonly partPerSecond: number;
-  /** It asks so many all the same. */
+  /** Minimum number of moves per second, even if `partPerSecond` gives fewer. */
   readonly leastPerSecond: number;
-  /** Most that it asks in a second. */
+  /** Maximum number of moves per second. */
   readonly mostPerSecond: number;
 }
 
-/** A hundredth of the sessions a second moves a surplus of a half within a minute, and no replica notices it. */
+/**
+ * The default limits. Moving 1 % of the sessions per second removes a surplus of 50 % within a minute, without
+ * noticeable load on any replica.
+ */
 export const DEFAULT_REBALANCE_LIMITS: RebalanceLimits = {
   tolerance: 0.1,
   leastSessions: 10,
@@ -29,57 +32,56 @@ export const DEFAULT_REBALANCE_LIMITS: RebalanceLimits = {
   mostPerSecond: 50,
 };
 
-/** Why a replica moves sessions, or why it does not. */
+/** Why a replica moves sessions or does not. */
 export type RebalanceReason =
   /** There is no other replica. */
   | "ALONE"
-  /** No replica deviates so much that a move would be worth it. */
+  /** No replica deviates enough to move sessions. */
   | "WITHIN_TOLERANCE"
-  /** The replica has its fair share or less: others have to give. */
+  /** The replica has at most its fair share. Other replicas have to move sessions. */
   | "NO_SURPLUS"
-  /** It has too many, or another one has too few. */
+  /** The replica has more than its fair share, and some replica deviates beyond the tolerance. */
   | "SURPLUS";
 
-/** What a replica does about its sessions. */
+/** What a replica does with its sessions. */
 export interface MovePlan {
   readonly reason: RebalanceReason;
-  /** How many sessions to ask to move now. */
+  /** How many sessions to move now. */
   readonly moves: number;
-  /** What the replica should have, in sessions. */
+  /** The number of sessions that the replica should have. */
   readonly fairShare: number;
-  /** Where to; nothing where all replicas have the same address. */
+  /** Where to move the sessions; empty if all replicas have the same address. */
   readonly targets: readonly MoveTarget[];
 }
 
 /** An address to move to. */
 export interface MoveTarget {
   readonly endpoint: string;
-  /** How many sessions the replicas there have less than their share. */
+  /** How many sessions the replicas at this address lack. */
   readonly room: number;
 }
 
-/** What the plan is made from. */
+/** The input of the plan. */
 export interface RebalanceView {
   readonly own: string;
-  /** All replicas that are alive, the own one among them, which counts as it is now. */
+  /** All live replicas, including this one with its current load. */
   readonly loads: readonly ReplicaLoad[];
-  /** Sessions that were asked to move and are still here. */
+  /** Number of sessions that were asked to move but are still connected here. */
   readonly leaving: number;
   /**
-   * Whether the plan before this one moved sessions: what was begun goes on to the fair share, so that no replica stops
-   * and starts.
+   * Whether the previous plan moved sessions. If so, moving continues down to the fair share, so that no replica
+   * alternates between moving and not moving.
    */
   readonly isMoving: boolean;
-  /** Time since the plan before this one. */
+  /** Time since the previous plan. */
   readonly elapsedMs: number;
 }
 
 /**
- * Plan which part of a replica's surplus moves now. It begins when this replica has more than its fair share and any
- * replica, this one or another, deviates beyond the tolerance; it goes on down to the fair share. All surpluses
- * together are all deficits together, so replicas that plan by themselves do not give more than is missing. Where an
- * address stands for many replicas, moves land anywhere, on the replica that asked too; each round then moves a part of
- * what is left.
+ * Plan how many of its surplus sessions a replica moves now. Moving starts if this replica has more than its fair share
+ * and any replica deviates beyond the tolerance. It continues down to the fair share. All surpluses together equal all
+ * deficits, so replicas that plan independently do not move too much. If several replicas share an address, a move can
+ * arrive at any of them, including the replica that it came from. Repeated rounds even out the rest.
  */
 export function planMoves(view: RebalanceView, limits: RebalanceLimits): MovePlan {
   const { own, loads, leaving, isMoving } = view;
@@ -100,8 +102,8 @@ export function planMoves(view: RebalanceView, limits: RebalanceLimits): MovePla
 }
 
 /**
- * How far a replica may be off its share: chance alone, where a balancer hands out agents, moves it by three roots of
- * that share.
+ * How far a replica can deviate from its share. If a load balancer distributes agents at random, deviations of up to
+ * three times the square root of the share are normal.
  */
 function toleranceOf(share: number, { tolerance, leastSessions }: RebalanceLimits): number {
   return Math.max(leastSessions, share * tolerance, 3 * Math.sqrt(share));
@@ -117,7 +119,7 @@ function quota(sessions: number, elapsedMs: number, limits: RebalanceLimits): nu
   return Math.max(1, Math.floor((perSecond * elapsedMs) / 1000));
 }
 
-/** The room that other replicas have below their share, by address. */
+/** How many sessions the other replicas at each address lack. */
 function roomsOf(mine: ReplicaLoad, loads: readonly ReplicaLoad[], share: number): readonly MoveTarget[] {
   if (loads.every(({ endpoint }) => endpoint === mine.endpoint)) return [];
   const rooms = new Map<string, number>();
@@ -131,8 +133,8 @@ function roomsOf(mine: ReplicaLoad, loads: readonly ReplicaLoad[], share: number
 }
 
 /**
- * Choose where one session moves: an address with more room is chosen more often, so that replicas that choose by
- * themselves do not all choose the same. Null where none is better than another.
+ * Choose where to move one session. Addresses with more room are chosen more often, so that independent replicas do not
+ * all choose the same address. Null if there are no targets.
  *
  * @param random01 a random number from 0 to less than 1.
  */

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { type FrameKind, Session, type SessionPhase } from "./session.ts";
 
-/** A session in a phase; an open one has received a Beat with sequence 5 under epoch 3. */
+/** Create a session in a phase. An open session has epoch 3 and has received a Beat with sequence 5. */
 function sessionIn(phase: SessionPhase): Session {
   const session = new Session();
   if (phase === "awaiting-hello") return session;
@@ -57,7 +57,7 @@ describe("receive()", () => {
     }
   });
 
-  it("should keep the highest sequence, and tell the first Beat from others", () => {
+  it("should keep the highest sequence, and recognize the first Beat", () => {
     const session = sessionIn("opening");
     session.open(1);
     expect(session.hasBeaten).toBe(false);

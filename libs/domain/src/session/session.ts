@@ -1,44 +1,44 @@
 import type { Refusal } from "../refusal.ts";
 
-/** Where the server's side of a session stands. */
+/** The phase of the server's side of a session. */
 export type SessionPhase =
   /** The Challenge was sent. */
   | "awaiting-hello"
-  /** The Hello came; its proof is checked and the session epoch is being taken. */
+  /** The Hello was received. Its proof is being checked, and the next epoch is being taken. */
   | "opening"
   /** The Welcome was sent. */
   | "open"
-  /** No frame takes effect any more. */
+  /** Further frames have no effect. */
   | "closed";
 
-/** What an agent can send; "unknown" stands for a frame newer than this server. */
+/** The kinds of frames from an agent. "unknown" is a frame that this release does not know. */
 export type FrameKind = "hello" | "beat" | "node-info" | "work" | "goodbye" | "unknown";
 
 /** Why a frame ends its session. */
 export type SessionRefusalReason = "HELLO_REQUIRED" | "HELLO_REPEATED";
 
-/** What to do with one frame. Effects are shared constants: none is allocated for a frame. */
+/** What to do with a frame. Effects are shared constants, so that no frame allocates one. */
 export type SessionEffect =
-  /** Check the proof and take the next epoch, then call `open()`. */
+  /** Check the proof and take the next epoch. Afterwards, call `open()`. */
   | { readonly action: "check-hello" }
-  /** Let the Beat take effect and acknowledge it. */
+  /** Apply the Beat and acknowledge it. */
   | { readonly action: "beat"; readonly isFirst: boolean }
-  /** Acknowledge the highest sequence received and do nothing else: this Beat is old or was received before. */
+  /** Only acknowledge the highest received sequence, because this Beat is old or a repetition. */
   | { readonly action: "acknowledge" }
-  /** Keep what the node says about itself. */
+  /** Store the node's information. */
   | { readonly action: "node-info" }
-  /** Take in what the node says about its executions. */
+  /** Process the node's report about its executions. */
   | { readonly action: "work" }
-  /** The agent leaves on purpose; the session is closed. */
+  /** The agent leaves on purpose. The session is closed. */
   | { readonly action: "leave" }
-  /** Do nothing: the session is not open yet, or no longer, or the frame is unknown. */
+  /** Do nothing: the session is not open, or the frame is unknown. */
   | { readonly action: "ignore" }
   /** End the session with an error. */
   | { readonly action: "refuse"; readonly refusal: Refusal<SessionRefusalReason> };
 
 /**
- * The protocol of one session, for streams and for unary calls alike: which frame takes effect when. Its owner does
- * what `receive()` returns and keeps no state of the protocol beside it.
+ * The protocol of one session, for streams and for unary calls. It decides which frames take effect. The caller
+ * carries out what `receive()` returns, and keeps no other protocol state.
  */
 export class Session {
   readonly #firstSequence: number;
@@ -46,7 +46,7 @@ export class Session {
   #epoch = 0;
   #lastSequence: number;
 
-  /** @param firstSequence the lowest sequence of a Beat: 0 on streams, 1 in calls. */
+  /** @param firstSequence the lowest sequence of a Beat: 0 on streams, 1 in unary calls. */
   constructor(firstSequence = 0) {
     this.#firstSequence = firstSequence;
     this.#lastSequence = firstSequence - 1;
@@ -56,23 +56,25 @@ export class Session {
     return this.#phase;
   }
 
-  /** The epoch that it was opened with; 0 before. */
+  /** The session's epoch; 0 until it is opened. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Whether a Beat has taken effect. */
   get hasBeaten(): boolean {
     return this.#lastSequence >= this.#firstSequence;
   }
 
-  /** The highest sequence of a Beat that took effect; one less than the first one before. */
+  /**
+   * The highest sequence of a Beat that took effect. Before the first Beat, it is one less than the lowest
+   * sequence.
+   */
   get lastSequence(): number {
     return this.#lastSequence;
   }
 
   /**
-   * Take a frame. The session has moved on when this returns.
+   * Process a frame and update the session. Returns what the caller has to do.
    *
    * @param sequence the sequence of a Beat, up to 2^32 - 1; other frames have none.
    */
@@ -92,8 +94,8 @@ export class Session {
   }
 
   /**
-   * Open a session whose epoch was taken. False when it has been closed in the meantime: then no Welcome may be sent
-   * and the epoch has no session.
+   * Open the session with the epoch that was taken for it. Returns false if the session was closed in the
+   * meantime. In that case, do not send a Welcome. The epoch remains unused.
    */
   open(epoch: number): boolean {
     if (this.#phase !== "opening") return false;
@@ -102,14 +104,16 @@ export class Session {
     return true;
   }
 
-  /** Close it. Whether it was not closed before. */
+  /** Close the session. Returns false if it was already closed. */
   close(): boolean {
     if (this.#phase === "closed") return false;
     this.#phase = "closed";
     return true;
   }
 
-  /** A Beat takes effect when its sequence is higher than that of the last one, so that none counts twice. */
+  /**
+   * A Beat takes effect only if its sequence is higher than all previous ones, so that no Beat counts twice.
+   */
   #receiveBeat(sequence: number): SessionEffect {
     if (sequence <= this.#lastSequence) return ACKNOWLEDGE;
     const effect = this.#lastSequence < this.#firstSequence ? FIRST_BEAT : BEAT;
@@ -137,7 +141,8 @@ export class Session {
     switch (frame) {
       case "hello":
         return HELLO_REPEATED;
-      // An agent waits for the Welcome. What it sends before has no epoch, so it may not take effect.
+      // Ignore frames that an agent sends before the Welcome, because they have no epoch. An agent must wait
+      // for the Welcome.
       case "beat":
       case "node-info":
       case "work":

@@ -3,7 +3,9 @@ import { StreamLoss } from "./stream-loss.ts";
 
 const limits = { part: 0.5, withinMs: 1_000, leastStreams: 20, restMs: 600_000 };
 
-/** Break so many of these streams, one every `everyMs`. Answers when a doubt began; null for never. */
+/**
+ * Break some of the streams, one every `everyMs`. Returns how many had broken when a doubt began; null if none began.
+ */
 function breakStreams(loss: StreamLoss, streams: number, broken: number, everyMs: number, fromMs = 0): number | null {
   for (let index = 0; index < broken; index++) {
     const atMs = fromMs + index * everyMs;
@@ -42,7 +44,7 @@ describe("StreamLoss", () => {
 });
 
 describe("StreamLoss.onBroken()", () => {
-  it("should count from the beginning once the time is over", () => {
+  it("should start counting again after the time has passed", () => {
     const loss = new StreamLoss(limits);
     expect(breakStreams(loss, 20, 10, 0)).toBeNull();
     expect(loss.onBroken(1_000, 9)).toBe(false);

@@ -1,12 +1,15 @@
-/** When the loss of streams looks like trouble of the observer's own. */
+/** When a loss of streams counts as a sign that the observer itself has a problem. */
 export interface StreamLossLimits {
-  /** More than this part of the streams, broken together or silent at once. */
+  /** Doubt begins if more than this fraction of streams breaks together or is silent at the same time. */
   readonly part: number;
-  /** Streams that break within this time break together. */
+  /** Streams that break within this time count as broken together. */
   readonly withinMs: number;
-  /** With fewer streams, chance and a single rack look the same. */
+  /** Minimum number of streams for a doubt. With fewer, chance or the loss of a single rack can be the cause. */
   readonly leastStreams: number;
-  /** After a doubt no other one begins for so long: what goes on is real, or others have to deal with it. */
+  /**
+   * Minimum time between two doubts. If a loss continues after the first doubt, it is real, or another replica must act
+   * on it.
+   */
   readonly restMs: number;
 }
 
@@ -18,14 +21,14 @@ export const DEFAULT_STREAM_LOSS_LIMITS: StreamLossLimits = {
 };
 
 /**
- * Tell when an observer that runs well has lost so many of its streams at once that its own network is the likelier
- * cause than theirs. It then doubts itself once, and not again for a while: a zone that is really lost is declared late
- * by one extension only.
+ * Detects that an observer has lost a large part of its streams within a short time. The likely cause is the
+ * observer's own network, so the observer then doubts itself, but only once in a while. If a whole zone is lost, this
+ * delays the declaration of its nodes only once.
  */
 export class StreamLoss {
   readonly #limits: StreamLossLimits;
   #windowFromMs = Number.NEGATIVE_INFINITY;
-  /** Open when the window began. */
+  /** How many streams were open when the window began. */
   #streams = 0;
   #broken = 0;
   #doubtedAtMs = Number.NEGATIVE_INFINITY;
@@ -34,12 +37,15 @@ export class StreamLoss {
     this.#limits = limits;
   }
 
-  /** Whether a doubt could begin now: if not, no count is needed. */
+  /** Whether a doubt can begin now. If not, nothing needs to be counted. */
   mayDoubt(nowMs: number): boolean {
     return nowMs - this.#doubtedAtMs >= this.#limits.restMs;
   }
 
-  /** A stream has broken that this side did not end. `streams` are open without it. Answers whether a doubt begins. */
+  /**
+   * Record that a stream broke without this side closing it. `streams` is the number of streams still open. Returns
+   * whether a doubt begins.
+   */
   onBroken(nowMs: number, streams: number): boolean {
     if (nowMs - this.#windowFromMs >= this.#limits.withinMs) {
       this.#windowFromMs = nowMs;
@@ -47,18 +53,18 @@ export class StreamLoss {
       this.#broken = 0;
     }
     this.#broken += 1;
-    return this.#judge(nowMs, this.#broken, this.#streams);
+    return this.#evaluate(nowMs, this.#broken, this.#streams);
   }
 
   /**
-   * A node is about to be declared. `silent` of the open streams have been silent beyond half of their time. Answers
-   * whether a doubt begins.
+   * Record that a node is about to be declared unhealthy. `silent` is the number of open streams that have been silent
+   * for more than half of their threshold. Returns whether a doubt begins.
    */
   onSilent(nowMs: number, silent: number, streams: number): boolean {
-    return this.#judge(nowMs, silent, streams);
+    return this.#evaluate(nowMs, silent, streams);
   }
 
-  #judge(nowMs: number, lost: number, streams: number): boolean {
+  #evaluate(nowMs: number, lost: number, streams: number): boolean {
     const { part, leastStreams } = this.#limits;
     if (!this.mayDoubt(nowMs) || streams < leastStreams || lost <= streams * part) return false;
     this.#doubtedAtMs = nowMs;

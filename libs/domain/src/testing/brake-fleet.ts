@@ -1,9 +1,10 @@
 import { BRAKE_CLUSTER } from "../brake/brake.ts";
+import { isHeldByFreeze } from "../brake/brake-orders.ts";
 import type { BrakePlan, BrakeRow } from "../brake/brake-plan.ts";
 import { BrakePlanner } from "../brake/brake-planner.ts";
 import type { BrakeSums, GroupSum } from "../brake/brake-sums.ts";
 
-/** A node as the brake knows it. */
+/** A node as the brake sees it. */
 export interface FleetNode {
   readonly group: string;
   state: "HEALTHY" | "SILENT" | "LOST";
@@ -11,7 +12,7 @@ export interface FleetNode {
   reaction: null | "PENDING" | "ALLOWED";
 }
 
-/** A record with nodes, brakes and one replica that reports, as far as a planner sees them. */
+/** Simulates a store with nodes and brakes, and one reporting replica. */
 export class Fleet {
   readonly nodes: FleetNode[] = [];
   readonly rows = new Map<string, BrakeRow>();
@@ -73,7 +74,9 @@ export class Fleet {
     this.rows.set(group, { ...(this.rows.get(group) ?? rowOf(group)), ...change });
   }
 
-  /** One second on: a look, and what the plan says is done. Answers the plan and who was let go. */
+  /**
+   * Advance by one second, scan, and carry out the plan. Returns the plan and the nodes whose reactions were released.
+   */
   look(): { readonly plan: BrakePlan; readonly went: readonly FleetNode[] } {
     this.nowMs += 1_000;
     const marks = this.planner.marks();
@@ -95,7 +98,7 @@ export class Fleet {
     return { plan, went: this.#release(plan) };
   }
 
-  /** Look and report for a number of seconds. Returns the released nodes. */
+  /** Report and scan once per second for this many seconds. Returns the nodes whose reactions were released. */
   run(seconds: number): readonly FleetNode[] {
     const went: FleetNode[] = [];
     for (let second = 0; second < seconds; second++) {
@@ -122,7 +125,7 @@ export class Fleet {
         .sort((one, other) => one.loss - other.loss);
     for (const { group, orders: followed, orderedLoss } of orders) {
       const groups = group === BRAKE_CLUSTER ? new Set(this.nodes.map((it) => it.group)) : [group];
-      for (const name of groups) if (this.mode(name) !== "FROZEN") allow(pending(name, orderedLoss));
+      for (const name of groups) if (!isHeldByFreeze([...this.rows.values()], name)) allow(pending(name, orderedLoss));
       this.set(group, { followed });
     }
     for (const { group, most, upTo } of releases) {

@@ -1,7 +1,7 @@
 import type { JobSpec } from "../work/job-spec.ts";
 import type { WorkNode } from "../work/work-node.ts";
 
-/** A node that may take work: 4 cores, 8 GiB, and whatever is given otherwise. */
+/** Create a node that can take work. Without changes, it has 4 cores and 8 GiB. */
 export function workNode(id: string, part: Partial<WorkNode> = {}): WorkNode {
   return {
     id,
@@ -12,7 +12,7 @@ export function workNode(id: string, part: Partial<WorkNode> = {}): WorkNode {
     holds: [],
     conditionSinceMs: null,
     disturbedUntilMs: null,
-    areGpusKnown: true,
+    unknown: [],
     reactionAllowed: false,
     labels: new Map(),
     grantedLabels: new Map(),
@@ -37,7 +37,7 @@ export function workNode(id: string, part: Partial<WorkNode> = {}): WorkNode {
   };
 }
 
-/** A service of one execution with 1 core and 1 GiB, and whatever is given otherwise. */
+/** Create a job of type service. Without changes, it has one execution with 1 core and 1 GiB. */
 export function jobSpec(part: Partial<JobSpec> = {}): JobSpec {
   return {
     name: "web",

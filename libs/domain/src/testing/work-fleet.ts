@@ -1,8 +1,8 @@
 import { seededRandom } from "../seeded-random.ts";
-import type { EndReason, ExecutionRecord, Observation, Observed } from "../work/execution.ts";
+import type { EndReason, Execution, Observation, Observed } from "../work/execution.ts";
 import { ExecutionIds } from "../work/execution-id.ts";
 import { isTerminal } from "../work/execution-state.ts";
-import type { DrainRecord, JobRecord, VersionSpec } from "../work/job-record.ts";
+import type { Drain, Job, VersionSpec } from "../work/job.ts";
 import type { JobSpec } from "../work/job-spec.ts";
 import type { Plan, PlanInput } from "../work/plan.ts";
 import { WorkMemory } from "../work/planner/work-memory.ts";
@@ -10,15 +10,18 @@ import { notAfter } from "../work/planning-time.ts";
 import type { WorkNode } from "../work/work-node.ts";
 import { workNode } from "./work-fixtures.ts";
 
-/** A record of work beside a memory that plans: every plan is committed to it. Its nodes do what a test says. */
+/**
+ * Simulates a store of work, and a scheduler whose plans are all committed to the store. Nodes behave as the test
+ * orders.
+ */
 export class TestFleet {
   memory = new WorkMemory();
   nowMs = 1_000_000;
-  readonly executions = new Map<string, ExecutionRecord>();
+  readonly executions = new Map<string, Execution>();
   readonly observations = new Map<string, Observation>();
-  readonly jobs = new Map<string, JobRecord>();
+  readonly jobs = new Map<string, Job>();
   readonly versions = new Map<string, VersionSpec>();
-  readonly drains = new Map<string, DrainRecord>();
+  readonly drains = new Map<string, Drain>();
   readonly nodes = new Map<string, WorkNode>();
   readonly #random = seededRandom(1);
   #ids = new ExecutionIds("");
@@ -28,7 +31,6 @@ export class TestFleet {
     for (const node of nodes) this.put(node.id, node);
   }
 
-  /** Plan, and commit. */
   plan(mostPlaced?: number): Plan {
     const plan = this.memory.plan({ ...this.input(), ...(mostPlaced === undefined ? {} : { mostPlaced }) });
     this.commit(plan);
@@ -42,12 +44,12 @@ export class TestFleet {
   commit(plan: Plan): void {
     for (const { after } of plan.executions) this.executions.set(after.id, after);
     for (const { after } of plan.jobs) this.jobs.set(after.name, after);
-    // The log says that a job has changed, and it is read again.
+    // Read a halted job again. In production, the event of the halted job makes the scheduler do so.
     for (const { after } of plan.jobs) if (after.halted !== null) this.#save(after);
     for (const { after } of plan.drains) this.drains.set(after.nodeId, after);
   }
 
-  /** Begin with a new memory, as another leader does. */
+  /** Start again with an empty memory, like a new leader. */
   reload(): void {
     this.memory = new WorkMemory();
     this.#ids = new ExecutionIds([...this.executions.keys()].sort().at(-1) ?? "");
@@ -86,11 +88,13 @@ export class TestFleet {
         spec,
       },
       ...{ submittedAtMs: this.nowMs, placed: false, halted: null, readyVersion: before?.readyVersion ?? null },
+      rolledOut: false,
+      waitingNodes: before?.waitingNodes ?? 0,
       run: before === undefined ? 1 : before.run + (before.state === "ACTIVE" ? 0 : 1),
     });
   }
 
-  /** Give a job the specification of an earlier version. */
+  /** Revert a job to the specification of an earlier version. */
   revert(name: string, to: number, undone?: number): void {
     const job = this.jobs.get(name);
     const target = this.versions.get(`${name} ${to}`);
@@ -98,14 +102,15 @@ export class TestFleet {
     const { undone: _, ...rest } = job;
     this.#saveVersion({
       ...{ ...rest, version: job.version + 1, spec: target.spec, halted: null, message: "", sameVersions: [to] },
+      rolledOut: false,
       submittedAtMs: this.nowMs,
       ...(undone === undefined ? {} : { undone }),
     });
   }
 
-  change(name: string, part: Partial<JobRecord>): void {
+  change(name: string, part: Partial<Job>): void {
     const job = this.jobs.get(name);
-    if (job !== undefined) this.#save({ ...job, ...part });
+    if (job !== undefined) this.#save({ ...job, rolledOut: false, ...part });
   }
 
   restart(name: string): void {
@@ -113,8 +118,8 @@ export class TestFleet {
     this.change(name, { state: "ACTIVE", run, halted: null, submittedAtMs: this.nowMs });
   }
 
-  drain(nodeId: string, part: Partial<DrainRecord> = {}): void {
-    const drain: DrainRecord = {
+  drain(nodeId: string, part: Partial<Drain> = {}): void {
+    const drain: Drain = {
       ...{ nodeId, state: "DRAINING", deadlineAtMs: this.nowMs + 3_600_000, force: false, ignoreDaemons: false },
       ...part,
     };
@@ -123,35 +128,35 @@ export class TestFleet {
     this.memory.applyDrain(drain);
   }
 
-  /** Executions that should run. */
-  running(): readonly ExecutionRecord[] {
+  /** List the executions that should run. */
+  running(): readonly Execution[] {
     return [...this.executions.values()].filter(({ desired, state }) => desired === "RUN" && !isTerminal(state));
   }
 
-  newest(): ExecutionRecord {
+  newest(): Execution {
     const newest = [...this.executions.values()].reduce((one, other) => (one.id > other.id ? one : other));
     return newest;
   }
 
-  /** Executions on a node that should run. */
-  on(nodeId: string): readonly ExecutionRecord[] {
+  /** List the executions that should run on a node. */
+  on(nodeId: string): readonly Execution[] {
     return this.running().filter((record) => record.nodeId === nodeId);
   }
 
-  exit(records: readonly ExecutionRecord[], exitCode: number): void {
+  exit(records: readonly Execution[], exitCode: number): void {
     this.end(records, { end: "EXITED", exitCode });
   }
 
-  end(records: readonly ExecutionRecord[], how: { readonly end: EndReason; readonly exitCode?: number }): void {
+  end(records: readonly Execution[], how: { readonly end: EndReason; readonly exitCode?: number }): void {
     for (const { id } of records) this.observe(id, "ENDED", how);
   }
 
-  /** All on a node that should run is ready. */
+  /** Report every execution that should run on a node as ready. */
   ready(nodeId: string): void {
     for (const { id } of this.on(nodeId)) this.observe(id, "READY");
   }
 
-  /** A node ends what it is told to stop. */
+  /** End every execution on a node that was ordered to stop. */
   stopAll(nodeId: string): void {
     for (const { id, nodeId: on, desired, holds } of this.executions.values()) {
       if (on === nodeId && desired === "STOP" && holds) this.observe(id, "ENDED", { end: "STOPPED" });
@@ -170,7 +175,7 @@ export class TestFleet {
     this.memory.applyObservation(id, observation);
   }
 
-  /** Cores taken of each node, as the memory has them. */
+  /** Return the cores in use on each node, according to the scheduler's memory. */
   taken(): Record<string, number> {
     return Object.fromEntries([...this.memory.state.pool.nodes()].map(({ id, taken }) => [id, taken.millicores]));
   }
@@ -179,12 +184,12 @@ export class TestFleet {
     return this.#ids.next(this.nowMs, this.#random);
   }
 
-  #saveVersion(job: JobRecord): void {
+  #saveVersion(job: Job): void {
     this.versions.set(`${job.name} ${job.version}`, { version: job.version, spec: job.spec });
     this.#save(job);
   }
 
-  #save({ fallback: _, ...job }: JobRecord): void {
+  #save({ fallback: _, ...job }: Job): void {
     const { name, version, readyVersion } = job;
     const found = readyVersion === version ? undefined : this.versions.get(`${name} ${readyVersion}`);
     const saved = found === undefined ? job : { ...job, fallback: found };

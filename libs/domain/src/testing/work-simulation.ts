@@ -1,8 +1,8 @@
 import { seededRandom } from "../seeded-random.ts";
 import { autoRevertTo } from "../work/edit-job.ts";
-import type { ExecutionRecord, Observed } from "../work/execution.ts";
+import type { Execution, Observed } from "../work/execution.ts";
 import { isTerminal, mayFollow } from "../work/execution-state.ts";
-import type { JobRecord } from "../work/job-record.ts";
+import type { Job } from "../work/job.ts";
 import type { JobSpec, JobType } from "../work/job-spec.ts";
 import { obstaclesToWork } from "../work/placement/node-class.ts";
 import type { Plan } from "../work/plan.ts";
@@ -12,11 +12,11 @@ import type { WorkNode } from "../work/work-node.ts";
 import { jobSpec, workNode } from "./work-fixtures.ts";
 import { TestFleet } from "./work-fleet.ts";
 
-/** A machine as it really is. */
+/** The real state of a machine. */
 interface Machine {
-  /** What runs there, whether it can be reached or not. */
+  /** The executions that run on the machine, even while it cannot be reached. */
   readonly running: Map<string, Observed>;
-  /** Whether its agent has a stream. */
+  /** Whether the machine's agent has a stream. */
   isReachable: boolean;
 }
 
@@ -26,14 +26,14 @@ const NODES = 8;
 const MOST_SURGE = 1;
 
 /**
- * Jobs, nodes and what happens to both, by chance and by one seed. After each step the plan is checked against what
- * must never happen, and committed, lost, or planned by another leader.
+ * Runs random events on jobs and nodes, reproducible from one seed. After each event, it plans and checks invariants of
+ * the plan. Some plans are lost, and sometimes another leader takes over.
  */
 export class WorkSimulation {
   readonly #fleet = new TestFleet([]);
   readonly #machines = new Map<string, Machine>();
   readonly #random: () => number;
-  readonly #ended = new Map<string, ExecutionRecord>();
+  readonly #ended = new Map<string, Execution>();
   #version = 0;
 
   constructor(seed: number) {
@@ -63,7 +63,7 @@ export class WorkSimulation {
     this.#planAndCheck();
   }
 
-  /** Everything is well again: after some time what runs is what the record wants. */
+  /** Make everything healthy again, and check that exactly what the store wants is running after some time. */
   heal(): void {
     for (const nodeId of this.#fleet.drains.keys()) this.#undrainNode(nodeId);
     for (const nodeId of this.#machines.keys()) this.#returnNode(nodeId);
@@ -106,14 +106,15 @@ export class WorkSimulation {
       if (!isNews && !plan.more && plan.executions.length + plan.jobs.length + plan.drains.length > 0) {
         this.#violated("a plan that was committed led to another", plan);
       }
-      // What a job falls back on is read after its update has halted.
+      // Plan again after an update halts: the leader then reads the job's fallback version, which can lead to another
+      // plan.
       isNews = plan.jobs.some(({ before, after }) => before.halted === null && after.halted !== null);
       if (!plan.more && round > 0) return;
       if (round > 50) this.#violated("plans do not end", plan);
     }
   }
 
-  #checkPlan(plan: Plan, halted: ReadonlyMap<string, JobRecord>): void {
+  #checkPlan(plan: Plan, halted: ReadonlyMap<string, Job>): void {
     for (const { kind, before, after } of plan.executions) {
       const ended = this.#ended.get(after.id);
       if (ended !== undefined && ended.state !== after.state) this.#violated("what is final changed", [ended, after]);
@@ -216,7 +217,7 @@ export class WorkSimulation {
     else if (!isCounted || job.spec.type === "service") this.#fleet.restart(job.name);
   }
 
-  /** A job whose update halted goes back, because its policy says so or because an operator does. */
+  /** Revert a job whose update has halted, as its policy or an operator would. */
   #revert(): void {
     const [due] = this.#fleet.memory.state.toRevert;
     const halted = [...this.#fleet.jobs.values()].filter(({ fallback, halted: why }) => fallback && why !== null);
@@ -302,7 +303,7 @@ export class WorkSimulation {
     this.#fleet.remove(id);
   }
 
-  /** Machines that can be reached do what they are told, and tell. */
+  /** Let reachable machines carry out their orders and report. */
   #work(): void {
     for (const [nodeId, machine] of this.#machines) {
       if (!machine.isReachable) continue;
@@ -313,7 +314,7 @@ export class WorkSimulation {
     }
   }
 
-  #follow({ id, desired, holds }: ExecutionRecord, { running }: Machine): void {
+  #follow({ id, desired, holds }: Execution, { running }: Machine): void {
     const seen = this.#fleet.observations.get(id)?.observed ?? null;
     if (desired === "STOP" && (running.delete(id) || (holds && seen !== "ENDED"))) {
       this.#fleet.observe(id, "ENDED", { end: "STOPPED" });
@@ -351,17 +352,17 @@ export class WorkSimulation {
     this.#fleet.pass(this.#pick([1_000, 10_000, 60_000, 400_000]));
   }
 
-  /** Another leader has nothing to do that the one before had not. */
+  /** Check that a new leader plans nothing that the previous one did not. */
   #reload(): void {
     this.#fleet.reload();
     const plan = this.#fleet.memory.plan(this.#fleet.input());
-    // A place of a job that ends, and that found no node in time, may find one now.
-    const executions = plan.executions.filter(({ after }) => !mayEnd(this.#fleet.jobs.get(after.job) as JobRecord));
+    // Exclude finite jobs: a replica that could not be placed before may find a node now.
+    const executions = plan.executions.filter(({ after }) => !mayEnd(this.#fleet.jobs.get(after.job) as Job));
     if (executions.length > 0) this.#violated("another leader decides otherwise", executions);
     this.#fleet.reload();
   }
 
-  /** A leader that could not commit takes its plan back. */
+  /** Check that a leader reverts its memory after a plan that it could not commit. */
   #loseCommit(): void {
     for (const happen of [this.#submit, this.#allow, this.#work, this.#fail, this.#label]) happen.call(this);
     const plan = this.#fleet.memory.plan(this.#fleet.input());

@@ -8,7 +8,7 @@ describe("decideAuthorities()", () => {
   };
   const present = authority("old", { isVerifying: true });
 
-  it("should take the next authority beside the present one, and drop the former when it is announced no more", () => {
+  it("should accept the next authority next to the current one, and drop the former when it is no longer announced", () => {
     expect(decideAuthorities([present, authority("new")], ["old"], NOW)).toEqual({
       kind: "replace",
       fingerprints: ["new", "old"],
@@ -17,7 +17,7 @@ describe("decideAuthorities()", () => {
     expect(decideAuthorities([next], ["old", "new"], NOW)).toEqual({ kind: "replace", fingerprints: ["new"] });
   });
 
-  it("should change nothing for what it trusts already, in any order and however often it is named", () => {
+  it("should change nothing for authorities that it already trusts, in any order and however often they are named", () => {
     expect(decideAuthorities([authority("new"), present, present], ["old", "new"], NOW)).toEqual({ kind: "same" });
   });
 

@@ -1,29 +1,30 @@
-/** One authority that the control plane has announced. Times are in milliseconds since 1970. */
+/** A certificate authority that the control plane announced. Times are in milliseconds since 1970. */
 export interface AnnouncedAuthority {
   readonly fingerprint: string;
-  /** Whether it is self-signed. TLS trusts no other certificate as an authority. */
+  /** Whether the certificate is self-signed. TLS accepts no other certificates as authorities. */
   readonly isRoot: boolean;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** Whether it verifies the connection over which it was announced. */
+  /** Whether the authority verifies the server's certificate on the connection that carries the announcement. */
   readonly isVerifying: boolean;
 }
 
-/** The decision of an agent about announced authorities. */
+/** What an agent does with announced authorities. */
 export type AuthorityDecision =
-  /** Trust these from now on, and no others. */
+  /** Trust exactly these authorities from now on. */
   | { readonly kind: "replace"; readonly fingerprints: readonly string[] }
-  /** They are what it trusts already. */
+  /** The agent already trusts exactly these authorities. */
   | { readonly kind: "same" }
-  /** Keep what it trusts. */
+  /** Keep trusting the current authorities. */
   | { readonly kind: "refuse"; readonly problem: string };
 
-/** The limit of the message that announces them. */
+/** The maximum number of authorities in one announcement. */
 const MOST_ANNOUNCED = 16;
 
 /**
- * Decide what an agent trusts after an announcement. It never takes authorities that would lock it out of the server
- * that announces them: a control plane that changes its authority announces both until the change is over.
+ * Decide which authorities an agent trusts after an announcement. The agent never accepts a set that would lock it out
+ * of the announcing server. A control plane that replaces its authority announces both authorities until the change is
+ * complete.
  */
 export function decideAuthorities(
   announced: readonly AnnouncedAuthority[],
@@ -33,7 +34,7 @@ export function decideAuthorities(
   if (announced.length > MOST_ANNOUNCED) return { kind: "refuse", problem: `more than ${MOST_ANNOUNCED} authorities` };
   const usable = announced.filter(({ isRoot, notAfterMs }) => isRoot && notAfterMs > wallMs);
   if (usable.length === 0) return { kind: "refuse", problem: "no root authority that is valid today" };
-  // One that is not valid yet is kept, for the day when it is, but verifies nothing before.
+  // Keep authorities that are not valid yet, but require an authority that verifies the server now.
   if (!usable.some(({ isVerifying, notBeforeMs }) => isVerifying && notBeforeMs <= wallMs)) {
     return { kind: "refuse", problem: "no authority that verifies the server's own certificate" };
   }

@@ -43,7 +43,7 @@ describe("afterFailure()", () => {
   it("should wait no shorter than the receiver asks", () => {
     const after = afterFailure(null, { ...FAILURE, retryAfterMs: 90_000 }, { wallMs: 0, nowMs: 0 }, TERMS, 0);
     expect(after.nextAtMs).toBe(90_000);
-    // Not even when the receiver takes something else meanwhile.
+    // Check that the pause also applies if the receiver accepts another event in the meantime.
     expect(afterRecovery([after], 10)).toEqual([after]);
     const [soon] = afterRecovery([{ ...after, notBeforeMs: 20 }], 10);
     expect(soon?.nextAtMs).toBe(20);
@@ -63,7 +63,7 @@ describe("overdueSubject()", () => {
     expect(overdueSubject(both, 100_009, TERMS)).toBeNull();
     expect(overdueSubject(both, 100_010, TERMS)?.subject).toBe("old");
     expect(overdueSubject([], 1e9, TERMS)).toBeNull();
-    // None has failed since an admin let it go on.
+    // No attempt has failed since an admin resumed the webhook.
     expect(overdueSubject([blocked({ failures: 0 })], 1e9, TERMS)).toBeNull();
   });
 });

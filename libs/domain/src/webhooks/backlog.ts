@@ -1,33 +1,37 @@
-/** A subject whose events wait for one that could not be delivered. */
+/** A subject whose events wait because an earlier event could not be delivered. */
 export interface BlockedSubject {
   readonly subject: string;
-  /** The revision of that event. */
+  /** The revision of the event that could not be delivered. */
   readonly fromRevision: bigint;
   /** Wall time of the first failure. */
   readonly sinceMs: number;
-  /** Attempts that failed; 0 while none has in this process, after it took over. */
+  /** The number of failed attempts; 0 if this process has taken over and not yet tried. */
   readonly failures: number;
-  /** Why the last one failed, for people. */
+  /** The error of the last attempt, for people. */
   readonly error: string;
-  /** By this process's monotonic clock. */
+  /** When to try next, by this process's monotonic clock. */
   readonly nextAtMs: number;
-  /** Before this the receiver wants no attempt, whatever else happens to it; by the same clock. */
+  /**
+   * The earliest time of the next attempt that the receiver asked for, by the same clock. Applies even after a
+   * recovery.
+   */
   readonly notBeforeMs: number;
 }
 
-/** How long failures last. Times in ms. */
+/** How failed deliveries are retried, and for how long. Times are in milliseconds. */
 export interface DeliveryTerms {
-  /** The first pause; it doubles with each failure. */
+  /** The first pause. It doubles with each failure. */
   readonly baseMs: number;
   /** The longest pause. */
   readonly maxMs: number;
-  /** A subject that has been blocked for so long pauses the webhook. */
+  /** How long a subject can be blocked before the webhook is paused. */
   readonly pauseAfterMs: number;
 }
 
 /**
- * A webhook with so many blocked subjects begins nothing new until one of them moves. There can be somewhat more: the
- * events that are read by then are still tried.
+ * Maximum number of a webhook's blocked subjects. At this number, the webhook starts no new deliveries until a
+ * subject is delivered. The number can be slightly exceeded, because events that have already been read are still
+ * tried.
  */
 export const MOST_BLOCKED_SUBJECTS = 64;
 const MOST_ERROR_LENGTH = 256;
@@ -38,21 +42,22 @@ export interface FailedDelivery {
   readonly subject: string;
   readonly revision: bigint;
   readonly error: string;
-  /** The shortest pause that the receiver asks for; 0 without one. */
+  /** The minimum pause that the receiver asked for; 0 for none. */
   readonly retryAfterMs: number;
 }
 
-/** When something happens: by the wall, and by this process's monotonic clock. */
+/** A moment, in wall time and by this process's monotonic clock. */
 export interface Moment {
   readonly wallMs: number;
   readonly nowMs: number;
 }
 
 /**
- * A subject after a failed attempt. The pause is half to the whole of a limit that doubles, and never shorter than what
- * the receiver asks for. One that has moved on since counts its failures and its time from the new event.
+ * The state of a subject after a failed attempt. The pause is a random time from half of a limit to the whole limit,
+ * and at least as long as the receiver asked for. The limit doubles with each failure. If a different event failed
+ * than before, failures and time are counted again from this event.
  *
- * @param before null for a subject that was not blocked.
+ * @param before null if the subject was not blocked.
  * @param random01 a random number from 0 to less than 1.
  */
 export function afterFailure(
@@ -78,9 +83,9 @@ export function afterFailure(
 }
 
 /**
- * The blocked subjects after one of them was delivered at last: the receiver is there again, so those that failed while
- * it was not are due at once, or as soon as it has asked for. Each is tried once for this; those that fail again wait
- * as before.
+ * The blocked subjects after one of them was delivered. The receiver works again, so all others are due now, or as
+ * soon as the receiver allows. This gives each subject one extra attempt. If the attempt fails, the subject waits as
+ * before.
  */
 export function afterRecovery(blocked: readonly BlockedSubject[], nowMs: number): readonly BlockedSubject[] {
   return blocked.map((one) => {
@@ -88,19 +93,21 @@ export function afterRecovery(blocked: readonly BlockedSubject[], nowMs: number)
   });
 }
 
-/** Those that are due, the ones that have waited for the longest first. */
+/** The subjects that are due. Those that have been due longest come first. */
 export function dueSubjects(blocked: Iterable<BlockedSubject>, nowMs: number): readonly BlockedSubject[] {
   return [...blocked].filter((one) => one.nextAtMs <= nowMs).sort((left, right) => left.nextAtMs - right.nextAtMs);
 }
 
-/** When the next one is due, by the monotonic clock; null when none is blocked. */
+/** When the next subject is due, by the monotonic clock; null if none is blocked. */
 export function nextDueAtMs(blocked: Iterable<BlockedSubject>): number | null {
   let next: number | null = null;
   for (const { nextAtMs } of blocked) next = next === null ? nextAtMs : Math.min(next, nextAtMs);
   return next;
 }
 
-/** The subject that has been blocked for too long, so that the webhook is to be paused; null when none has. */
+/**
+ * The subject that has been blocked for longest, if that is too long and the webhook must be paused; otherwise null.
+ */
 export function overdueSubject(
   blocked: Iterable<BlockedSubject>,
   wallMs: number,
@@ -111,16 +118,16 @@ export function overdueSubject(
   return oldest !== null && oldest.failures > 0 && wallMs - oldest.sinceMs >= pauseAfterMs ? oldest : null;
 }
 
-/** Where a webhook is when the log was compacted: what it had not delivered by then is lost to it. */
+/** A webhook's position after the event log was compacted. Compacted events that had not been delivered are lost. */
 export interface CompactedPlace {
-  /** The cursor as it is to be. */
+  /** The new cursor. */
   readonly revision: bigint;
   readonly blocked: readonly BlockedSubject[];
-  /** The first and the last revision that may be lost; null when nothing is. */
+  /** The first and the last revision that may be lost; null if nothing is lost. */
   readonly lost: { readonly from: bigint; readonly through: bigint } | null;
 }
 
-/** Move a webhook's place behind what was compacted. */
+/** Move a webhook's position past the compacted events. */
 export function afterCompaction(
   place: { readonly revision: bigint; readonly blocked: readonly BlockedSubject[] },
   compacted: bigint,

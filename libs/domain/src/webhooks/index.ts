@@ -12,8 +12,8 @@ export {
   nextDueAtMs,
   overdueSubject,
 } from "./backlog.ts";
-export { type Attempt, type DeliveryOutcome, judgeAttempt } from "./delivery-outcome.ts";
-export { judgeAddress } from "./judge-address.ts";
+export { type Attempt, type DeliveryOutcome, evaluateAttempt } from "./delivery-outcome.ts";
+export { evaluateAddress } from "./evaluate-address.ts";
 export { isInNetwork, type Network, networkProblem, parseIpAddress, parseNetwork, readNetwork } from "./network.ts";
 export { type EventSelection, selectsEvent } from "./selects-event.ts";
 export {

@@ -1,10 +1,10 @@
-/** An address as its bytes: 4 of them, or 16. */
+/** An IP address, as 4 or 16 bytes. */
 export type AddressBytes = readonly number[];
 
-/** A range of addresses. */
+/** A range of IP addresses. */
 export interface Network {
   readonly bytes: AddressBytes;
-  /** How many leading bits all of its addresses share. */
+  /** The number of leading bits that all addresses of the range share. */
   readonly bits: number;
 }
 
@@ -13,8 +13,8 @@ const V6_GROUPS = 8;
 const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 /**
- * Read an address as sockets and resolvers write it; null for any other text, such as the octal and decimal forms of
- * IPv4. An IPv4 address that is written as IPv6 ("::ffff:10.0.0.1") is that IPv4 address. A zone ("%eth0") is left out.
+ * Parse an address in the form that sockets and resolvers use; null for any other string, such as octal and decimal
+ * forms of IPv4. An IPv4-mapped address ("::ffff:10.0.0.1") becomes the IPv4 address. A zone ("%eth0") is ignored.
  */
 export function parseIpAddress(text: string): AddressBytes | null {
   const [address = ""] = text.split("%", 1);
@@ -25,7 +25,10 @@ export function parseIpAddress(text: string): AddressBytes | null {
   return isMapped ? bytes.slice(MAPPED_PREFIX.length) : bytes;
 }
 
-/** What is read of a range, or why it is none, as the end of a sentence that begins with the text. */
+/**
+ * A parsed range, or a description of the problem to append to the text, for example "has a zone, which a network
+ * cannot have".
+ */
 export type ReadNetwork =
   | { readonly ok: true; readonly network: Network }
   | { readonly ok: false; readonly problem: string };
@@ -33,8 +36,9 @@ export type ReadNetwork =
 const refused = (problem: string) => ({ ok: false, problem }) as const;
 
 /**
- * Read a range as "10.0.0.0/8", or one address, as Go's ParseCIDR does: bits behind the length do not count. What other
- * programs read differently is refused: zones, leading zeros, short forms of IPv4, masks such as /255.0.0.0.
+ * Parse a range such as "10.0.0.0/8", or a single address. As in Go's ParseCIDR, bits after the prefix are ignored.
+ * Forms that other programs interpret differently are refused: zones, leading zeros, short forms of IPv4, and masks
+ * such as /255.0.0.0.
  */
 export function readNetwork(text: string): ReadNetwork {
   const [address = "", length, ...rest] = text.trim().split("/");
@@ -43,26 +47,26 @@ export function readNetwork(text: string): ReadNetwork {
   if (bytes === null || rest.length > 0) return refused("is not an IP address, or a network such as 10.0.0.0/8");
   const most = bytes.length * 8;
   if (length === undefined) return { ok: true, network: { bytes, bits: most } };
-  // Of ::ffff:10.0.0.0/104, the length counts the bits of IPv6.
+  // The length of an IPv4 network in IPv6 form, such as ::ffff:10.0.0.0/104, includes the 96 bits before the IPv4
+  // address.
   const prefix = most === 32 && address.includes(":") ? 96 : 0;
   const isLength = /^(0|[1-9][0-9]{0,2})$/.test(length) && Number(length) >= prefix && Number(length) <= most + prefix;
   if (isLength) return { ok: true, network: { bytes, bits: Number(length) - prefix } };
-  return refused(`has no prefix length from ${prefix} to ${most + prefix}`);
+  return refused(`needs a prefix length from ${prefix} to ${most + prefix}`);
 }
 
-/** What is wrong with a range, with the text itself; null for one that can be read. */
+/** Describe why a range is invalid, including its text; null if it is valid. */
 export function networkProblem(text: string): string | null {
   const read = readNetwork(text);
   return read.ok ? null : `"${text}" ${read.problem}`;
 }
 
-/** The same as readNetwork(); null for what is no range. */
+/** Like readNetwork(), but returns null if the text is not a range. */
 export function parseNetwork(text: string): Network | null {
   const read = readNetwork(text);
   return read.ok ? read.network : null;
 }
 
-/** Tell whether an address is in a range. */
 export function isInNetwork(address: AddressBytes, { bytes, bits }: Network): boolean {
   if (address.length !== bytes.length) return false;
   return bytes.every((byte, index) => {
@@ -74,7 +78,7 @@ export function isInNetwork(address: AddressBytes, { bytes, bits }: Network): bo
 
 function parseV4(text: string): AddressBytes | null {
   const parts = text.split(".");
-  // A leading zero means octal to some programs and nothing to others.
+  // Refuse leading zeros, because some programs read a number with leading zeros as octal.
   if (parts.length !== V4_BYTES || !parts.every((part) => /^(0|[1-9][0-9]{0,2})$/.test(part))) return null;
   const bytes = parts.map(Number);
   return bytes.every((byte) => byte <= 0xff) ? bytes : null;
@@ -86,13 +90,13 @@ function parseV6(text: string): AddressBytes | null {
   const [head, tail] = halves.map(groupsOf);
   if (head === undefined || head === null || tail === null) return null;
   const missing = V6_GROUPS - head.length - (tail?.length ?? 0);
-  // "::" stands for one group at least.
+  // Require at least one group for "::".
   if (tail === undefined ? missing !== 0 : missing < 1) return null;
   const groups = [...head, ...Array.from({ length: missing }, () => 0), ...(tail ?? [])];
   return groups.flatMap((group) => [group >> 8, group & 0xff]);
 }
 
-/** The groups of one side of "::", the last of which may be an IPv4 address; null if one is not valid. */
+/** The groups on one side of "::"; null if any of them is invalid. The last group can be an IPv4 address. */
 function groupsOf(text: string): readonly number[] | null {
   if (text === "") return [];
   const parts = text.split(":");

@@ -1,21 +1,21 @@
 import { isJsonObject, type Json, type NewEvent } from "../events/events.ts";
 import { matches, type Selector } from "../labels/selectors.ts";
 
-/** Which events a webhook wants. */
+/** The events that a webhook receives. */
 export interface EventSelection {
-  /** Only these types; empty for all. */
+  /** Event types to receive; empty for all. */
   readonly types: readonly string[];
-  /** Not these types. */
+  /** Excludes these types. */
   readonly excludeTypes: readonly string[];
-  /** Over the labels of the node that an event is about; empty for events about anything. */
+  /** Selects events about nodes whose labels match; empty to select events about anything. */
   readonly selector: Selector;
 }
 
 /**
- * Tell whether a webhook wants an event. With a selector it wants those about nodes whose labels match, and those by
- * which labels that it asks about were changed.
+ * Whether a webhook receives an event. With a selector, it receives events about nodes whose labels match, and
+ * events that change a label named in the selector.
  *
- * @param labels of the event's subject; null when nothing is known of a node of this id.
+ * @param labels the labels of the event's subject; null if no such node is known.
  */
 export function selectsEvent(
   { types, excludeTypes, selector }: EventSelection,
@@ -26,14 +26,15 @@ export function selectsEvent(
   if (excludeTypes.includes(event.type)) return false;
   if (selector.length === 0) return true;
   if (!event.type.startsWith("node.")) return false;
-  // What is known of no node cannot be judged: better told than lost.
+  // Send the event if the node is unknown. Its labels cannot be checked, and sending the event is better than
+  // losing it.
   if (labels === null || matches(selector, labels)) return true;
   return event.type === "node.labels.changed" && namesKeyOf(selector, event.before);
 }
 
 /**
- * Whether a change of labels is of one that a selector asks about. Not whether they matched before: labels that have
- * changed again since cannot tell. One event too many is better than one lost.
+ * Whether a change to labels affects a label that the selector names. By now the labels may have changed again, so it
+ * is unknown whether all of them matched before this change. Sending one event too many is better than losing one.
  */
 function namesKeyOf(selector: Selector, before: Json | null): boolean {
   const changed = isJsonObject(before ?? undefined) ? (before as { readonly labels?: Json }).labels : undefined;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { parseSelector } from "../labels/parse-selector.ts";
-import { judgeAttempt, MOST_RETRY_AFTER_MS } from "./delivery-outcome.ts";
+import { evaluateAttempt, MOST_RETRY_AFTER_MS } from "./delivery-outcome.ts";
 import { parseNetwork } from "./network.ts";
 import { selectsEvent } from "./selects-event.ts";
 import { checkWebhookSpec, isAlreadySet, refusedUrl, type WebhookSpec, webhookSetEvent } from "./webhook.ts";
@@ -23,9 +23,9 @@ describe("refusedUrl()", () => {
   it.each([
     ["http://ops.example/", "https"],
     ["ftp://ops.example/", "https"],
-    ["https://user@ops.example/", "no user"],
-    ["https://:pass@ops.example/", "no user"],
-    ["https://ops.example/#part", "no fragment"],
+    ["https://user@ops.example/", "must not contain a user"],
+    ["https://:pass@ops.example/", "must not contain a user"],
+    ["https://ops.example/#part", "must not contain a fragment"],
     ["https://localhost/", "this machine"],
     ["https://LOCALHOST:8443/", "this machine"],
     ["https://app.localhost/", "this machine"],
@@ -49,7 +49,7 @@ describe("refusedUrl()", () => {
     expect(refusedUrl(new URL(url), [])).toContain(why);
   });
 
-  it("should take what is configured", () => {
+  it("should accept the configured networks", () => {
     const loopback = [parseNetwork("127.0.0.0/8")].filter((it) => it !== null);
     expect(refusedUrl(new URL("https://127.0.0.1:9/"), loopback)).toBeNull();
     expect(refusedUrl(new URL("https://localhost:9/"), loopback)).toBeNull();
@@ -70,7 +70,7 @@ describe("checkWebhookSpec()", () => {
 describe("isAlreadySet()", () => {
   const facts = { name: "ops", spec: SPEC, pauseReason: null };
 
-  it("should look at the meaning, and let go on what the publisher has paused", () => {
+  it("should compare the meaning, and resume a webhook that the publisher has paused", () => {
     const types = ["node.approved", "node.rejected"];
     const reversed = { ...facts, spec: { ...SPEC, types: types.toReversed() } };
     expect(isAlreadySet(reversed, { ...SPEC, types: [...types, "node.approved"] })).toBe(true);
@@ -80,7 +80,7 @@ describe("isAlreadySet()", () => {
     expect(isAlreadySet({ ...facts, spec: held, pauseReason: "GONE" }, held)).toBe(true);
   });
 
-  it("should tell viewers of the log nothing of a URL but its host", () => {
+  it("should show only the host of a URL to viewers of the log", () => {
     const change = { before: null, host: (url: string) => new URL(url).host, isRotated: true };
     const event = webhookSetEvent(facts, change, { actor: "token:x", message: "" });
     expect(JSON.stringify(event)).not.toContain("secret");
@@ -88,9 +88,9 @@ describe("isAlreadySet()", () => {
   });
 });
 
-describe("judgeAttempt()", () => {
+describe("evaluateAttempt()", () => {
   const answered = (status: number, retryAfter: string | null = null) =>
-    judgeAttempt({ kind: "answered", status, retryAfter });
+    evaluateAttempt({ kind: "answered", status, retryAfter });
 
   it.each([
     [199, "failed"],
@@ -103,7 +103,7 @@ describe("judgeAttempt()", () => {
     [409, "failed"],
     [410, "gone"],
     [500, "failed"],
-  ])("should judge %d as %s", (status, kind) => {
+  ])("should evaluate %d as %s", (status, kind) => {
     expect(answered(status).kind).toBe(kind);
   });
 
@@ -141,7 +141,7 @@ describe("selectsEvent()", () => {
     ["a node of which nothing is known", zoned, event("node.approved"), null, true],
     ["a node that leaves", zoned, event("node.labels.changed", { labels: { zone: "a" } }), inB, true],
     ["a node that never was in it", zoned, event("node.labels.changed", { labels: { rack: "a" } }), inB, false],
-    // Whose labels have changed again since: it may have entered and left.
+    // The event shows an earlier change, after which the labels may have matched for a while.
     ["a label that was not there", zoned, event("node.labels.changed", { labels: { zone: null } }), inB, true],
     ["a node that left and moved on", zoned, event("node.labels.changed", { labels: { zone: "c" } }), inB, true],
   ])("should decide about %s", (_, selection, about, labels, isWanted) => {

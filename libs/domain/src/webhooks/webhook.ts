@@ -1,43 +1,43 @@
 import { EVENT_CATALOGUE } from "../events/event-catalogue.ts";
 import type { Json, NewEvent } from "../events/events.ts";
 import { parseSelector } from "../labels/parse-selector.ts";
-import { judgeAddress } from "./judge-address.ts";
+import { evaluateAddress } from "./evaluate-address.ts";
 import type { Network } from "./network.ts";
 import { parseIpAddress } from "./network.ts";
 
-/** What a webhook is to do. */
+/** The specification of a webhook. */
 export interface WebhookSpec {
   readonly url: string;
   readonly types: readonly string[];
   readonly excludeTypes: readonly string[];
-  /** In Kubernetes' syntax; empty for events about anything. */
+  /** A label selector in the syntax of Kubernetes; empty for events about anything. */
   readonly labelSelector: string;
   readonly description: string;
-  /** Whether an admin holds its deliveries. */
+  /** Whether an admin has paused deliveries. */
   readonly paused: boolean;
 }
 
-/** Why the publisher holds the deliveries of a webhook. */
+/** Why the publisher paused a webhook's deliveries. */
 export type PauseReason = "DELIVERY_FAILED" | "GONE" | "SECRET_UNREADABLE";
 
-/** A webhook as far as it is decided about. */
+/** The facts about a webhook that decisions depend on. */
 export interface WebhookFacts {
   readonly name: string;
   readonly spec: WebhookSpec;
-  /** Null while the publisher does not hold its deliveries. */
+  /** Why the publisher paused the webhook; null if it did not. */
   readonly pauseReason: PauseReason | null;
 }
 
-/** How many webhooks there can be. */
+/** Maximum number of webhooks. */
 export const MOST_WEBHOOKS = 100;
 
-/** What is wrong with a field of a specification; its fields are those of a field violation of the API. */
+/** A problem with a field of a specification. It has the same fields as a field violation of the API. */
 export interface SpecViolation {
   readonly field: string;
   readonly description: string;
 }
 
-/** What is wrong with a specification apart from its URL; empty when nothing is. */
+/** Check a specification, except its URL. Returns all problems; empty if it is valid. */
 export function checkWebhookSpec({ types, excludeTypes, labelSelector }: WebhookSpec): readonly SpecViolation[] {
   const violations: SpecViolation[] = [];
   for (const [field, named] of Object.entries({ types, exclude_types: excludeTypes })) {
@@ -51,33 +51,36 @@ export function checkWebhookSpec({ types, excludeTypes, labelSelector }: Webhook
   return violations;
 }
 
-/** The parts of a URL that is read already; the URL of a platform is one. */
+/** The parts of a parsed URL. The platform's URL class has these fields. */
 export interface UrlParts {
   readonly protocol: string;
   readonly username: string;
   readonly password: string;
   readonly hash: string;
-  /** An IPv6 address in brackets. */
+  /** The host name. An IPv6 address is in brackets. */
   readonly hostname: string;
 }
 
 /**
- * Why events may not be posted to a URL, for people; null when nothing forbids it so far: to which addresses its name
- * leads is judged whenever it is connected to. Other forms of IPv4 addresses, octal or decimal, are written as usual by
- * then: reading a URL does that.
+ * Why events cannot be sent to a URL, for people; null if nothing is wrong. The addresses that its name resolves to are
+ * checked at each connection. The URL parser has already normalized octal and decimal IPv4 addresses.
  */
 export function refusedUrl({ protocol, username, password, hash, hostname }: UrlParts, allowed: readonly Network[]) {
-  if (protocol !== "https:") return "it must begin with https://";
-  if (username !== "" || password !== "") return "it must have no user and no password: receivers check the signature";
-  if (hash !== "") return "it must have no fragment";
+  if (protocol !== "https:") return "it must start with https://";
+  if (username !== "" || password !== "") {
+    return "it must not contain a user or password: receivers check the signature";
+  }
+  if (hash !== "") return "it must not contain a fragment";
   const host = hostname.replace(/^\[(.*)\]$/, "$1").toLowerCase();
   if (parseIpAddress(host) !== null) {
-    const judgement = judgeAddress(host, allowed);
-    return judgement.ok ? null : `${host} is ${judgement.kind}: Webhooks.AllowedNetworks does not have it`;
+    const evaluation = evaluateAddress(host, allowed);
+    return evaluation.ok ? null : `${host} is ${evaluation.kind} and not in Webhooks.AllowedNetworks`;
   }
   const isLocal = /^(.*\.)?localhost\.?$/.test(host) || host === "";
-  const isLoopbackAllowed = judgeAddress("127.0.0.1", allowed).ok;
-  return isLocal && !isLoopbackAllowed ? `${host} is this machine: Webhooks.AllowedNetworks does not have it` : null;
+  const isLoopbackAllowed = evaluateAddress("127.0.0.1", allowed).ok;
+  return isLocal && !isLoopbackAllowed
+    ? `${host} is this machine, and Webhooks.AllowedNetworks does not allow it`
+    : null;
 }
 
 /** Who changes a webhook, and why. */
@@ -91,13 +94,16 @@ function webhookSubject(name: string): string {
   return `webhook/${name}`;
 }
 
-/** Whether a specification changes nothing of a webhook: the same, and not paused by the publisher. */
+/**
+ * Whether setting a specification would change nothing, because it is the same and the publisher has not paused the
+ * webhook.
+ */
 export function isAlreadySet({ spec, pauseReason }: WebhookFacts, wanted: WebhookSpec): boolean {
   const isHeld = pauseReason !== null && !wanted.paused;
   return !isHeld && JSON.stringify(inOrder(spec)) === JSON.stringify(inOrder(wanted));
 }
 
-/** The event of a webhook made or changed; `before` is null for a new one. */
+/** The event of a webhook that was created or changed; `before` is null for a new webhook. */
 export function webhookSetEvent(
   { name, spec }: Pick<WebhookFacts, "name" | "spec">,
   change: { readonly before: WebhookFacts | null; readonly host: (url: string) => string; readonly isRotated: boolean },
@@ -114,7 +120,7 @@ export function webhookSetEvent(
   };
 }
 
-/** The event of a webhook deleted. */
+/** The event of a deleted webhook. */
 export function webhookDeletedEvent(
   { name, spec }: Pick<WebhookFacts, "name" | "spec">,
   host: (url: string) => string,
@@ -125,7 +131,7 @@ export function webhookDeletedEvent(
   return { type: "webhook.deleted", subject, actor, reason: "ADMIN_DELETED", message, before, after: null };
 }
 
-/** The event of deliveries that the publisher holds from now on. */
+/** The event of a webhook that the publisher pauses. */
 export function webhookPausedEvent(name: string, reason: PauseReason, failure: string): NewEvent {
   return {
     type: "webhook.paused",
@@ -136,7 +142,10 @@ export function webhookPausedEvent(name: string, reason: PauseReason, failure: s
   };
 }
 
-/** The event of a webhook that fell behind the log's retention; revisions are decimal text, as in CloudEvents. */
+/**
+ * The event of a webhook that lost events, because they were deleted from the log before they were delivered. Revisions
+ * are decimal strings, as in CloudEvents.
+ */
 export function webhookBehindEvent(name: string, lost: { readonly from: bigint; readonly through: bigint }): NewEvent {
   const before = { revision: `${lost.from - 1n}` };
   const after = { revision: `${lost.through}` };
@@ -149,7 +158,7 @@ export function webhookBehindEvent(name: string, lost: { readonly from: bigint; 
   };
 }
 
-/** The event of a webhook that was set back in the log. */
+/** The event of a webhook that was reset to an earlier position in the log. */
 export function webhookReplayedEvent(
   name: string,
   place: { readonly before: bigint; readonly after: bigint },
@@ -164,13 +173,16 @@ export function webhookReplayedEvent(
   };
 }
 
-/** What viewers of the log may see: of the URL its host alone, since the rest can be a secret. */
+/**
+ * The part of a specification that readers of the event log can see. Only the URL's host is included, because the rest
+ * can be secret.
+ */
 function shownOf(spec: WebhookSpec, host: (url: string) => string): { readonly [key: string]: Json } {
   const { types, excludeTypes, labelSelector, paused } = inOrder(spec);
   return { host: host(spec.url), types, excludeTypes, selector: labelSelector, paused };
 }
 
-/** One form of all specifications that mean the same. */
+/** Normalize a specification, so that equivalent specifications are equal. */
 function inOrder({ url, types, excludeTypes, labelSelector, description, paused }: WebhookSpec): WebhookSpec {
   const sorted = (names: readonly string[]) => [...new Set(names)].sort();
   return { url, types: sorted(types), excludeTypes: sorted(excludeTypes), labelSelector, description, paused };

@@ -13,7 +13,7 @@ describe("isVersionAtLeast()", () => {
     ["0.2.1-rc.1", "0.2.0", true],
     ["", "0.2.0", false],
     ["development", "0.0.1", false],
-  ])("should tell whether %j is at least %j: %j", (version, least, expected) => {
+  ])("should decide whether %j is at least %j: %j", (version, least, expected) => {
     expect(isVersionAtLeast(version, least)).toBe(expected);
   });
 });

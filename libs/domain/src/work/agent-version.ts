@@ -1,10 +1,10 @@
-/** A version as numbers, and whether it comes before the release of these numbers. */
+/** The numbers of a version, and whether it is a prerelease. */
 interface Version {
   readonly numbers: readonly number[];
   readonly isPrerelease: boolean;
 }
 
-/** Read a version such as "0.2.0", "v1.4" or "0.2.0-rc.1"; null for anything else. */
+/** Parse a version such as "0.2.0", "v1.4" or "0.2.0-rc.1"; null for anything else. */
 export function parseVersion(text: string): Version | null {
   const match = /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/.exec(text);
   if (match === null) return null;
@@ -13,8 +13,8 @@ export function parseVersion(text: string): Version | null {
 }
 
 /**
- * Tell whether an agent's version is as new as the least one that is asked for. A prerelease comes before its release;
- * two of the same release count as equal. A version that cannot be read is not as new as any.
+ * Whether an agent's version is at least the required version. A prerelease is lower than its release. All
+ * prereleases of the same release are equal. A version that cannot be parsed is never enough.
  */
 export function isVersionAtLeast(version: string, least: string): boolean {
   const has = parseVersion(version);

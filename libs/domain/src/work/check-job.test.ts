@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { checkJob, keptJob, MOST_SPEC_BYTES } from "./check-job.ts";
+import { checkJob, MOST_SPEC_BYTES, recheckJob } from "./check-job.ts";
 import type { JobDraft } from "./job-draft.ts";
 
 const PROCESS = {
@@ -19,7 +19,7 @@ const DRAFT: JobDraft = {
   name: "web",
   owner: "token:ci",
   type: "batch",
-  count: 0,
+  count: null,
   selector: "",
   matchAgentLabels: false,
   constraints: { nodeId: "", gpuModel: "", gpuIndices: [], minAgentVersion: "", os: "", architecture: "" },
@@ -35,6 +35,22 @@ const DRAFT: JobDraft = {
   sizeBytes: 100,
 };
 
+describe("checkJob(), the count", () => {
+  it.each([
+    ["batch", null, 1],
+    ["service", 0, 0],
+    ["service", 3, 3],
+    ["daemon", null, 0],
+    ["ops", null, 0],
+  ] as const)("should read a %s job with count %s as %s executions", (type, count, expected) => {
+    expect(specOf({ ...DRAFT, type, count }).count).toBe(expected);
+  });
+
+  it.each(["daemon", "ops"] as const)("should refuse any count for jobs of type %s, also 0", (type) => {
+    for (const count of [0, 1]) expect(fieldsOf({ ...DRAFT, type, count })).toEqual(["count"]);
+  });
+});
+
 function specOf(draft: JobDraft) {
   const checked = checkJob(draft);
   if (!checked.ok) throw new Error(JSON.stringify(checked.violations));
@@ -47,7 +63,7 @@ function fieldsOf(draft: JobDraft) {
 }
 
 describe("checkJob()", () => {
-  it("should fill in what is left out", () => {
+  it("should fill in omitted values", () => {
     expect(specOf(DRAFT)).toEqual({
       name: "web",
       type: "batch",
@@ -107,7 +123,7 @@ describe("checkJob()", () => {
     expect(spec).toMatchObject({ executor: "docker", user: null, resources: { ports: { http: 0, admin: 9000 } } });
   });
 
-  it("should tell all violations at once", () => {
+  it("should report all violations at once", () => {
     const draft: JobDraft = {
       ...DRAFT,
       name: "-web",
@@ -172,24 +188,27 @@ describe("checkJob()", () => {
   });
 
   it.each([
-    [{ loss: { ...DRAFT.loss, stopOnAgentAfterMs: 60_000 } }, "an outage of the control plane of 60 s stops this job"],
-    [{ type: "service" }, "counts as ready as soon as it runs"],
-    [{ task: CONTAINER }, "not named by its digest"],
-    [{ matchAgentLabels: true, selector: "a" }, "a node can make itself match"],
+    [
+      { loss: { ...DRAFT.loss, stopOnAgentAfterMs: 60_000 } },
+      "this job stops when the control plane is unreachable for 60 s",
+    ],
+    [{ type: "service" }, "so an execution counts as ready as soon as it runs"],
+    [{ task: CONTAINER }, "it has no digest"],
+    [{ matchAgentLabels: true, selector: "a" }, "a node can match by setting labels on itself"],
   ] as const)("should warn where %j", (part, warning) => {
     const checked = checkJob({ ...DRAFT, ...part });
     expect(checked).toMatchObject({ ok: true, warnings: [expect.stringContaining(warning)] });
   });
 });
 
-describe("keptJob()", () => {
+describe("recheckJob()", () => {
   it("should read a job that is in order as checkJob() does", () => {
-    expect(keptJob(DRAFT, "batch")).toEqual({ spec: specOf(DRAFT), violations: [] });
+    expect(recheckJob(DRAFT, "batch")).toEqual({ spec: specOf(DRAFT), violations: [] });
   });
 
   it("should read what today's rules refuse as far as it can be read, with all that they hold against it", () => {
     const draft = { ...DRAFT, name: "no good!", type: null, task: null, selector: "a in", count: 3 };
-    const { spec, violations } = keptJob(draft, "service");
+    const { spec, violations } = recheckJob(draft, "service");
     expect(spec).toMatchObject({ name: "no good!", type: "service", count: 3, selector: "a in", executor: "process" });
     expect(violations.map(({ field }) => field)).toEqual(["name", "type", "selector", "task"]);
   });

@@ -5,26 +5,28 @@ import { checkTask, type JobViolation } from "./check-task.ts";
 import type { DraftConstraints, DraftResources, JobDraft } from "./job-draft.ts";
 import type { JobSpec, JobType, NodeConstraints, Resources } from "./job-spec.ts";
 
-/** A job that can be kept, with what deserves a second look; or everything that is wrong with it. */
+/** A valid job with warnings, or all violations of an invalid job. */
 export type CheckedJob =
   | { readonly ok: true; readonly spec: JobSpec; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly violations: readonly JobViolation[] };
 
-/** A job that the record has, as the rules take it. */
-export interface KeptJob {
+/** A stored job, as the current rules interpret it. */
+export interface RecheckedJob {
   readonly spec: JobSpec;
-  /** What the rules hold against it; nothing unless an older release accepted more. */
+  /** The rules that the job violates; empty unless an older release accepted more. */
   readonly violations: readonly JobViolation[];
 }
 
-/** Executions of a job at most. */
+/** Maximum number of executions per job. */
 const MOST_JOB_EXECUTIONS = 100_000;
-/** The largest spec, in the binary encoding of protobuf: JSON would count the escapes of quotes and line feeds. */
+/**
+ * Maximum size of a spec in protobuf's binary encoding. The size as JSON would depend on escaped quotes and line feeds.
+ */
 export const MOST_SPEC_BYTES = 65_536;
 
 const MOST_PORTS = 32;
 const MOST_GPUS = 64;
-/** Linux has no more process ids. */
+/** The highest limit of process ids on Linux. */
 const MOST_PIDS = 4_194_304;
 const MOST_MILLICORES = 4_000_000;
 const MOST_MS = 366 * 86_400_000;
@@ -32,7 +34,7 @@ const HOUR_MS = 3_600_000;
 const PORT_LABEL = /^[a-z][a-z0-9_]{0,31}$/;
 const DEFAULT_ATTEMPTS: Readonly<Record<JobType, number | null>> = { batch: 3, service: null, daemon: null, ops: 0 };
 
-/** Check a job as it was submitted, and fill in what it leaves out. All violations are told at once. */
+/** Check a submitted job, and fill in defaults. For an invalid job, returns all its violations. */
 export function checkJob(draft: JobDraft): CheckedJob {
   const violations = violationsOf(draft);
   if (violations.length > 0 || draft.type === null) return { ok: false, violations };
@@ -41,12 +43,12 @@ export function checkJob(draft: JobDraft): CheckedJob {
 }
 
 /**
- * Read a job that the record has, which an older release may have checked by other rules. What it runs is kept as it
- * asks for, as far as that can be read.
+ * Interpret a stored job. An older release may have checked it by other rules. Where possible, its task is kept as
+ * submitted.
  *
- * @param type as the record has it.
+ * @param type the stored type.
  */
-export function keptJob(draft: JobDraft, type: JobType): KeptJob {
+export function recheckJob(draft: JobDraft, type: JobType): RecheckedJob {
   return { spec: toSpec(draft, type), violations: violationsOf(draft) };
 }
 
@@ -64,10 +66,11 @@ function checkHead({ name, type, count, selector, sizeBytes }: JobDraft): readon
   const found: JobViolation[] = [];
   if (!isNodeId(name)) found.push({ field: "name", message: `a job's name is ${NODE_ID_RULE}` });
   if (type === null) found.push({ field: "type", message: "must be batch, service, ops or daemon" });
-  if ((type === "ops" || type === "daemon") && count > 0) {
+  if ((type === "ops" || type === "daemon") && count !== null) {
     found.push({ field: "count", message: `jobs of type ${type} run once on every matching node and take no count` });
   }
-  if (count > MOST_JOB_EXECUTIONS) found.push({ field: "count", message: `must be at most ${MOST_JOB_EXECUTIONS}` });
+  if (count !== null && count > MOST_JOB_EXECUTIONS)
+    found.push({ field: "count", message: `must be at most ${MOST_JOB_EXECUTIONS}` });
   const parsed = parseSelector(selector);
   if (!parsed.ok) found.push({ field: "selector", message: parsed.message });
   if (sizeBytes > MOST_SPEC_BYTES) {
@@ -84,14 +87,17 @@ function checkConstraints(constraints: DraftConstraints, gpus: number): readonly
     found.push({ field: "constraints.node", message: `a node id is ${NODE_ID_RULE}` });
   }
   if (gpuModel !== "" && gpus === 0) {
-    found.push({ field: "constraints.gpu_model", message: "needs resources.gpus of 1 or more" });
+    found.push({ field: "constraints.gpu_model", message: "requires resources.gpus to be at least 1" });
   }
   if (gpuIndices.length > 0 && gpuIndices.length !== gpus) {
-    found.push({ field: "constraints.gpu_indices", message: `must be as many as resources.gpus, which is ${gpus}` });
+    found.push({
+      field: "constraints.gpu_indices",
+      message: `must have as many entries as resources.gpus, which is ${gpus}`,
+    });
   }
   gpuIndices.forEach((gpu, place) => {
     if (gpuIndices.indexOf(gpu) === place) return;
-    found.push({ field: `constraints.gpu_indices[${place}]`, message: `${gpu} is given twice` });
+    found.push({ field: `constraints.gpu_indices[${place}]`, message: `${gpu} is listed twice` });
   });
   if (minAgentVersion !== "" && parseVersion(minAgentVersion) === null) {
     found.push({ field: "constraints.min_agent_version", message: 'must be a version, for example "0.2.0"' });
@@ -105,8 +111,8 @@ function checkResources(resources: DraftResources): readonly JobViolation[] {
   if (millicores > MOST_MILLICORES) {
     found.push({ field: "resources.millicores", message: `must be at most ${MOST_MILLICORES}` });
   }
-  if (!Number.isSafeInteger(memoryBytes)) found.push({ field: "resources.memory_bytes", message: "is too much" });
-  if (!Number.isSafeInteger(diskBytes)) found.push({ field: "resources.disk_bytes", message: "is too much" });
+  if (!Number.isSafeInteger(memoryBytes)) found.push({ field: "resources.memory_bytes", message: "is too large" });
+  if (!Number.isSafeInteger(diskBytes)) found.push({ field: "resources.disk_bytes", message: "is too large" });
   if (gpus > MOST_GPUS) found.push({ field: "resources.gpus", message: `must be at most ${MOST_GPUS}` });
   if (pids > MOST_PIDS) found.push({ field: "resources.pids", message: `must be at most ${MOST_PIDS}` });
   if (ports.length > MOST_PORTS) found.push({ field: "resources.ports", message: `must be at most ${MOST_PORTS}` });
@@ -116,11 +122,11 @@ function checkResources(resources: DraftResources): readonly JobViolation[] {
       const message = "must be 1-32 characters of [a-z0-9_], starting with a letter";
       found.push({ field: `${field}.label`, message });
     } else if (ports.findIndex((other) => other.label === label) !== place) {
-      found.push({ field: `${field}.label`, message: `${label} is given twice` });
+      found.push({ field: `${field}.label`, message: `${label} is listed twice` });
     }
     if (port > 65_535) found.push({ field: `${field}.port`, message: "must be at most 65535" });
     if (port !== 0 && ports.findIndex((other) => other.port === port) !== place) {
-      found.push({ field: `${field}.port`, message: `${port} is given twice` });
+      found.push({ field: `${field}.port`, message: `${port} is listed twice` });
     }
   });
   return found;
@@ -150,7 +156,7 @@ function checkPolicies(draft: JobDraft): readonly JobViolation[] {
   if (update.maxSurge > 0 && type !== "service") {
     found.push({
       field: "update.max_surge",
-      message: "is for services: other jobs run no second execution in a place",
+      message: "is only for services: other jobs never run two executions of a replica at once",
     });
   }
   const { minReadyMs, readyDeadlineMs } = { ...UPDATE_TIMES, ...given(update) };
@@ -158,7 +164,10 @@ function checkPolicies(draft: JobDraft): readonly JobViolation[] {
     found.push({ field: "update.ready_deadline", message: "must exceed update.min_ready_time" });
   }
   if (draft.maxRunTimeMs !== null && (type === "service" || type === "daemon")) {
-    found.push({ field: "max_run_time", message: `a job of type ${type} has none: it is kept running` });
+    found.push({
+      field: "max_run_time",
+      message: `is not allowed for jobs of type ${type}, which run until they are stopped`,
+    });
   }
   if (type === "daemon" && draft.placement.maxPerNode > 1) {
     found.push({ field: "placement.max_per_node", message: "a daemon runs once on every matching node" });
@@ -173,10 +182,10 @@ function withinMs(field: string, valueMs: number | null, leastMs: number, mostMs
 
 const RETRY_TIMES = { intervalMs: 5_000, maxMs: 300_000 };
 const UPDATE_TIMES = { minReadyMs: 10_000, readyDeadlineMs: 300_000 };
-/** How long a job gives what it stops, where its spec says nothing. */
+/** The default time that executions get to stop, in milliseconds. */
 export const DEFAULT_STOP_GRACE_MS = 5_000;
 
-/** The values that are given, so that they can be spread over defaults. */
+/** Return only the values that are set, to spread them over defaults. */
 function given<Value extends object>(value: Value): { [Key in keyof Value]?: NonNullable<Value[Key]> } {
   const entries = Object.entries(value).filter(([, one]) => one !== null && one !== undefined);
   return Object.fromEntries(entries) as { [Key in keyof Value]?: NonNullable<Value[Key]> };
@@ -190,7 +199,7 @@ function toSpec(draft: JobDraft, type: JobType): JobSpec {
   return {
     name: draft.name,
     type,
-    count: perNode ? 0 : Math.max(1, draft.count),
+    count: perNode ? 0 : (draft.count ?? 1),
     selector: draft.selector.trim(),
     matchAgentLabels: draft.matchAgentLabels,
     constraints: toConstraints(draft.constraints),
@@ -248,19 +257,19 @@ function warningsOf(spec: JobSpec, draft: JobDraft): readonly string[] {
   const warnings: string[] = [];
   if (loss.stopOnAgentAfterMs !== null) {
     const seconds = loss.stopOnAgentAfterMs / 1_000;
-    warnings.push(`loss.stop_on_agent_after: an outage of the control plane of ${seconds} s stops this job`);
+    warnings.push(`loss.stop_on_agent_after: this job stops when the control plane is unreachable for ${seconds} s`);
   }
   if (type === "service" && resources.millicores === 0 && resources.memoryBytes === 0) {
-    warnings.push("resources: none are asked for, so that any number of executions is placed on one node");
+    warnings.push("resources: none are requested, so any number of executions can be placed on one node");
   }
   if (type === "service" && !spec.checked) {
-    warnings.push("check: without one an execution counts as ready as soon as it runs");
+    warnings.push("check: there is none, so an execution counts as ready as soon as it runs");
   }
   if (draft.task?.kind === "docker" && !draft.task.image.includes("@sha256:")) {
-    warnings.push("docker.image: it is not named by its digest, so that nodes may run different images");
+    warnings.push("docker.image: it has no digest, so nodes may run different images");
   }
   if (spec.matchAgentLabels && spec.selector !== "") {
-    warnings.push("match_agent_labels: a node can make itself match by the labels that it gives to itself");
+    warnings.push("match_agent_labels: a node can match by setting labels on itself");
   }
   if (loss.reconcile === "keep-original" && (type === "ops" || type === "daemon")) {
     warnings.push(`loss.reconcile: jobs of type ${type} are not replaced on other nodes, so it has no effect`);

@@ -1,8 +1,8 @@
 import type { DraftCheck, DraftTask, JobDraft } from "./job-draft.ts";
 
-/** What is wrong with a field of a job. */
+/** A problem with a field of a job. */
 export interface JobViolation {
-  /** Its path as in the API, for example "resources.ports[1].label"; "" for the job as a whole. */
+  /** The field's path in the API, for example "resources.ports[1].label"; "" for the whole job. */
   readonly field: string;
   readonly message: string;
 }
@@ -18,7 +18,7 @@ const SECOND_MS = 1_000;
 const MOST_FILE_BYTES = 2 ** 30;
 const MOST_FILES = 20;
 
-/** Check what a job runs and how its readiness is told. */
+/** Check a job's task and its readiness check. */
 export function checkTask({ task, check, resources }: JobDraft): readonly JobViolation[] {
   const labels = resources.ports.map(({ label }) => label);
   if (task === null) {
@@ -48,11 +48,14 @@ function checkProcess(task: DraftTask & { kind: "process" }): readonly JobViolat
 function checkContainer(task: DraftTask & { kind: "docker" }): readonly JobViolation[] {
   const found: JobViolation[] = [];
   if (!IMAGE.test(task.image)) {
-    const message = task.image === "" ? "is required" : "is no name of an image";
+    const message = task.image === "" ? "is required" : "is not an image name";
     found.push({ field: "docker.image", message });
   }
   if (task.user !== "" && !CONTAINER_USER.test(task.user)) {
-    found.push({ field: "docker.user", message: "is no user, or user and group, of a container" });
+    found.push({
+      field: "docker.user",
+      message: "must be a user or user:group, by name or id, such as 1000 or app:app",
+    });
   }
   return found;
 }
@@ -75,8 +78,9 @@ function checkShared(task: DraftTask, portLabels: readonly string[]): readonly J
   names("secret_env", task.secretEnv);
   for (const [name, file] of Object.entries(task.secretEnv)) {
     const path = `${task.kind}.secret_env["${name}"]`;
-    if (!SECRET_FILE.test(file)) found.push({ field: path, message: "is no name of a file in the secrets directory" });
-    if (Object.hasOwn(task.env, name)) found.push({ field: path, message: "is in env as well" });
+    if (!SECRET_FILE.test(file))
+      found.push({ field: path, message: "is not the name of a file in the secrets directory" });
+    if (Object.hasOwn(task.env, name)) found.push({ field: path, message: "is also in env" });
   }
   return [...found, ...checkStop(task)];
 }
@@ -115,7 +119,7 @@ function checkCheck(check: DraftCheck | null, labels: readonly string[]): readon
       }
   }
   if ((probe?.kind === "tcp" || probe?.kind === "http") && !labels.includes(probe.port)) {
-    const message = `"${probe.port}" is no label of resources.ports`;
+    const message = `"${probe.port}" is not a label in resources.ports`;
     found.push({ field: `check.${probe.kind}.port`, message });
   }
   if (intervalMs !== null && (intervalMs < SECOND_MS || intervalMs > HOUR_MS)) {
@@ -129,7 +133,7 @@ function checkCheck(check: DraftCheck | null, labels: readonly string[]): readon
 }
 
 function variableFlaw(name: string, value: string, portVariables: readonly string[]): string | null {
-  if (!VARIABLE.test(name)) return "is no name of a variable";
+  if (!VARIABLE.test(name)) return "is not a variable name";
   if (name.startsWith("ROLLCALL_")) return "is set by the agent";
   if (portVariables.includes(name)) return "is set by the agent to the port of resources.ports";
   return value.includes("\0") ? "must not contain a NUL" : null;

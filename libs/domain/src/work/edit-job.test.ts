@@ -6,9 +6,10 @@ import {
   type JobVersionHead,
   refuseJobDeletion,
   refuseJobEdit,
+  refusesRestart,
   revertedCount,
 } from "./edit-job.ts";
-import type { JobState } from "./job-record.ts";
+import type { JobState } from "./job.ts";
 
 describe("refuseJobEdit()", () => {
   it.each<[JobState, string | null]>([
@@ -31,6 +32,19 @@ describe("refuseJobDeletion()", () => {
     ["FAILED", 2, "JOB_NOT_ENDED"],
   ] as const)("should decide about a job that is %s with %i executions left", (state, open, expected) => {
     expect(refuseJobDeletion(state, open)).toBe(expected);
+  });
+});
+
+describe("refusesRestart()", () => {
+  const HALTED = { halted: "it failed", version: 3, readyVersion: 1, sameVersions: [] };
+  it.each([
+    ["an update that halted", HALTED, true],
+    ["an update that halted before any version was ready", { ...HALTED, readyVersion: null }, true],
+    ["an update that continues", { ...HALTED, halted: null }, false],
+    ["a restart of the version that is ready, which halted", { ...HALTED, readyVersion: 3 }, false],
+    ["a revert to the version that was ready, which halted", { ...HALTED, sameVersions: [1] }, false],
+  ])("should answer for %s", (_, job, expected) => {
+    expect(refusesRestart(job)).toBe(expected);
   });
 });
 

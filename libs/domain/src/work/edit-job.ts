@@ -1,29 +1,29 @@
-import type { JobRecord, JobState } from "./job-record.ts";
+import type { Job, JobState } from "./job.ts";
 import type { UpdatePolicy } from "./job-spec.ts";
 
-/** A change of a job that makes no new version. */
+/** A change to a job that does not create a new version. */
 export type JobEditKind = "JOB_SCALED" | "JOB_RESTARTED" | "JOB_STOPPED";
 
 /** Why a job cannot be deleted. */
 export type JobDeletionRefusal = "JOB_ACTIVE" | "JOB_NOT_ENDED";
 
 /**
- * Decide whether a job can be deleted. Null means yes. While a node may run something of it, the job is needed to stop
- * that.
+ * Why a job cannot be deleted; null if it can. A job is kept while a node may still run one of its executions, because
+ * stopping an execution requires its job.
  *
- * @param openExecutions executions that have not ended, or whose nodes have not confirmed that they have.
+ * @param openExecutions the number of executions that have not ended, or whose end their nodes have not confirmed.
  */
 export function refuseJobDeletion(state: JobState, openExecutions: number): JobDeletionRefusal | null {
   if (state === "ACTIVE") return "JOB_ACTIVE";
   return openExecutions > 0 ? "JOB_NOT_ENDED" : null;
 }
 
-/** Why a job in its present state cannot be changed. */
+/** Why a job in its current state cannot be changed. */
 export type JobEditRefusal = "JOB_STOPPED" | "JOB_ENDED";
 
 /**
- * Decide whether a job can be changed. Null means yes. A job that has ended keeps its result, and only runs again when
- * it is submitted again: to scale or restart it would have no effect.
+ * Why a job cannot be changed; null if it can. A job that has ended keeps its result, and scaling or restarting it
+ * would have no effect. To run it again, submit it again.
  */
 export function refuseJobEdit(state: JobState): JobEditRefusal | null {
   switch (state) {
@@ -37,40 +37,40 @@ export function refuseJobEdit(state: JobState): JobEditRefusal | null {
   }
 }
 
-/** Versions that are kept of a job, from the newest on. The last one that became ready is kept besides. */
+/** Number of a job's newest versions that are kept. The last version that became ready is kept in any case. */
 export const MOST_JOB_VERSIONS = 100;
 
-/** A version of a job that is kept, without its specification. */
+/** A kept version of a job, without its specification. */
 export interface JobVersionHead {
   readonly version: number;
-  /** Whether all that was placed of it became ready. */
+  /** Whether all executions of the version became ready. */
   readonly wasReady: boolean;
-  /** The version that first had the specification; its own number where it was submitted. */
+  /** The version that first had this specification. For a submitted version, this is the version itself. */
   readonly origin: number;
 }
 
-/** What reverting a job would do, or why it cannot be. */
+/** The effect of reverting a job, or why it is refused. */
 export type RevertDecision =
   | {
       readonly ok: true;
-      /** The version whose specification the next version gets. */
+      /** The version whose specification the new version gets. */
       readonly to: JobVersionHead;
-      /** All versions with that specification: what runs of them stays. */
+      /** All versions with that specification. Running executions of these versions stay. */
       readonly sameVersions: readonly number[];
     }
-  /** The version is not kept, or never existed. */
+  /** The given version is no longer kept, or never existed. */
   | { readonly ok: false; readonly refusal: "UNKNOWN_VERSION"; readonly kept: readonly number[] }
-  /** The newest version has the specification already. */
+  /** The newest version already has the specification of the given version. */
   | { readonly ok: false; readonly refusal: "IS_NEWEST"; readonly origin: number }
-  /** No version was named, and no earlier one with another specification became ready. */
+  /** No version was given, and no version with a different specification became ready. */
   | { readonly ok: false; readonly refusal: "NONE_READY" };
 
 /**
- * Decide which version a job is reverted to: the one that is named, or else the newest that became ready and has a
- * specification that differs from the job's.
+ * Decide which version to revert a job to: the given one or, by default, the newest version that became ready and has
+ * a different specification.
  *
- * @param kept the versions that are kept, the newest of the job among them, in any order.
- * @param wanted null for none in particular.
+ * @param kept the kept versions in any order, including the job's newest.
+ * @param wanted the given version; null for the default.
  */
 export function decideRevert(newest: number, kept: readonly JobVersionHead[], wanted: number | null): RevertDecision {
   const newestFirst = [...kept].sort((one, other) => other.version - one.version);
@@ -89,8 +89,8 @@ export function decideRevert(newest: number, kept: readonly JobVersionHead[], wa
 }
 
 /**
- * How many executions a job wants after a revert: as many as the version that it reverts to asks for, except that a
- * count that was changed by scaling since the newest version was submitted stays.
+ * How many executions a job wants after a revert: the count of the version that it reverts to. A job that was scaled
+ * after its newest version was submitted keeps its count instead.
  */
 export function revertedCount(counts: {
   readonly present: number;
@@ -101,17 +101,26 @@ export function revertedCount(counts: {
 }
 
 /**
- * The version that a job is reverted to without being asked, since the update to its newest version halted and its
- * policy says so; null for none. What undid a version automatically is not undone itself: two versions that both fail
- * would follow each other without end.
+ * Whether a job must not be restarted: the update to its newest version halted, and no version with that specification
+ * ever became ready. A restart would replace running executions with the failing version.
+ */
+export function refusesRestart(job: Pick<Job, "halted" | "version" | "readyVersion" | "sameVersions">): boolean {
+  const { halted, version, readyVersion, sameVersions = [] } = job;
+  if (halted === null || readyVersion === version) return false;
+  return readyVersion === null || !sameVersions.includes(readyVersion);
+}
+
+/**
+ * The version that a job must automatically revert to, because the update to its newest version halted and its policy
+ * requires a revert; null for none. A version that an automatic revert created is not reverted automatically, because
+ * two failing versions would alternate forever.
  */
 export function autoRevertTo(
-  job: Pick<JobRecord, "state" | "halted" | "version" | "readyVersion" | "sameVersions" | "undone"> & {
+  job: Pick<Job, "state" | "halted" | "version" | "readyVersion" | "sameVersions" | "undone"> & {
     readonly spec: { readonly update: Pick<UpdatePolicy, "autoRevert"> };
   },
 ): number | null {
-  const { state, spec, halted, version, readyVersion, sameVersions = [], undone = null } = job;
-  if (state !== "ACTIVE" || halted === null || !spec.update.autoRevert || undone !== null) return null;
-  if (readyVersion === null || readyVersion === version || sameVersions.includes(readyVersion)) return null;
-  return readyVersion;
+  const { state, spec, readyVersion, undone = null } = job;
+  if (state !== "ACTIVE" || !spec.update.autoRevert || undone !== null) return null;
+  return refusesRestart(job) ? readyVersion : null;
 }

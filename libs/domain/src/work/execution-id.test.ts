@@ -13,7 +13,7 @@ describe("ExecutionIds.next()", () => {
     expect(made.toSorted()).toEqual(made);
   });
 
-  it("should go on after the greatest that the record has", () => {
+  it("should continue after the greatest stored id", () => {
     const random = seededRandom(2);
     const last = new ExecutionIds("").next(5_000, random);
     const next = new ExecutionIds(last).next(4_000, random);

@@ -1,30 +1,30 @@
-/** Letters of Crockford's base 32, in lower case. */
+/** The digits of Crockford's base 32, in lower case. */
 const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
 const TIME_DIGITS = 10;
 const RANDOM_DIGITS = 16;
-/** Of the random digits, those that change seldom. */
+/** Number of digits at the start of an id that rarely change. */
 const HEAD_DIGITS = 13;
 
-/** What an execution's id looks like. */
+/** The format of an execution's id. */
 export const EXECUTION_ID_PATTERN = /^[0-9a-hjkmnp-tv-z]{26}$/;
 
-/** The wall time that an id begins with, in milliseconds; null for what is no id of a scheduler. */
+/** The time that an id contains, in milliseconds of wall time; null if no scheduler created the id. */
 export function executionIdTimeMs(id: string): number | null {
   if (!EXECUTION_ID_PATTERN.test(id)) return null;
   return [...id.slice(0, TIME_DIGITS)].reduce((sum, digit) => sum * 32 + DIGITS.indexOf(digit), 0);
 }
 
 /**
- * Makes ids of executions: 26 characters, the time in milliseconds first, so that they sort by it. Each is greater than
- * the one before, also within a millisecond and when the clock was set back.
+ * Creates execution ids of 26 characters. An id starts with the time in milliseconds, so that ids sort by time. Each id
+ * is greater than the one before, even within the same millisecond and after the clock was set back.
  */
 export class ExecutionIds {
   #atMs = 0;
   #digits: number[] = [];
-  /** All but the last digits of the id before: they change seldom. */
+  /** The previous id without its last digits. Caching it saves work, because it rarely changes. */
   #head = "";
 
-  /** @param after ids are greater than it: the greatest that the record has; "" for none. */
+  /** @param after the greatest stored id; "" for none. New ids are greater. */
   constructor(after: string) {
     const atMs = executionIdTimeMs(after);
     if (atMs === null) return;
@@ -33,9 +33,9 @@ export class ExecutionIds {
   }
 
   /**
-   * Make an id.
+   * Create an id.
    *
-   * @param random01 gives numbers from 0 to less than 1, of which each has 5 good bits at least.
+   * @param random01 returns random numbers from 0 to less than 1, with at least 5 good bits each.
    */
   next(nowMs: number, random01: () => number): string {
     let isHeadNew = this.#head === "";
@@ -43,17 +43,17 @@ export class ExecutionIds {
       isHeadNew = true;
       this.#atMs = Math.max(nowMs, this.#atMs);
       this.#digits = Array.from({ length: RANDOM_DIGITS }, () => Math.floor(random01() * 32));
-      // Room to count within this millisecond.
+      // Start low, so that there is room to count up within this millisecond.
       this.#digits[0] = (this.#digits[0] ?? 0) & 15;
     } else if (this.#countUp() < HEAD_DIGITS) {
       isHeadNew = true;
     }
     if (isHeadNew) this.#head = this.#headText();
-    // One piece of text: what is put together gradually keeps its parts in memory.
+    // Join the parts in one step, because a string that is concatenated step by step keeps all its parts in memory.
     return [this.#head, ...this.#digits.slice(HEAD_DIGITS).map((digit) => DIGITS[digit])].join("");
   }
 
-  /** The first of the digits that have changed. */
+  /** Increase the digits by one. Returns the index of the first digit that changed. */
   #countUp(): number {
     for (let place = RANDOM_DIGITS - 1; place >= 0; place -= 1) {
       const digit = this.#digits[place] ?? 0;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
-import type { EndReason, ExecutionRecord, Observation, RecordedState } from "./execution.ts";
+import type { EndReason, Execution, Observation, StoredState } from "./execution.ts";
 import { isNewer, isTerminal, mayFollow, settleEnd, settleGone, shownState, stopRevived } from "./execution-state.ts";
 
-const RECORD: ExecutionRecord = {
+const RECORD: Execution = {
   ...{ id: "e1", job: "web", version: 1, run: 1, index: 0, nodeId: "n", desired: "RUN", holds: true, previous: null },
   grant: { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },
   ...{ replacedBy: null, attempt: 0, state: "LIVE", reason: "", message: "", createdAtMs: 0, lostAtMs: null },
@@ -33,10 +33,10 @@ describe("shownState()", () => {
 });
 
 describe("mayFollow()", () => {
-  const STATES: readonly RecordedState[] = ["LIVE", "LOST", "COMPLETED", "FAILED", "STOPPED", "KILLED_OOM", "REPLACED"];
+  const STATES: readonly StoredState[] = ["LIVE", "LOST", "COMPLETED", "FAILED", "STOPPED", "KILLED_OOM", "REPLACED"];
 
-  it("should let what is lost live again, and keep what is final", () => {
-    const after = (state: RecordedState) => STATES.filter((next) => next !== state && mayFollow(state, next));
+  it("should let lost executions live again, and keep final states", () => {
+    const after = (state: StoredState) => STATES.filter((next) => next !== state && mayFollow(state, next));
     expect(after("LIVE")).toEqual(["LOST", "COMPLETED", "FAILED", "STOPPED", "KILLED_OOM", "REPLACED"]);
     expect(after("LOST")).toEqual(["LIVE", "COMPLETED", "FAILED", "STOPPED", "KILLED_OOM", "REPLACED"]);
     for (const state of STATES.slice(2)) expect([after(state), isTerminal(state)]).toEqual([[], true]);
@@ -71,12 +71,12 @@ describe("settleEnd()", () => {
     ["ops", "NODE_DRAINED", ended("STOPPED"), "FAILED", "NODE_DRAINED"],
     ["ops", "NODE_DRAINED", ended("EXITED", 0), "COMPLETED", "EXITED"],
     ["daemon", "NODE_LABELS_CHANGED", ended("GONE"), "STOPPED", "NODE_LABELS_CHANGED"],
-  ] as const)("should record a %s's execution that was told to stop (%s)", (type, cause, end, state, reason) => {
+  ] as const)("should record a %s's execution that was asked to stop (%s)", (type, cause, end, state, reason) => {
     const record = { ...RECORD, desired: "STOP", reason: cause } as const;
     expect(settleEnd(record, end, type)).toMatchObject({ state, reason });
   });
 
-  it("should record one that was replaced as such, however it ended", () => {
+  it("should record a replaced execution as such, however it ended", () => {
     const record = { ...RECORD, desired: "STOP", replacedBy: "e2", reason: "NODE_LOST" } as const;
     expect(settleEnd(record, ended("EXITED", 0), "batch")).toMatchObject({ state: "REPLACED", reason: "NODE_LOST" });
     expect(settleGone(record, "service", "NODE_DELETED")).toMatchObject({ state: "REPLACED" });
@@ -101,7 +101,7 @@ describe("settleGone()", () => {
 });
 
 describe("stopRevived()", () => {
-  it("should stop what runs after its end was recorded, and leave its state", () => {
+  it("should stop an execution that runs after its end was recorded, and keep its state", () => {
     const record = { ...RECORD, state: "FAILED", desired: "FORGET" } as const;
     const running = { ...ended(null), observed: "RUNNING" } as const;
     expect(stopRevived(record, running)).toEqual({ ...record, desired: "STOP" });
@@ -115,13 +115,13 @@ describe("shownState()", () => {
   const WELL = { health: "HEALTHY" } as const;
 
   it.each(["COMPLETED", "FAILED", "STOPPED", "KILLED_OOM", "REPLACED"] as const)(
-    "should show what a healthy node runs although it was recorded as %s",
+    "should show a running execution of a healthy node although it was recorded as %s",
     (state) => {
       expect(shownState({ state }, RUNNING, WELL)).toBe("RUNNING");
       expect(shownState({ state }, { observed: "READY" }, WELL)).toBe("RUNNING");
       expect(shownState({ state }, { observed: "ENDED" }, WELL)).toBe(state);
       expect(shownState({ state }, null, WELL)).toBe(state);
-      // What its node said before it was lost or deleted is no news.
+      // Ignore the last report of a node that is lost or deleted.
       expect(shownState({ state }, RUNNING, { health: "UNHEALTHY" })).toBe(state);
       expect(shownState({ state }, RUNNING, null)).toBe(state);
     },

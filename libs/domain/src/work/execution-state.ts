@@ -1,11 +1,11 @@
-import type { ExecutionRecord, ExecutionState, Observation, RecordedState, TerminalState } from "./execution.ts";
+import type { Execution, ExecutionState, Observation, StoredState, TerminalState } from "./execution.ts";
 import { EXECUTION_ID_PATTERN } from "./execution-id.ts";
 import type { JobType } from "./job-spec.ts";
 import type { WorkNode } from "./work-node.ts";
 
-/** Why an execution is told to stop, is lost or has ended, for machines. */
+/** Why an execution was stopped, was lost or has ended, for machines. */
 export type ExecutionReason =
-  // Ends by itself.
+  // How the execution ended on its node.
   | "EXITED"
   | "SIGNALLED"
   | "OOM"
@@ -14,7 +14,7 @@ export type ExecutionReason =
   | "DEADLINE_EXCEEDED"
   | "CONTROL_PLANE_LOST"
   | "STOPPED_ON_NODE"
-  // What happened to its node.
+  // What happened to the execution's node.
   | "NODE_LOST"
   | "GONE"
   | "NODE_DELETED"
@@ -23,7 +23,7 @@ export type ExecutionReason =
   | "UNCONFIRMED"
   | "NODE_LABELS_CHANGED"
   | "NODE_CONDITION"
-  // What was wanted.
+  // Why the execution is no longer wanted.
   | "JOB_STOPPED"
   | "JOB_UPDATED"
   | "JOB_RESTARTED"
@@ -33,7 +33,7 @@ export type ExecutionReason =
   | "DUPLICATE"
   | "NO_ROOM";
 
-/** How an execution is recorded after its end. */
+/** The recorded end of an execution. */
 export interface SettledEnd {
   readonly state: TerminalState;
   readonly reason: string;
@@ -41,10 +41,10 @@ export interface SettledEnd {
 }
 
 /**
- * What follows from what. A lost execution that is seen again is live again; what is final stays so, whatever its node
- * reports later.
+ * The allowed transitions. A lost execution that returns is live again. A final state never changes, whatever the
+ * node reports later.
  */
-const NEXT_STATES: Readonly<Record<RecordedState, readonly RecordedState[]>> = {
+const NEXT_STATES: Readonly<Record<StoredState, readonly StoredState[]>> = {
   LIVE: ["LOST", "COMPLETED", "FAILED", "STOPPED", "KILLED_OOM", "REPLACED"],
   LOST: ["LIVE", "COMPLETED", "FAILED", "STOPPED", "KILLED_OOM", "REPLACED"],
   COMPLETED: [],
@@ -54,48 +54,49 @@ const NEXT_STATES: Readonly<Record<RecordedState, readonly RecordedState[]>> = {
   REPLACED: [],
 };
 
-/** Whether one recorded state may follow another. */
-export function mayFollow(before: RecordedState, after: RecordedState): boolean {
+/** Whether one stored state can follow another. */
+export function mayFollow(before: StoredState, after: StoredState): boolean {
   return before === after || NEXT_STATES[before].includes(after);
 }
 
-/** Whether a state is final. */
-export function isTerminal(state: RecordedState): state is TerminalState {
+export function isTerminal(state: StoredState): state is TerminalState {
   return NEXT_STATES[state].length === 0;
 }
 
 /**
- * Whether one of two executions of a place came after the other. Schedulers make ids in ascending order, whatever their
- * clocks do. An id of another form belongs to an execution that was adopted, before the scheduler replaced it.
+ * Whether one of two executions of a replica was created after the other. Schedulers create ids in ascending order,
+ * regardless of clocks. An id in another format belongs to an adopted execution, which is older than any execution
+ * that a scheduler created to replace it.
  */
-export function isNewer(one: Pick<ExecutionRecord, "run" | "id">, other: Pick<ExecutionRecord, "run" | "id">): boolean {
+export function isNewer(one: Pick<Execution, "run" | "id">, other: Pick<Execution, "run" | "id">): boolean {
   if (one.run !== other.run) return one.run > other.run;
   const [isOurs, isOtherOurs] = [EXECUTION_ID_PATTERN.test(one.id), EXECUTION_ID_PATTERN.test(other.id)];
   return isOurs === isOtherOurs ? one.id > other.id : isOurs;
 }
 
 /**
- * Where an execution stands, for people and the API. One that runs although its end was recorded is shown running until
- * it has stopped, see stopRevived(); never READY, which counts for its job.
+ * The state of an execution for people and the API. An execution that runs although its end was recorded is shown as
+ * RUNNING until it has stopped, see stopRevived(). It is never shown as READY, because a READY execution counts for
+ * its job.
  *
- * @param node null for one that is gone.
+ * @param node null if the node was deleted.
  */
 export function shownState(
-  record: Pick<ExecutionRecord, "state">,
+  record: Pick<Execution, "state">,
   observation: Pick<Observation, "observed"> | null,
   node: Pick<WorkNode, "health"> | null,
 ): ExecutionState {
-  const isNodeWell = node?.health === "HEALTHY";
+  const isNodeHealthy = node?.health === "HEALTHY";
   if (record.state !== "LIVE") {
-    const isRevived = isNodeWell && isTerminal(record.state) && isAlive(observation);
+    const isRevived = isNodeHealthy && isTerminal(record.state) && isAlive(observation);
     return isRevived ? "RUNNING" : record.state;
   }
-  if (!isNodeWell) return "LOST";
+  if (!isNodeHealthy) return "LOST";
   switch (observation?.observed) {
     case undefined:
       return "PENDING";
     case "ENDED":
-      // Its end is about to be recorded.
+      // The end will be recorded soon. Until then, the execution counts as RUNNING.
       return "RUNNING";
     case "STARTING":
     case "RUNNING":
@@ -105,17 +106,19 @@ export function shownState(
 }
 
 /**
- * How an execution that its node reports as ended is recorded; null for one that its node does not have although it
- * should run: it is lost. Which of two ends counts when it was told to stop: what replaced it, then what it did itself.
+ * How to record the end of an execution that its node reports as ended. An execution that was ordered to stop is
+ * recorded as replaced if another execution replaced it, otherwise as completed if it completed, otherwise with the
+ * reason for the order. Returns null for an execution that should run and that its node does not have: it is lost
+ * rather than ended.
  */
-export function settleEnd(record: ExecutionRecord, observation: Observation, type: JobType): SettledEnd | null {
+export function settleEnd(record: Execution, observation: Observation, type: JobType): SettledEnd | null {
   const { message } = observation;
   const isOnce = type === "batch" || type === "ops";
   const isDone = isOnce && observation.end === "EXITED" && observation.exitCode === 0;
   if (record.replacedBy !== null) return { state: "REPLACED", reason: record.reason, message: record.message };
   if (record.desired !== "RUN") {
     if (isDone) return { state: "COMPLETED", reason: "EXITED", message };
-    // An ops job is done on its node or not at all.
+    // Let a drained ops job fail, because it cannot run on another node.
     const state = type === "ops" && record.reason === "NODE_DRAINED" ? "FAILED" : "STOPPED";
     return { state, reason: record.reason, message: record.message };
   }
@@ -138,39 +141,39 @@ export function settleEnd(record: ExecutionRecord, observation: Observation, typ
 }
 
 /**
- * How an execution is recorded whose node is gone for good, so that none of it can be confirmed. What an operator
- * stopped stays stopped for that: it is not run again elsewhere.
+ * How to record the end of an execution whose node is permanently gone, so that the end cannot be confirmed. An
+ * execution that an operator stopped stays stopped, and does not run again elsewhere.
  */
-export function settleGone(record: ExecutionRecord, type: JobType, reason: ExecutionReason): SettledEnd {
+export function settleGone(record: Execution, type: JobType, reason: ExecutionReason): SettledEnd {
   if (record.replacedBy !== null) return { state: "REPLACED", reason: record.reason, message: record.message };
   const wasStopped = record.desired === "STOP" && record.reason === "EXECUTION_STOPPED";
   if (wasStopped) return { state: "STOPPED", reason: record.reason, message: record.message };
   return { state: type === "ops" ? "FAILED" : "STOPPED", reason, message: "" };
 }
 
-/** How the end of an execution is recorded that no job has, so that nothing else follows from it. */
-export function settleOrphan(record: ExecutionRecord, observation: Observation, type: JobType): SettledEnd {
+/** How to record the end of an execution that belongs to no job. The end has no consequences. */
+export function settleOrphan(record: Execution, observation: Observation, type: JobType): SettledEnd {
   return settleEnd(record, observation, type) ?? settleGone(record, type, "GONE");
 }
 
-/** Reasons of ends that are recorded without the node's report of how the program ended. */
+/** The reasons of ends that are recorded without knowing how the program ended. */
 const UNSEEN_ENDS: ReadonlySet<string> = new Set([
   ...["NODE_LOST", "GONE", "NODE_DELETED", "NODE_REJECTED", "UNCONFIRMED"],
 ]);
 
 /**
- * Whether the exit code and the signal that a node reports are those of the recorded end. Otherwise how the program
- * ended is unknown: what a node reports later is how it was stopped.
+ * Whether the exit code and signal that a node reports belong to the recorded end. If not, it is unknown how the
+ * program ended, and a later report only describes how it was stopped.
  */
 export function isEndSeen(reason: string): boolean {
   return !UNSEEN_ENDS.has(reason);
 }
 
 /**
- * An execution that runs although its end was recorded is to be told to stop again; null for one that does not. Its
- * record stays final.
+ * The execution with an order to stop, if it runs although its end was recorded; null if it does not run. The
+ * recorded state stays.
  */
-export function stopRevived(record: ExecutionRecord, observation: Observation): ExecutionRecord | null {
+export function stopRevived(record: Execution, observation: Observation): Execution | null {
   if (!isTerminal(record.state) || !isAlive(observation) || record.desired !== "FORGET") return null;
   return { ...record, desired: "STOP" };
 }

@@ -1,7 +1,10 @@
-/** What the scheduler wants of an execution. "FORGET" once its end has been recorded. */
+/**
+ * The action that the scheduler wants from a node for an execution. FORGET follows after the end has been
+ * recorded.
+ */
 export type Desired = "RUN" | "STOP" | "FORGET";
 
-/** What a node sees of an execution. */
+/** The state of an execution as its node reports it. */
 export type Observed = "STARTING" | "RUNNING" | "READY" | "ENDED";
 
 /** How an execution ended on its node. */
@@ -15,34 +18,34 @@ export type EndReason =
   | "CONTROL_PLANE_LOST"
   | "GONE";
 
-/** What a node said last about an execution. */
+/** A node's last report about an execution. */
 export interface Observation {
   readonly observed: Observed;
-  /** The session's epoch and the number of the report by which the node said so. */
+  /** The epoch of the session in which the node reported. */
   readonly epoch: number;
   readonly report: number;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
   readonly end: EndReason | null;
   readonly exitCode: number | null;
-  /** Name of the signal that ended it; null for none. */
+  /** The name of the signal that ended the execution; null for none. */
   readonly signal: string | null;
   readonly message: string;
 }
 
-/** States that are final. */
+/** Final states. */
 export type TerminalState = "COMPLETED" | "FAILED" | "STOPPED" | "KILLED_OOM" | "REPLACED";
 
-/** Where an execution stands, as it is shown. */
+/** The state of an execution as shown to people. */
 export type ExecutionState = "PENDING" | "STARTING" | "RUNNING" | "READY" | "LOST" | "ORPHANED" | TerminalState;
 
 /**
- * Where an execution stands, as the record has it: "LIVE" until it is lost or ends, whatever its node sees of it.
- * Shown is shownState() of it.
+ * The state of an execution in the store. It is "LIVE" until the execution is lost or ends, whatever its node
+ * reports. shownState() derives the state to show.
  */
-export type RecordedState = "LIVE" | "LOST" | TerminalState;
+export type StoredState = "LIVE" | "LOST" | TerminalState;
 
-/** What an execution was given of its node. */
+/** The resources that an execution has been granted on its node. */
 export interface Grant {
   readonly millicores: number;
   readonly memoryBytes: number;
@@ -52,34 +55,37 @@ export interface Grant {
   readonly gpuUuids: readonly string[];
 }
 
-/** An execution as the record has it: all that the scheduler alone writes. */
-export interface ExecutionRecord {
+/** An execution in the store. Only the scheduler writes these fields. */
+export interface Execution {
   readonly id: string;
   readonly job: string;
   readonly version: number;
-  /** The job's run that it was placed for; 0 for an orphan. */
+  /** The run of the job that the execution was placed for; 0 for an orphan. */
   readonly run: number;
-  /** Its place in the job, from 0. Executions that replace each other have the same one. */
+  /** The replica index, from 0. An execution and its replacement have the same index. */
   readonly index: number;
   readonly nodeId: string;
   readonly desired: Desired;
   readonly grant: Grant;
-  /** Whether the grant is taken off the node. It is returned when the node confirms the end, or is gone for good. */
+  /**
+   * Whether the execution still holds its grant on the node. The grant ends when the node confirms the end of
+   * the execution or is permanently gone.
+   */
   readonly holds: boolean;
-  /** The execution whose place it took; null for none. */
+  /** The execution that this one replaced; null for none. */
   readonly previous: string | null;
-  /** The execution that took its place; null for none. */
+  /** The execution that replaced this one; null for none. */
   readonly replacedBy: string | null;
-  /** How often the place had failed before. */
+  /** The number of times that the replica had failed before this execution. */
   readonly attempt: number;
-  readonly state: RecordedState;
-  /** Why it is told to stop, is lost or has ended; "" while it is wanted. */
+  readonly state: StoredState;
+  /** Why the execution was ordered to stop, was lost or has ended; "" while the execution is wanted. */
   readonly reason: string;
   /** For people. */
   readonly message: string;
   readonly createdAtMs: number;
-  /** When it was recorded as lost; null while it is not. */
+  /** When the loss was recorded; null if the execution is not lost. */
   readonly lostAtMs: number | null;
-  /** When it reached a final state; null before. */
+  /** When the execution reached a final state; null before that. */
   readonly endedAtMs: number | null;
 }

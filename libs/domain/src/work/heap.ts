@@ -1,4 +1,4 @@
-/** A queue whose first item is the least. */
+/** A priority queue. The first item is the smallest. */
 export class Heap<Item> {
   readonly #items: Item[] = [];
   readonly #isBefore: (one: Item, other: Item) => boolean;

@@ -1,6 +1,6 @@
 export { boundUnknown, FIRST_UNKNOWN_OF_NODE, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bounds/bound-unknown.ts";
 export { type ExceededQuota, exceededQuota, type OwnerQuota, type OwnerUsage } from "./bounds/owner-quota.ts";
-export { checkJob, type KeptJob, keptJob } from "./check-job.ts";
+export { checkJob, type RecheckedJob, recheckJob } from "./check-job.ts";
 export {
   autoRevertTo,
   decideRevert,
@@ -11,17 +11,18 @@ export {
   type RevertDecision,
   refuseJobDeletion,
   refuseJobEdit,
+  refusesRestart,
   revertedCount,
 } from "./edit-job.ts";
 export type {
   Desired,
   EndReason,
-  ExecutionRecord,
+  Execution,
   ExecutionState,
   Grant,
   Observation,
   Observed,
-  RecordedState,
+  StoredState,
 } from "./execution.ts";
 export { EXECUTION_ID_PATTERN, ExecutionIds, executionIdTimeMs } from "./execution-id.ts";
 export {
@@ -34,8 +35,8 @@ export {
   stopRevived,
 } from "./execution-state.ts";
 export { refusalsText } from "./explain.ts";
+export type { Job, JobState, VersionSpec } from "./job.ts";
 export type { DraftCheck, DraftTask, JobDraft } from "./job-draft.ts";
-export type { JobRecord, JobState, VersionSpec } from "./job-record.ts";
 export { JOB_TYPES, type JobSpec, type JobType, type Resources } from "./job-spec.ts";
 export { NO_OVERCOMMIT, type PlacedNode, toWorkNode } from "./node-work.ts";
 export {
@@ -62,6 +63,6 @@ export type { WaitFacts } from "./planner/wait-context.ts";
 export { WorkMemory } from "./planner/work-memory.ts";
 export { isOutdated } from "./planner/work-state.ts";
 export { followClock, notAfter, type PlanningTime } from "./planning-time.ts";
-export { failuresInRow, isFailure, ranMsOf } from "./retry-place.ts";
+export { failuresInRow, isFailure, ranMsOf } from "./retry-replica.ts";
 export type { Wait } from "./wait.ts";
-export { isUsableGpu, type WorkNode } from "./work-node.ts";
+export { isUsableGpu, type WorkNode, type WorkResource } from "./work-node.ts";

@@ -1,14 +1,16 @@
 import type { JobType } from "./job-spec.ts";
 
-/** A job as it was submitted, before any of it is checked: the fields of the API's JobSpec as plain data. */
+/**
+ * A submitted job before it is checked: the fields of the API's JobSpec as plain data.
+ */
 export interface JobDraft {
   readonly name: string;
-  /** Who submits it. */
+  /** Who submitted it. */
   readonly owner: string;
-  /** Null when it is not given, or unknown. */
+  /** The type of the job; null if missing or unknown. */
   readonly type: JobType | null;
-  /** 0 when it is not given. */
-  readonly count: number;
+  /** Null if missing. */
+  readonly count: number | null;
   readonly selector: string;
   readonly matchAgentLabels: boolean;
   readonly constraints: DraftConstraints;
@@ -28,7 +30,7 @@ export interface JobDraft {
     readonly maxMs: number | null;
   };
   readonly update: {
-    /** 0 when it is not given. */
+    /** 0 if missing. */
     readonly maxParallel: number;
     readonly maxSurge: number;
     readonly minReadyMs: number | null;
@@ -41,11 +43,11 @@ export interface JobDraft {
   };
   readonly queueTimeoutMs: number | null;
   readonly maxRunTimeMs: number | null;
-  /** Size of the spec in the binary encoding of protobuf. */
+  /** The size of the spec in protobuf's binary encoding. */
   readonly sizeBytes: number;
 }
 
-/** Texts are empty where nothing is asked for. */
+/** Constraints as submitted. An empty string means that nothing is required. */
 export interface DraftConstraints {
   readonly nodeId: string;
   readonly gpuModel: string;
@@ -60,18 +62,21 @@ export interface DraftResources {
   readonly memoryBytes: number;
   readonly diskBytes: number;
   readonly gpus: number;
-  /** 0 when it is not given. */
+  /** 0 if missing. */
   readonly pids: number;
   readonly ports: readonly { readonly label: string; readonly port: number }[];
 }
 
-/** What runs. */
+/** What it runs. */
 export type DraftTask = DraftProcess | DraftContainer;
 
 interface TaskParts {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Name of the variable to name of the file. */
+  /**
+   * The file name of each secret, keyed by the environment variable that gets the
+   * secret.
+   */
   readonly secretEnv: Readonly<Record<string, string>>;
   readonly user: string;
   readonly stop: { readonly signal: string; readonly graceMs: number | null };

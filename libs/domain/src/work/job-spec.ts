@@ -1,23 +1,23 @@
-/** How long, and where, executions of a job are wanted. */
+/** Determines on how many nodes a job runs, and whether it ends. */
 export type JobType = "batch" | "service" | "ops" | "daemon";
 
 export const JOB_TYPES: readonly JobType[] = ["batch", "service", "ops", "daemon"];
 
-/** What one execution is given, and what is taken off its node while it may run. */
+/** The resources of one execution. They are reserved on its node as long as the execution may run. */
 export interface Resources {
   readonly millicores: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
   readonly gpus: number;
-  /** Ports by label; 0 for one that is chosen from the node's dynamic range. */
+  /** Port numbers, keyed by label; 0 for a port from the node's dynamic range. */
   readonly ports: Readonly<Record<string, number>>;
 }
 
-/** Conditions on a node beside its labels; null and empty for none. */
+/** Requirements on a node in addition to its labels; null or empty if there are none. */
 export interface NodeConstraints {
-  /** The one node that may run it. */
+  /** The only node that can run the job. */
   readonly nodeId: string | null;
-  /** A part of the model of each granted GPU, in lower case. */
+  /** A part of the model name that each granted GPU must contain, in lower case. */
   readonly gpuModel: string | null;
   readonly gpuIndices: readonly number[];
   readonly minAgentVersion: string | null;
@@ -26,16 +26,19 @@ export interface NodeConstraints {
 }
 
 export interface LossPolicy {
-  /** Time between the allowed reaction and the replacement. */
+  /** How long to wait, after the reaction is allowed, before replacing the execution. */
   readonly lostAfterMs: number;
-  /** The machine stops the execution after so long without a control plane; null for never. */
+  /**
+   * How long the execution keeps running on a machine without a control plane before the machine stops it; null for
+   * forever.
+   */
   readonly stopOnAgentAfterMs: number | null;
   readonly replace: boolean;
   readonly reconcile: "keep-replacement" | "keep-original";
 }
 
 export interface RetryPolicy {
-  /** Further executions after a failed one; null for no limit. */
+  /** Maximum number of executions that may follow a failed execution; null for no limit. */
   readonly attempts: number | null;
   readonly backoff: "constant" | "exponential";
   readonly intervalMs: number;
@@ -44,49 +47,52 @@ export interface RetryPolicy {
 
 export interface UpdatePolicy {
   readonly maxParallel: number;
-  /** Of those that are replaced at a time, how many run until their replacement is ready, where there is room. */
+  /** Maximum number of executions that keep running until their replacements are ready, if there is room. */
   readonly maxSurge: number;
   readonly minReadyMs: number;
   readonly readyDeadlineMs: number;
-  /** Whether an update that halts is undone: the job is reverted to the last version that became ready. */
+  /** Whether to revert the job to the last version that became ready if an update halts. */
   readonly autoRevert: boolean;
 }
 
-/** What the scheduler has to know of a job's version. What runs is in the spec that nodes are given, by its digest. */
+/**
+ * The part of a job version that the scheduler uses. The task is in the execution spec, which nodes receive and a
+ * digest identifies.
+ */
 export interface JobSpec {
   readonly name: string;
   readonly type: JobType;
-  /** Executions wanted; ignored for ops jobs and daemons. */
+  /** How many executions are wanted; ignored for ops jobs and daemons. */
   readonly count: number;
-  /** In Kubernetes' syntax; empty for any node. */
+  /** A label selector in the syntax of Kubernetes; empty for any node. */
   readonly selector: string;
-  /** Whether the selector sees the labels that nodes give to themselves. */
+  /** Whether the selector can use labels that nodes give themselves. */
   readonly matchAgentLabels: boolean;
   readonly constraints: NodeConstraints;
   readonly resources: Resources;
-  /** The executor that runs it. */
+  /** The executor that runs the job. */
   readonly executor: "process" | "docker";
-  /** The user and the directory that the job names; null where it leaves them to the agent. */
+  /** The user and directory of the task; null if the agent chooses them. */
   readonly user: string | null;
   readonly directory: string | null;
-  /** Whether a check tells when it is ready; without one it is as soon as it runs. */
+  /** Whether a check determines when an execution is ready. Without a check it is ready as soon as it runs. */
   readonly checked: boolean;
-  /** Who submitted the version, for example "token:ci". */
+  /** The caller that submitted the version, for example "token:ci". */
   readonly owner: string;
-  /** Secrets of its node that it asks for, each once. */
+  /** The names of secrets that the job uses, without duplicates. */
   readonly secrets: readonly string[];
   readonly loss: LossPolicy;
   readonly retry: RetryPolicy;
   readonly update: UpdatePolicy;
   /**
-   * Which of the nodes that fit. "even" is what a service has that names no strategy: the fewest executions of the job,
-   * then nodes that were not disturbed recently, then the fullest.
+   * How to choose among nodes that fit. "even", the default for services, prefers nodes with the fewest executions of
+   * the job, then nodes without a recent disturbance, then the fullest node.
    */
   readonly strategy: "bin-pack" | "spread" | "even";
-  /** Executions of this job on one node at most; 0 for any number. */
+  /** Maximum number of executions of this job on one node; 0 for no limit. */
   readonly maxPerNode: number;
-  /** How long an execution may wait for a node; null for one that fits nowhere at once to fail at once. */
+  /** How long an execution can wait for a node; null to fail immediately if no node could ever run it. */
   readonly queueTimeoutMs: number | null;
-  /** Time between being asked to stop and being killed. */
+  /** How long an execution has to stop before it is killed. */
   readonly stopGraceMs: number;
 }

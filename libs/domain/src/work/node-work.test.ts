@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { NO_LOSS } from "../brake/reaction.ts";
-import { nodeRecord } from "../testing/node-record.ts";
+import { nodeRecord } from "../testing/node.ts";
 import { NO_OVERCOMMIT, toWorkNode } from "./node-work.ts";
 
 describe("toWorkNode()", () => {
@@ -16,6 +16,7 @@ describe("toWorkNode()", () => {
       info: {
         agentVersion: "0.2.0",
         os: { family: "linux", architecture: "x64" },
+        unknownFacts: [{ fact: "numa_nodes" }, { fact: "disk_bytes", reason: "gone" }, { fact: "disk_bytes" }],
         gpus: [{ index: 1, uuid: "u", name: "NVIDIA H100" }, { name: "without UUID" }, { uuid: "m", unusable: "MIG" }],
         work: {
           executors: ["process"],
@@ -46,7 +47,7 @@ describe("toWorkNode()", () => {
         secrets: [{ name: "password", grants: ["token:ci/web"] }],
       },
       gpus: [{ index: 1, uuid: "u", model: "nvidia h100" }],
-      areGpusKnown: true,
+      unknown: ["disk"],
     });
   });
 

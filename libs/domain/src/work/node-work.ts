@@ -1,22 +1,21 @@
-import { isUnknown } from "../conditions/hardware.ts";
+import { unknownResources } from "../conditions/hardware.ts";
 import { isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 import { effectiveLabels } from "../labels/labels.ts";
-import type { NodeRecord } from "../nodes/node-record.ts";
+import type { Node } from "../nodes/node.ts";
 import { type AllocatableFactors, isUsableGpu, type NodeCapacity, type NodeGpu, type WorkNode } from "./work-node.ts";
 
-/** What of a node's record placement reads. */
+/** The fields of a node that placement uses. */
 export type PlacedNode = Pick<
-  NodeRecord,
+  Node,
   "id" | "type" | "membership" | "connection" | "health" | "holds" | "disturbedAtMs" | "labels" | "info" | "loss"
 >;
 
-/** Nothing beyond what the node has. */
 export const NO_OVERCOMMIT: AllocatableFactors = { cores: 1, memory: 1, disk: 1 };
 
-/** How long a node counts as disturbed after a drain or a hold for flapping was lifted. */
+/** How long a node counts as disturbed after a drain or a FLAPPING hold was removed, in milliseconds. */
 const DISTURBED_MS = 600_000;
 
-/** Read out of a node's record what placement has to know. What makes no sense in its information is left out. */
+/** Extract what placement needs from a node. Invalid values are skipped. */
 export function toWorkNode(node: PlacedNode, factors: AllocatableFactors): WorkNode {
   const info = node.info ?? {};
   const os = isJsonObject(info.os) ? info.os : {};
@@ -37,7 +36,7 @@ export function toWorkNode(node: PlacedNode, factors: AllocatableFactors): WorkN
     agentVersion: toText(info.agentVersion),
     capacity: isJsonObject(info.work) ? capacityOf(info.work, factors) : null,
     gpus: toList(info.gpus).filter(isJsonObject).flatMap(gpuOf),
-    areGpusKnown: !isUnknown(info, "gpus"),
+    unknown: unknownResources(info).map(({ resource }) => resource),
   };
 }
 
@@ -59,7 +58,9 @@ function capacityOf(work: JsonObject, factors: AllocatableFactors): NodeCapacity
   };
 }
 
-/** A GPU without a UUID cannot be told from others, and one in MIG mode cannot be used: neither can be given away. */
+/**
+ * Read a GPU that can be granted. A GPU without a UUID cannot be identified, and a GPU in MIG mode cannot be used.
+ */
 function gpuOf(gpu: JsonObject): readonly NodeGpu[] {
   const uuid = toText(gpu.uuid);
   if (!isUsableGpu({ uuid, unusable: toText(gpu.unusable) })) return [];
@@ -78,7 +79,7 @@ function toList(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** 64-bit numbers are texts in protobuf JSON, and what is 0 is left out. */
+/** Convert a number in protobuf JSON, which encodes 64-bit numbers as strings and omits 0. */
 function toNumber(value: Json | undefined): number {
   const number = typeof value === "string" ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : 0;

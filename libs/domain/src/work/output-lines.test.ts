@@ -2,7 +2,10 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { gapBefore, type LineSearch, searchLines, searchPiece } from "./output-lines.ts";
 
-/** Where the last lines begin, searched in pieces of these sizes from the end. */
+/**
+ * Search backwards from the end, in pieces of these sizes, for the last lines. Returns the position at which they
+ * start.
+ */
 function beginOf(text: string, lines: number, sizes: readonly number[]): number {
   const bytes = Buffer.from(text);
   let search: LineSearch = searchLines(lines);

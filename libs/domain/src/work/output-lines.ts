@@ -1,21 +1,22 @@
-/** How far the search for the last lines of an output has come, which goes from the end to the beginning. */
+/** The progress of a backward search for the last lines of an output. */
 export interface LineSearch {
-  /** Line breaks still to find. The last one is the one before the wanted lines. */
+  /** Number of line breaks to find, including the one just before the wanted lines. */
   readonly breaksLeft: number;
-  /** Whether nothing was searched yet: a line break at the very end begins no line. */
+  /** Whether nothing has been searched yet. A line break at the very end does not start a line. */
   readonly isAtEnd: boolean;
 }
 
 const LINE_BREAK = 0x0a;
 
-/** Begin to search for the last lines of an output. At least one. */
+/** Start to search for the last lines of an output (at least one). */
 export function searchLines(lines: number): LineSearch {
   return { breaksLeft: Math.max(1, lines), isAtEnd: true };
 }
 
 /**
- * Search the piece before those that were searched. Answers where in it the lines begin; null when they begin before
- * it, and then how to continue.
+ * Search the next piece. It must end where the previous piece starts. Returns the position in the piece at which
+ * the wanted lines start. If the lines start before this piece, the position is null, and `next` is the state for
+ * the piece before it.
  */
 export function searchPiece(
   search: LineSearch,
@@ -36,24 +37,26 @@ export function searchPiece(
   return { begin: null, next: { breaksLeft, isAtEnd } };
 }
 
-/** What of an output is missing before a piece of it. */
+/** The part of an output that is missing before a piece. */
 export type OutputGap =
-  /** Nothing. */
+  /** Nothing is missing. */
   | { readonly kind: "none" }
-  /** The beginning of the output is no longer kept: this many bytes. */
+  /** This many bytes at the beginning of the output are no longer kept. */
   | { readonly kind: "beginning"; readonly bytes: bigint }
-  /** This many bytes between two pieces were removed before they could be read. */
+  /** This many bytes between two pieces were deleted before they could be read. */
   | { readonly kind: "between"; readonly bytes: bigint };
 
 /** A reader's position in an output. */
 export interface OutputPosition {
-  /** The offset that comes next; null before the first piece of an output that is not read from its beginning. */
+  /**
+   * The offset of the next byte to read. Null before the first piece if the output is not read from its beginning.
+   */
   readonly next: bigint | null;
-  /** Whether a piece was read. */
+  /** Whether any piece has been read. */
   readonly hasBegun: boolean;
 }
 
-/** The gap before a piece. `isCut` is what its sender says of it: see ReadExecutionLogResponse. */
+/** The gap before a piece. `isCut` is as in ReadExecutionLogResponse. */
 export function gapBefore(
   position: OutputPosition,
   piece: { readonly offset: bigint; readonly isCut: boolean },
@@ -62,7 +65,7 @@ export function gapBefore(
   if (next !== null && piece.offset > next) {
     return { kind: hasBegun ? "between" : "beginning", bytes: piece.offset - next };
   }
-  // Everything before is gone. How much of that was asked for is unknown.
+  // It is unknown how much of the output before the piece was requested, so all of it is reported as missing.
   const isCut = !hasBegun && piece.isCut && piece.offset > 0n;
   return isCut ? { kind: "beginning", bytes: piece.offset } : { kind: "none" };
 }

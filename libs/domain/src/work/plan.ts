@@ -1,68 +1,79 @@
-import type { ExecutionRecord, Observation } from "./execution.ts";
-import type { DrainRecord, JobRecord } from "./job-record.ts";
+import type { Execution, Observation } from "./execution.ts";
+import type { Drain, Job } from "./job.ts";
 
-/** What a change of an execution is: how it is told in the log, and counted. */
+/** The kind of a change to an execution. The kind determines the event and how the change is counted. */
 export type ExecutionChangeKind =
-  /** It is new: `before` is null, and its grant is to be taken. Told once for each commit and job. */
+  /** A new execution: `before` is null, and its grant is added. There is one event per commit and job. */
   | "PLACED"
-  /** It is told to stop. Told only by what comes of it. */
+  /** The execution is ordered to stop. It has no event until it ends. */
   | "STOPPING"
-  /** Its replacement in an update ended, or the update did, before that was ready: it stays. No event. */
+  /**
+   * The execution stays after all: its replacement in an update ended, or the update halted or was reverted
+   * before the replacement was ready.
+   */
   | "RESTORED"
-  /** Another takes its place, which is in the same plan; it is told to stop, unless its loss policy keeps it. */
+  /**
+   * The execution is replaced by another execution in the same plan. It is ordered to stop, unless it is kept
+   * for now.
+   */
   | "REPLACING"
-  /** Reactions to the loss of its node are allowed, or its node no longer has it. */
+  /** The execution is lost: reactions to the loss of its node are allowed, or the node no longer has it. */
   | "LOST"
-  /** It was lost, is there again and was not replaced. */
+  /** The lost execution has returned and runs again. */
   | "FOUND"
-  /** It has a final state, and is to be forgotten by its node. */
+  /** The execution has reached a final state. */
   | "ENDED"
-  /** It had a final state, and its grant is returned now that its node confirmed the end. No event. */
+  /**
+   * The node has confirmed the end of an execution that was already in a final state, so its grant is
+   * released. No event.
+   */
   | "FREED";
 
-/** One execution before and after a plan. Its grant is returned where `holds` turns false. */
+/** A change to an execution. Its grant is released if `holds` becomes false. */
 export interface ExecutionChange {
   readonly kind: ExecutionChangeKind;
-  readonly before: ExecutionRecord | null;
-  readonly after: ExecutionRecord;
-  /** What its node said last. */
+  readonly before: Execution | null;
+  readonly after: Execution;
+  /** The node's last report about the execution. */
   readonly observation: Observation | null;
 }
 
-/** A job before and after. */
+/** A change to a job. */
 export interface JobChange {
-  readonly before: JobRecord;
-  readonly after: JobRecord;
+  readonly before: Job;
+  readonly after: Job;
 }
 
-/** A drain before and after: it is done. */
+/** A change to a drain that has finished. */
 export interface DrainChange {
-  readonly before: DrainRecord;
-  readonly after: DrainRecord;
+  readonly before: Drain;
+  readonly after: Drain;
 }
 
 /**
- * What to commit, whole or not at all. An execution occurs once, with all that becomes of it, except that one
- * which is replaced and ended at the same time is told as ENDED.
+ * Changes that are committed atomically. Each execution occurs once, with its final result: an execution that
+ * is replaced and ends in the same plan has kind ENDED.
  */
 export interface Plan {
   readonly executions: readonly ExecutionChange[];
   readonly jobs: readonly JobChange[];
   readonly drains: readonly DrainChange[];
-  /** Nodes whose loss it follows from: it may be written only as long as reactions to that are allowed. */
+  /**
+   * Nodes whose loss the plan reacts to. The plan can be committed only while these reactions are allowed.
+   */
   readonly lostNodes: readonly string[];
-  /** When to plan again if nothing is applied before; null for never. */
+  /** When to plan again if nothing is applied earlier; null for never. */
   readonly wakeAtMs: number | null;
-  /** Whether the limits of one plan were reached: plan again at once. */
+  /** Whether the plan reached its limits. If so, plan again immediately. */
   readonly more: boolean;
 }
 
-/** What a plan is made with. */
+/** The input of a plan. */
 export interface PlanInput {
-  /** Wall time of the record. */
+  /** Wall time of the store. */
   readonly nowMs: number;
-  /** Makes the id of a new execution: greater than all before. */
+  /** Returns a new execution id, which is greater than all previous ids. */
   readonly newId: () => string;
-  /** Executions placed at most; 1,000. */
+  /** Maximum number of executions to place; 1,000 by default. */
   readonly mostPlaced?: number;
 }

@@ -1,23 +1,23 @@
-import type { ExecutionRecord } from "./execution.ts";
+import type { Execution } from "./execution.ts";
 
-/** By how much planning time comes closer to the record's clock, relative to the time that passes. */
+/** How fast planning time approaches the store's clock, as a fraction of the time that passes. */
 const FOLLOW_RATE = 0.1;
-/** A clock that differs by more has been wrong for long: following it at that rate would take hours. */
+/** The maximum difference that is made up gradually. To make up a larger one would take hours. */
 const MOST_FOLLOWED_MS = 600_000;
 
-/** The time that plans are made at: a monotonic clock, and how far the record's clock is ahead of it. */
+/** The time used for plans: a monotonic clock plus an offset that approaches the store's clock. */
 export interface PlanningTime {
-  /** When the record's clock was read last, by the monotonic clock. */
+  /** When the store's clock was last read, by the monotonic clock. */
   readonly readAtMs: number;
   readonly aheadMs: number;
 }
 
 /**
- * Compare planning time with the record's clock. A clock that steps changes no wait that is under way by more than a
- * tenth: planning time approaches the new time gradually. Null after a step of more than ten minutes: the planner has
- * to begin again with times of the new clock.
+ * Compare planning time with the store's clock. Planning time approaches the store's clock gradually, so that a clock
+ * step changes a running wait by at most a tenth. Null after a step of more than ten minutes, because the planner
+ * must start again with the new time.
  *
- * @param before null to begin with the record's clock.
+ * @param before null to start with the store's clock.
  * @param atMs the monotonic time.
  */
 export function followClock(before: PlanningTime | null, atMs: number, recordMs: number): PlanningTime | null {
@@ -30,10 +30,11 @@ export function followClock(before: PlanningTime | null, atMs: number, recordMs:
 }
 
 /**
- * An execution as a planner takes it in that begins at a time. Times after it were written before the clock was set
- * back: they count as the present, since waits that begin with them would be longer by the step.
+ * Correct the times of an execution that a planner loads when it starts. Times in the future were written before the
+ * clock was set back, and become the current time. Otherwise waits that are counted from these times would be longer
+ * by the step.
  */
-export function notAfter(record: ExecutionRecord, nowMs: number): ExecutionRecord {
+export function notAfter(record: Execution, nowMs: number): Execution {
   const { createdAtMs, lostAtMs, endedAtMs } = record;
   const latestMs = Math.max(createdAtMs, lostAtMs ?? 0, endedAtMs ?? 0);
   if (latestMs <= nowMs) return record;

@@ -1,21 +1,21 @@
-/** Why something waits, moves or is lost, for machines. */
+/** Why an execution waits, moves or is lost, for machines. */
 export type WaitReason =
-  // There is nowhere to run it.
+  // No node can run the execution.
   | "NO_NODE_FITS"
   | "JOB_REFUSED"
   | "EARLIER_NOT_ENDED"
   | "RETRY_BACKOFF"
   | "RETRIES_USED_UP"
-  // It is placed and not ready.
+  // The execution is placed but not ready.
   | "NOT_STARTED"
   | "NOT_READY"
   | "NODE_CONDITION"
-  // Its node is lost.
+  // The execution's node is lost.
   | "NODE_LOST"
   | "BRAKE_HOLDS"
   | "LOST_AFTER"
   | "LOST_KEPT"
-  // It is being moved or ended.
+  // The execution is being moved or stopped.
   | "DRAIN_QUEUED"
   | "DRAIN_PACE"
   | "DRAIN_NO_NODE_FITS"
@@ -25,39 +25,45 @@ export type WaitReason =
   | "UPDATE_HALTED"
   | "STOPPING"
   | "END_UNCONFIRMED"
-  // Others have to act first.
+  // Something else must happen first.
   | "SCHEDULER_PENDING"
   | "NO_SCHEDULER_LEADS"
   | "ORPHANED";
 
-/** One reason for which executions wait, move or are lost, with how many of them it holds. */
+/** A reason why executions wait, move or are lost, and how many executions it affects. */
 export interface Wait {
   readonly reason: WaitReason;
-  /** What holds them, for people. */
+  /** What the executions wait for, for people. */
   readonly text: string;
-  /** Executions, or replicas that have none. */
+  /** The number of executions, or of replicas without an execution. */
   readonly executions: number;
-  /** Since when at least one of them waits; null for unknown. Wall time of the store. */
+  /**
+   * When the first of these executions started waiting; null if unknown. Wall time of the
+   * store.
+   */
   readonly sinceMs: number | null;
-  /** Until when this reason can hold the last of them; null where nothing limits it. */
+  /**
+   * The latest time at which this reason ends for all of these executions; null if there is
+   * no limit.
+   */
   readonly untilMs: number | null;
-  /** The command that helps; "" for none. */
+  /** A command that helps; "" for none. */
   readonly command: string;
-  /** Some of the executions, and of the nodes concerned. */
+  /** Examples of affected executions and nodes. */
   readonly executionIds: readonly string[];
   readonly nodeIds: readonly string[];
 }
 
-/** Why one execution, or one replica without any, waits. */
+/** Why one execution, or one replica without an execution, waits. */
 export interface OneWait extends Omit<Wait, "executions" | "executionIds" | "nodeIds"> {
   readonly executionId: string | null;
   readonly nodeId: string | null;
 }
 
-/** Executions and nodes that a reason names at most. */
+/** Maximum number of executions and nodes to name for a reason. */
 const MOST_NAMED = 5;
 
-/** Merge waits with equal reasons, in order of first occurrence. */
+/** Merge waits with the same reason, in the order of their first occurrence. */
 export function groupWaits(all: readonly OneWait[]): readonly Wait[] {
   const groups = new Map<string, OneWait[]>();
   for (const one of all) {
@@ -83,7 +89,7 @@ function earliest(group: readonly OneWait[]): number | null {
   return times.length === 0 ? null : times.reduce((one, other) => Math.min(one, other));
 }
 
-/** Null as soon as one of them has no limit. */
+/** The latest end; null if any of the waits has no limit. */
 function latest(group: readonly OneWait[]): number | null {
   let untilMs = Number.NEGATIVE_INFINITY;
   for (const one of group) {

@@ -1,25 +1,25 @@
 import type { ConnectionState, HealthState, HoldKind, MembershipState, NodeType } from "../states.ts";
 import type { NodeSecret } from "./placement/secret-grants.ts";
 
-/** What a node offers to executions, over-commitment included. */
+/** The resources and features that a node offers to executions. Amounts include over-commitment. */
 export interface NodeCapacity {
   readonly executors: readonly string[];
   readonly millicores: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
-  /** The dynamic range of ports; 0 and 0 for none. */
+  /** The dynamic port range; 0 and 0 for none. */
   readonly portMin: number;
   readonly portMax: number;
-  /** What the machine enforces. */
+  /** The resources whose limits the machine enforces. */
   readonly limits: readonly string[];
   readonly users: readonly string[];
   readonly directories: readonly string[];
-  /** What its executors do not do, as an agent of any version names it. */
+  /** Features that the node's executors lack, named as its agent names them. The agent can have any version. */
   readonly lacks: readonly string[];
   readonly secrets: readonly NodeSecret[];
 }
 
-/** A GPU that executions can be given. */
+/** A GPU that can be granted to executions. */
 export interface NodeGpu {
   readonly index: number;
   readonly uuid: string;
@@ -27,44 +27,59 @@ export interface NodeGpu {
   readonly model: string;
 }
 
-/** Whether a GPU that a node reports can be given to executions: it has an id, and nothing speaks against it. */
+/**
+ * Whether a reported GPU can be granted to executions: it has an id, and its agent does not report it as unusable.
+ */
 export function isUsableGpu({ uuid, unusable }: { readonly uuid: string; readonly unusable: string }): boolean {
   return uuid !== "" && unusable === "";
 }
 
-/** A hold as far as placement tells them apart. */
+/** A resource that an agent may be unable to determine. */
+export type WorkResource = "cores" | "memory" | "disk" | "gpus";
+
+/** The kinds of holds that placement distinguishes. */
 export type WorkHold = HoldKind | "DRAIN";
 
-/** What placement and planning have to know of a node. */
+/** The facts about a node that placement and planning use. */
 export interface WorkNode {
   readonly id: string;
   readonly type: NodeType;
   readonly membership: MembershipState;
   readonly connection: ConnectionState;
-  /** The effective one, a mark included. */
+  /** The effective health. */
   readonly health: HealthState;
   readonly holds: readonly WorkHold[];
-  /** Since when it has reported conditions, by the record's wall clock; null while it reports none. */
+  /** When the node started to report conditions, by the store's wall clock; null if it reports none. */
   readonly conditionSinceMs: number | null;
-  /** Until when it counts as disturbed, since a drain or a hold for flapping was lifted recently; null for not. */
+  /**
+   * Until when the node counts as disturbed because a drain or FLAPPING hold was removed recently; null if the node
+   * is not disturbed.
+   */
   readonly disturbedUntilMs: number | null;
-  /** Whether others may react to its loss: `node.reactions.allowed` was written, and it is not HEALTHY since. */
+  /**
+   * Whether reactions to the node's loss are allowed: `node.reactions.allowed` was written, and the node has not been
+   * HEALTHY since.
+   */
   readonly reactionAllowed: boolean;
-  /** Labels of all tiers as they are in effect. */
+  /** The effective labels of all tiers. */
   readonly labels: ReadonlyMap<string, string>;
-  /** Those that operators and join tokens set. */
+  /** The effective labels that operators and join tokens set. */
   readonly grantedLabels: ReadonlyMap<string, string>;
   readonly os: string;
   readonly architecture: string;
   readonly agentVersion: string;
-  /** Null for a node that takes no work. */
+  /** What the node offers; null if the node takes no work. */
   readonly capacity: NodeCapacity | null;
   readonly gpus: readonly NodeGpu[];
-  /** Whether these were there at the last reading. GPUs that are only remembered are not given to new executions. */
-  readonly areGpusKnown: boolean;
+  /**
+   * Resources that the agent currently cannot determine. Their amounts in this node are the last known ones. While
+   * "gpus" is unknown, new executions get no GPU. While any other resource is unknown, no execution is placed on the
+   * node.
+   */
+  readonly unknown: readonly WorkResource[];
 }
 
-/** How much of a node's resources may be given away: 1 for all of it, more for over-commitment. */
+/** The fraction of a node's resources that can be granted: 1 for all, more than 1 for over-commitment. */
 export interface AllocatableFactors {
   readonly cores: number;
   readonly memory: number;

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** PEM files of an authority, of a server at 127.0.0.1 and localhost, and of a client. */
+/** PEM files of an authority, a server certificate for 127.0.0.1 and localhost, and a client certificate. */
 export interface TestCertificates {
   readonly caFile: string;
   readonly serverCertFile: string;
@@ -11,12 +11,11 @@ export interface TestCertificates {
   readonly clientKeyFile: string;
 }
 
-/** Whether certificates can be made here. */
+/** Whether openssl is available to make certificates. */
 export function hasOpenssl(): boolean {
   return spawnSync(OPENSSL, ["version"]).status === 0;
 }
 
-/** Make certificates in a directory. */
 export async function makeCertificates(dir: string): Promise<TestCertificates> {
   const caFile = join(dir, "ca.pem");
   const caKeyFile = join(dir, "ca-key.pem");

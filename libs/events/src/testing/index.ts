@@ -4,4 +4,4 @@ export {
   type TestNats,
   type TestNatsOptions,
 } from "./nats-server.ts";
-export { distinctRevisions, type ReadMessage, readStoredEvents } from "./read-stream.ts";
+export { distinctRevisions, type ReadMessage, readEventRows } from "./read-stream.ts";

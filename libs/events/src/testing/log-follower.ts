@@ -7,7 +7,10 @@ import { makeEvents } from "./outward-events.ts";
 const BATCH = 200;
 const PAUSE_MS = 5;
 
-/** A log that grows, with a cursor: it publishes what is new, and begins again whenever a session has ended. */
+/**
+ * A growing log with a cursor. Publishes new events, and starts a new session whenever a session has
+ * ended.
+ */
 export class LogFollower {
   readonly #log: OutwardEvent[] = [];
   readonly #ending = new AbortController();
@@ -24,7 +27,7 @@ export class LogFollower {
     this.#running = this.#run();
   }
 
-  /** Everything up to this revision was acknowledged. */
+  /** The cursor: all events up to this revision were acknowledged. */
   get cursor(): bigint {
     return this.#cursor;
   }
@@ -34,7 +37,7 @@ export class LogFollower {
     return BigInt(this.#log.length);
   }
 
-  /** Sessions that have ended. */
+  /** Number of sessions that have ended. */
   get failures(): number {
     return this.#failures;
   }
@@ -43,7 +46,7 @@ export class LogFollower {
     this.#log.push(...makeEvents(count, this.newest + 1n));
   }
 
-  /** As after the end of a process that had not noted its last progress: all that is left is an older cursor. */
+  /** Simulate a crash that loses the last progress: only an older cursor is left. */
   crash(): void {
     const older = this.#cursor - 50n;
     this.#publisher = this.#makePublisher();
@@ -59,7 +62,7 @@ export class LogFollower {
   async #run(): Promise<void> {
     const { signal } = this.#ending;
     while (!signal.aborted) {
-      // NATS may be away, or not what it should be: it is tried again.
+      // Ignore the error: if NATS is unavailable or misconfigured, the loop tries again.
       await this.#publishSession(signal).catch(() => {});
       this.#failures += 1;
       await systemClock.sleep(PAUSE_MS, signal).catch(() => {});

@@ -1,13 +1,16 @@
 import { createHash } from "node:crypto";
 import { nkeys } from "@nats-io/transport-node";
 
-/** A server's configuration with one operator and one account, and the .creds file of a user of it. */
+/** A server configuration with one operator and one account, and a .creds file of one of its users. */
 export interface JwtSetup {
   readonly config: string;
   readonly credentials: string;
 }
 
-/** Make everything that a server and a user need to know each other by JWT, as the tool `nsc` does. */
+/**
+ * Create the keys and tokens that a server and a user need for JWT authentication, as the tool `nsc`
+ * does.
+ */
 export function makeJwtSetup(): JwtSetup {
   const operator = nkeys.createOperator();
   const account = nkeys.createAccount();

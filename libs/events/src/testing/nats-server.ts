@@ -4,55 +4,55 @@ import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/pro
 import { connect as connectSocket, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe } from "@jest/globals";
+import { needs } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import type { NatsSettings } from "../nats-settings.ts";
 import { readNatsUrl } from "../nats-url.ts";
 
-/** A real nats-server of one test alone, to be stopped, killed, held up and robbed of its data as the test likes. */
+/** A real nats-server for one test. The test can stop, kill or pause the server and delete its data. */
 export interface TestNats {
-  /** The same over stops and starts. */
+  /** The URL stays the same across restarts. */
   readonly url: string;
   readonly port: number;
   readonly settings: NatsSettings;
-  /** Start it again; resolves when it takes connections. */
+  /** Start the server again; resolves when it accepts connections. */
   start(): Promise<void>;
   /** Orderly shutdown. */
   stop(): Promise<void>;
-  /** Kill it; resolves when it is gone. */
+  /** Kill the server; resolves when it has exited. */
   kill(): Promise<void>;
-  /** Hold it up: connections stay open, and nothing is answered. */
+  /** Pause the server: connections stay open, but it does not respond. */
   pause(): Promise<void>;
   resume(): void;
-  /** Remove what JetStream has stored. It must not be running. */
+  /** Delete JetStream's data. The server must not be running. */
   removeData(): Promise<void>;
-  /** End it and remove its directory. */
+  /** Stop the server and remove its directory. */
   close(): Promise<void>;
 }
 
-/** How the server differs from one with JetStream, without TLS and without authentication. */
+/** Changes to the default server, which has JetStream but no TLS and no authentication. */
 export interface TestNatsOptions {
-  /** Further lines of its configuration. */
+  /** Additional configuration lines. */
   readonly config?: string;
   /** Default true. */
   readonly jetstream?: boolean;
 }
 
 const NATS_SERVER = "nats-server";
-// Ports from 32768 up may be taken by outgoing connections while the server is down.
+// The lowest port to use. Ports are chosen below 32768, because an outgoing connection could take a higher port
+// while the server is down.
 const LOWEST_PORT = 20_000;
 const PORTS = 12_000;
 const START_LIMIT_MS = 20_000;
 const START_ATTEMPTS = 5;
-const LOOK_EVERY_MS = 10;
+const SCAN_EVERY_MS = 10;
 
-/** A suite that needs a nats-server on the PATH; without one it is reported as skipped. */
+/** Define a suite that needs nats-server on the PATH. The suite is skipped when the program is missing. */
 export function describeWithNats(name: string, tests: () => void): void {
-  if (hasNatsServer()) describe(name, tests);
-  else describe.skip(name, tests);
+  needs(NATS_SERVER, hasNatsServer()).describe(name, tests);
 }
 
-/** Start a server with a directory of its own. */
+/** Start a server with a separate directory. */
 export async function startTestNats(options: TestNatsOptions = {}): Promise<TestNats> {
   const dir = await mkdtemp(join(await realpath(tmpdir()), "rollcall-nats-"));
   for (let attempt = 1; ; attempt += 1) {
@@ -63,7 +63,7 @@ export async function startTestNats(options: TestNatsOptions = {}): Promise<Test
       await server.start();
       return server;
     } catch (error) {
-      // Another test may have taken the port in between.
+      // Try another port, because another test may have taken this port since it was chosen.
       await server.kill();
       if (attempt === START_ATTEMPTS) throw error;
     }
@@ -104,7 +104,7 @@ class NatsServerProcess implements TestNats {
     while (!(await greets(this.port))) {
       const hasEnded = started.exitCode !== null || started.signalCode !== null;
       if (hasEnded || performance.now() > endMs) throw new Error(`no nats-server: ${output}`);
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+      await new Promise((resolve) => setTimeout(resolve, SCAN_EVERY_MS));
     }
   }
 
@@ -116,7 +116,9 @@ class NatsServerProcess implements TestNats {
     await this.#end("SIGKILL");
   }
 
-  /** Stop all threads of the server. A signal reaches them one by one, so this waits for the last. */
+  /**
+   * Stop all threads of the server. The signal reaches the threads one after another, so wait for the last thread.
+   */
   async pause(): Promise<void> {
     const { pid } = this.#process ?? {};
     if (pid === undefined) return;
@@ -144,7 +146,7 @@ class NatsServerProcess implements TestNats {
     if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return;
     const ended = once(ending, "exit");
     ending.kill(signal);
-    // One that is held up takes no other signal than SIGKILL.
+    // Let a paused process continue, because it handles no signal but SIGKILL.
     if (signal !== "SIGKILL") ending.kill("SIGCONT");
     await ended;
   }
@@ -175,10 +177,7 @@ async function findFreePort(): Promise<number> {
   }
 }
 
-/**
- * Whether a server tells about itself, as NATS does to each client that connects; one that speaks TLS first only takes
- * the connection.
- */
+/** Whether a server sends the INFO message that each new client receives. */
 function greets(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connectSocket({ port, host: "127.0.0.1", timeout: 1_000 });
@@ -193,7 +192,7 @@ function greets(port: number): Promise<boolean> {
   });
 }
 
-/** The state letters of a process's threads; none where the system has no /proc. */
+/** Read the states of a process's threads, one letter each; empty on systems without /proc. */
 async function threadStates(pid: number): Promise<readonly string[]> {
   const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
   const stats = await Promise.all(threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, "utf8")));

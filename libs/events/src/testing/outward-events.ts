@@ -1,9 +1,9 @@
 import type { OutwardEvent } from "../cloud-event.ts";
 
-/** The log of all events made here. */
+/** The log id of all events created here. */
 export const LOG_ID = "log-1";
 
-/** Make events with consecutive revisions, `first` being the lowest. */
+/** Make events with consecutive revisions, starting at `first`. */
 export function makeEvents(count: number, first = 1n, changes: Partial<OutwardEvent> = {}): readonly OutwardEvent[] {
   return Array.from({ length: count }, (_, index) => {
     const revision = first + BigInt(index);

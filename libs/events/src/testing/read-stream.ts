@@ -2,7 +2,7 @@ import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import type { CloudEvent } from "../cloud-event.ts";
 
-/** A message of a stream, as a consumer gets it. */
+/** A stream message as a consumer receives it. */
 export interface ReadMessage {
   readonly subject: string;
   readonly messageId: string;
@@ -10,8 +10,8 @@ export interface ReadMessage {
   readonly event: CloudEvent;
 }
 
-/** Read everything that a stream of a server holds, in its order, over a connection of its own. */
-export async function readStoredEvents(
+/** Read all messages in a server's stream, in order, over a separate connection. */
+export async function readEventRows(
   server: { readonly url: string },
   name = "ROLLCALL_EVENTS",
 ): Promise<readonly ReadMessage[]> {
@@ -23,7 +23,7 @@ export async function readStoredEvents(
   }
 }
 
-/** Read everything that a stream holds, in its order. */
+/** Read all messages in a stream, in order. */
 export async function readStream(manager: JetStreamManager, name: string): Promise<readonly ReadMessage[]> {
   const { state } = await manager.streams.info(name);
   const messages: ReadMessage[] = [];
@@ -36,13 +36,13 @@ export async function readStream(manager: JetStreamManager, name: string): Promi
       contentType: message.headers?.get("content-type") ?? "",
       event: message.json<CloudEvent>(),
     });
-    // What the server says is still to come is an estimate while it is busy.
+    // Compare sequences, because a busy server's count of pending messages is only an estimate.
     if (message.seq >= state.last_seq) break;
   }
   return messages;
 }
 
-/** The revisions of messages, each once: as a consumer has them that deduplicates by id. */
+/** List the distinct revisions of messages, as seen by a consumer that deduplicates by id. */
 export function distinctRevisions(messages: readonly ReadMessage[]): readonly bigint[] {
   const ids = new Set<string>();
   const revisions: bigint[] = [];

@@ -3,7 +3,7 @@ import { connectNats, type NatsLink, type NatsLinkOptions } from "../connect-nat
 import type { StreamSettings } from "../event-stream.ts";
 import type { NatsSettings } from "../nats-settings.ts";
 
-/** The stream of tests: the defaults, in memory's stead a file, so that it outlives its server. */
+/** The stream for tests: the default settings, but stored in a file so that it survives its server. */
 export const STREAM: StreamSettings = {
   name: "ROLLCALL_EVENTS",
   subjectPrefix: "rollcall.events",
@@ -14,7 +14,7 @@ export const STREAM: StreamSettings = {
   duplicateWindowMs: 120_000,
 };
 
-/** A link that tries again quickly. */
+/** Create a link with short reconnect delays. */
 export function testLink(settings: NatsSettings, log: Logger, changes: Partial<NatsLinkOptions> = {}): NatsLink {
   return connectNats({
     settings,
@@ -27,7 +27,7 @@ export function testLink(settings: NatsSettings, log: Logger, changes: Partial<N
   });
 }
 
-/** A log whose lines can be read. */
+/** Create a log that records its lines. text() returns them. */
 export function recordingLog(): { readonly log: Logger; text(): string } {
   const lines: string[] = [];
   const log = createLogger({ level: "trace", destination: { write: (line) => lines.push(line) } });

@@ -3,7 +3,7 @@ const SET = 0x31;
 const CONTEXT = 0x80;
 const CONSTRUCTED = 0x20;
 
-/** One element: its tag, its length, its content. */
+/** Encode an element: tag, length, content. */
 function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   return Buffer.concat([Buffer.from([tag]), lengthOf(body.length), body]);
@@ -15,31 +15,34 @@ export const octets = (content: Uint8Array): Buffer => element(0x04, content);
 export const utf8Text = (text: string): Buffer => element(0x0c, Buffer.from(text, "utf8"));
 export const truth = (): Buffer => element(0x01, Buffer.from([0xff]));
 
-/** A whole number that is not negative, from its bytes. */
+/** Encode a non-negative integer from its bytes. */
 export function unsigned(bytes: Uint8Array): Buffer {
   const firstUsed = bytes.findIndex((byte) => byte !== 0);
   const digits = firstUsed < 0 ? Buffer.from([0]) : Buffer.from(bytes.subarray(firstUsed));
-  // The first bit is the sign.
+  // Add a zero byte if the first bit is set, because that bit is the sign.
   return (digits[0] ?? 0) < 0x80 ? element(0x02, digits) : element(0x02, Buffer.from([0]), digits);
 }
 
-/** Bits; `unused` of the last byte do not count. */
+/** Encode a bit string, without its last `unused` bits. */
 export function bits(content: Uint8Array, unused = 0): Buffer {
   return element(0x03, Buffer.from([unused]), content);
 }
 
-/** An element with a tag of its context: `[n]`. */
+/** Encode an element with a context-specific tag: `[n]`. */
 export function tagged(n: number, content: Uint8Array, kind: "explicit" | "implicit"): Buffer {
   return element(CONTEXT | (kind === "explicit" ? CONSTRUCTED : 0) | n, content);
 }
 
-/** An object identifier such as "2.5.29.15". */
+/** Encode an object identifier such as "2.5.29.15". */
 export function objectId(dotted: string): Buffer {
   const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);
   return element(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
 }
 
-/** A time of day, to the second. Years before 2050 have two digits in certificates, later ones four. */
+/**
+ * Encode a time with a precision of one second. Certificates write years before 2050 with two
+ * digits, and later years with four.
+ */
 export function time(atMs: number): Buffer {
   const digits = new Date(atMs)
     .toISOString()

@@ -9,11 +9,11 @@ describe("issueCertificate()", () => {
   const authority = createAuthority({
     commonName: "a test's authority, ü",
     notBeforeMs,
-    // Beyond 2050 times are written in another form.
+    // End after 2049, because certificates encode these years differently.
     notAfterMs: notBeforeMs + 36_500 * DAY_MS,
   });
 
-  it("should make an authority that vouches for itself and for others", () => {
+  it("should make a self-signed authority that can sign others", () => {
     const certificate = new X509Certificate(authority.certPem);
     expect(certificate.ca).toBe(true);
     expect(certificate.verify(certificate.publicKey)).toBe(true);
@@ -44,7 +44,7 @@ describe("issueCertificate()", () => {
     expect(certificate.checkIP("2001:db8::10:0:2")).toBeUndefined();
   });
 
-  it("should give each certificate a number of its own", () => {
+  it("should give each certificate a unique serial number", () => {
     const request = { commonName: "c", names: [], usage: "client" as const };
     const numbers = [1, 2].map(() => {
       const times = { notBeforeMs, notAfterMs: notBeforeMs + DAY_MS };

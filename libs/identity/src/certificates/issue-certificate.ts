@@ -12,23 +12,23 @@ import { isIP, isIPv4 } from "node:net";
 import { domainToASCII } from "node:url";
 import { bits, objectId, octets, sequence, setOf, tagged, time, truth, unsigned, utf8Text } from "./der.ts";
 
-/** A certificate and the key that belongs to it, as PEM. */
+/** A certificate and its private key, as PEM. */
 export interface Issued {
   readonly certPem: string;
-  /** PKCS #8. A file that holds it has mode 0600. */
+  /** The private key as PKCS #8. Files that contain it have mode 0600. */
   readonly keyPem: string;
 }
 
-/** When a certificate counts: wall times in milliseconds since 1970. */
+/** The validity period of a certificate, in wall-clock milliseconds since 1970. */
 export interface Validity {
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
 }
 
-/** What a certificate says. */
+/** The contents of a certificate. */
 export interface CertificateRequest extends Validity {
   readonly commonName: string;
-  /** Host names and IP addresses that it is for. */
+  /** The certificate's host names and IP addresses. */
   readonly names: readonly string[];
   readonly usage: "server" | "client";
 }
@@ -51,7 +51,10 @@ const SIGN_CERTIFICATES = bits(Buffer.from([0x06]), 1);
 const DNS_NAME = 2;
 const IP_ADDRESS = 7;
 
-/** Make an authority: a self-signed certificate that signs others, and nothing below them. */
+/**
+ * Create an authority: a self-signed certificate that can sign end-entity certificates but no further
+ * authorities.
+ */
 export function createAuthority(options: Validity & { readonly commonName: string }): Issued {
   const { publicKey, privateKey } = newKeyPair();
   const extensions = [
@@ -63,7 +66,7 @@ export function createAuthority(options: Validity & { readonly commonName: strin
   return issued(subject, { name: options.commonName, key: privateKey }, privateKey);
 }
 
-/** Make a certificate that an authority of createAuthority() has signed. */
+/** Create a certificate signed by an authority from createAuthority(). */
 export function issueCertificate(authority: Issued, request: CertificateRequest): Issued {
   const { publicKey, privateKey } = newKeyPair();
   const issuer = new X509Certificate(authority.certPem);
@@ -141,7 +144,8 @@ function alternativeName(name: string): Buffer {
 
 function addressBytes(address: string): Buffer {
   if (isIPv4(address)) return Buffer.from(address.split(".").map(Number));
-  // The URL parser writes an address in the one canonical form; what is left is to fill in the run of zeros.
+  // Use the URL parser to get the canonical form of the address, in which only the run of zeros must be
+  // expanded.
   const [, canonical = ""] = /^\[(.*)\]$/.exec(new URL(`http://[${address}]`).hostname) ?? [];
   const [head = "", tail] = canonical.split("::");
   const groups = (text: string) => (text === "" ? [] : text.split(":"));

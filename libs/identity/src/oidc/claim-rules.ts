@@ -3,16 +3,16 @@ import type { OidcIssuer } from "./oidc-issuers.ts";
 
 type UsedClaims = Pick<OidcIssuer, "subjectClaim" | "roleClaim">;
 
-/** The last second that a timestamp of the API can have, at the end of the year 9999. */
+/** The last second that an API timestamp can represent, at the end of the year 9999. */
 const LAST_SECOND = 253_402_300_799;
-/** The last part of a claim's name, or of the path that it is. */
+/** The last part of a claim's name or path. */
 const LAST_PART = /[^./:]*$/;
-/** In any part of the path, as in `emails.0`, `user_email` or `email_address`. */
+/** Matches any part of the path, as in `emails.0`, `user_email` or `email_address`. */
 const EMAIL = /e?mails?/i;
-/** Claims that people can change, or that issuers give to somebody else later. */
+/** Claims that people can change, or that issuers can later reassign to other people. */
 const MUTABLE = /^(upn|unique_name|preferred_username|nickname|name)$/i;
 
-/** Which time of a token cannot be one, in words; null when none is wrong. */
+/** The problem with a token's times; null when they are valid. */
 export function timeProblem(claims: Claims): string | null {
   for (const name of ["exp", "nbf", "iat"]) {
     const value = claims[name];
@@ -25,9 +25,9 @@ export function timeProblem(claims: Claims): string | null {
 }
 
 /**
- * The claim that decides who the caller is or which role they have, and is an e-mail address that the issuer has not
- * verified: anybody could have entered the address of somebody else. Null when there is none, or when the token does
- * not say whether the address is verified.
+ * The claim for the subject or role that contains an e-mail address which the issuer has not verified. Such a claim is
+ * unsafe, because anyone could have entered someone else's address. Null when there is no such claim, or when the token
+ * does not say whether the address is verified.
  */
 export function unverifiedEmail(claims: Claims, { subjectClaim, roleClaim }: UsedClaims): string | null {
   const address = typeof claims.email === "string" ? claims.email.toLowerCase() : null;
@@ -39,14 +39,14 @@ export function unverifiedEmail(claims: Claims, { subjectClaim, roleClaim }: Use
   return [subjectClaim, roleClaim].find((claim) => isEmail(claim) && isUnverified(claims, claim)) ?? null;
 }
 
-/** Which claims that decide who a caller is, or which role they have, do not name one person or group for ever. */
+/** The claims for the subject and role that do not permanently identify one person or group. */
 export function mutableClaims({ subjectClaim, roleClaim }: UsedClaims): readonly string[] {
   return [...new Set([subjectClaim, roleClaim])].filter((claim) => isEmailName(claim) || MUTABLE.test(lastPart(claim)));
 }
 
 /**
- * The claim by which Entra ID says that it left the groups out of a token because there are too many; null when it
- * has left out nothing that gives a role.
+ * The claim that Entra ID sets when it omits the groups from a token because there are too many. Null when no group
+ * that could grant a role was omitted.
  */
 export function groupsOverage(claims: Claims, roleClaim: string): string | null {
   const elsewhere = claims._claim_names;
@@ -55,7 +55,7 @@ export function groupsOverage(claims: Claims, roleClaim: string): string | null 
   return hasGroups && roleClaim === "groups" && claims.groups === undefined ? "hasgroups" : null;
 }
 
-/** The token says so beside the claim, or for all of the token. */
+/** Whether an address is not verified. email_verified can be next to the claim or at the top level of the token. */
 function isUnverified(claims: Claims, claim: string): boolean {
   const beside = claim.replace(LAST_PART, "email_verified");
   return ["email_verified", beside].some((name) => {
@@ -64,7 +64,10 @@ function isUnverified(claims: Claims, claim: string): boolean {
   });
 }
 
-/** Whether a claim has the name of an e-mail address. A name that is a URL has it in its last part. */
+/**
+ * Whether a claim has the name of an e-mail address. If the claim's name is a URL, only the last part of the URL is
+ * checked.
+ */
 function isEmailName(claim: string): boolean {
   return EMAIL.test(claim.includes("://") ? lastPart(claim) : claim);
 }

@@ -1,7 +1,7 @@
-/** What an issuer says in a token. */
+/** The claims in a token, keyed by name. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** A claim by its name or, when there is none of that name, by the path that the name is. */
+/** Get a claim by its name or, if there is none, by treating the name as a path. */
 export function claimAt(claims: Claims, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path];
   let found: unknown = claims;
@@ -12,7 +12,7 @@ export function claimAt(claims: Claims, path: string): unknown {
   return found;
 }
 
-/** The texts of a claim that is a text, or a list of texts. */
+/** The strings in a claim that is a string or a list of strings. */
 export function textsIn(value: unknown): readonly string[] {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
   return values.filter((it) => typeof it === "string");

@@ -2,50 +2,55 @@ import { readFile } from "node:fs/promises";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 
-/** What is sent. */
+/** A request to a server. */
 export interface WholeRequest {
-  /** Certificates that vouch for the server, in PEM; null for those that Node.js knows. Read for each request. */
+  /**
+   * PEM file of certificates to trust for the server; null for the defaults of Node.js. The file is read for each
+   * request.
+   */
   readonly caFile: string | null;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Null for none. */
+  /** The request body; null for none. */
   readonly body: string | null;
   readonly signal: AbortSignal | undefined;
 }
 
-/** What came back. */
+/** The whole response of a server. */
 export interface WholeAnswer {
   readonly status: number;
-  /** The header Content-Type; empty for none. */
+  /** The Content-Type header; empty when absent. */
   readonly type: string;
   readonly body: Buffer;
 }
 
-/** No answer of an issuer is larger; what is must not fill the memory. */
+/** Maximum size of a response in bytes, to limit memory use. No issuer's response is larger. */
 const LARGEST_BYTES = 1_048_576;
 
-/** Kubernetes' API servers answer 406 to who does not take their keys by the name of their own type. */
+/**
+ * The Accept header. Includes the second type, because Kubernetes API servers return their keys only to clients
+ * that accept this type, and 406 to other clients.
+ */
 const TYPES = "application/json, application/jwk-set+json";
 
-/** How a document is fetched. */
 export interface FetchJsonOptions {
-  /** Certificates that vouch for the server, in PEM; null for those that Node.js knows. */
+  /** PEM file of certificates to trust for the server; null for the defaults of Node.js. */
   readonly caFile: string | null;
   readonly timeoutMs: number;
-  /** Holds the token to send, where the server tells nothing without one; it is read each time. */
+  /** File with the token to send, for servers that require one. It is read for each request. */
   readonly tokenFile?: string | null;
 }
 
 /**
- * Send a request and read the whole answer, whatever its status. Redirects are not followed: what is fetched decides
- * whom to trust. Rejects when the signal aborts, or with more than 1 MiB.
+ * Send a request and read the whole response, whatever its status. Redirects are not followed, because the response
+ * determines whom to trust. Rejects when the signal aborts or the response exceeds 1 MiB.
  */
 export async function fetchWhole(url: URL, request: WholeRequest): Promise<WholeAnswer> {
   const { caFile, method, headers, body, signal } = request;
-  // Read each time: a certificate that was renewed needs no restart.
+  // Read the file for each request, so that a renewed certificate needs no restart.
   const ca = caFile === null ? {} : { ca: await readFile(caFile) };
   const length = body === null ? {} : { "content-length": String(Buffer.byteLength(body)) };
-  // No agent: a connection is not kept for what is asked a few times an hour.
+  // Do not keep connections alive for a few requests per hour.
   const common = { method, headers: { ...headers, ...length }, agent: false as const };
   const options = signal === undefined ? common : { ...common, signal };
   return new Promise<WholeAnswer>((resolve, reject) => {
@@ -57,7 +62,7 @@ export async function fetchWhole(url: URL, request: WholeRequest): Promise<Whole
       response.on("error", reject);
       response.on("data", (chunk: Buffer) => {
         size += chunk.length;
-        if (size > LARGEST_BYTES) sent.destroy(new Error(`${url.href} answers too much`));
+        if (size > LARGEST_BYTES) sent.destroy(new Error(`${url.href} returned more than 1 MiB`));
         else chunks.push(chunk);
       });
       response.on("end", () => {
@@ -70,8 +75,8 @@ export async function fetchWhole(url: URL, request: WholeRequest): Promise<Whole
 }
 
 /**
- * Fetch a JSON document by GET. Redirects are not followed: what is fetched decides whom to trust.
- * Rejects when it cannot be had within the time, is larger than 1 MiB, or is no JSON.
+ * Fetch a JSON document by GET. Redirects are not followed, because the document determines whom to trust. Rejects
+ * after a timeout, when the response exceeds 1 MiB, or when it is not JSON.
  */
 export async function fetchJson(url: URL, options: FetchJsonOptions): Promise<unknown> {
   const { caFile, timeoutMs, tokenFile = null } = options;
@@ -79,6 +84,6 @@ export async function fetchJson(url: URL, options: FetchJsonOptions): Promise<un
   const token = tokenFile === null ? null : (await readFile(tokenFile, "utf8")).trim();
   const headers = { accept: TYPES, ...(token === null ? {} : { authorization: `Bearer ${token}` }) };
   const { status, body } = await fetchWhole(url, { caFile, method: "GET", headers, body: null, signal });
-  if (status !== 200) throw new Error(`${url.href} answers with status ${status}`);
+  if (status !== 200) throw new Error(`${url.href} returned status ${status}`);
   return JSON.parse(body.toString("utf8"));
 }

@@ -8,7 +8,7 @@ export { isSafeUrl, issuerProblem, keysUrlProblem } from "./issuer-url.ts";
 export { checkOidcConfig, type OidcIssuer, type OidcProblem, oidcIssuersOf } from "./oidc-issuers.ts";
 export { OIDC_KEYS, type OidcConfig } from "./oidc-keys.ts";
 
-/** Check tokens of one issuer; what reads them is loaded with the first. See createOidcVerifier(). */
+/** Verify tokens of one issuer; see createOidcVerifier(). The implementation is loaded with the first token. */
 export function openOidcVerifier(options: OidcVerifierOptions): OidcVerifier {
   let loading: Promise<OidcVerifier> | null = null;
   return async (text) => {
@@ -18,8 +18,8 @@ export function openOidcVerifier(options: OidcVerifierOptions): OidcVerifier {
 }
 
 /**
- * Find callers by tokens of issuers; see createOidcAuthenticator(). What reads them is loaded only when there is an
- * issuer.
+ * Authenticate callers by issuers' tokens; see createOidcAuthenticator(). The implementation is loaded only when an
+ * issuer is configured.
  */
 export async function openOidc(options: OidcAuthenticatorOptions): Promise<Authenticator | null> {
   if (options.issuers.length === 0) return null;

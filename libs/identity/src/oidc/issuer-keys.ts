@@ -5,7 +5,6 @@ import { fetchJson } from "./fetch-whole.ts";
 import { isSafeUrl } from "./issuer-url.ts";
 import type { OidcIssuer } from "./oidc-issuers.ts";
 
-/** What keys are looked up with. */
 export interface IssuerKeysOptions {
   readonly issuer: Pick<OidcIssuer, "issuer" | "jwksUrl" | "caFile"> & {
     /** See FetchJsonOptions. */
@@ -13,6 +12,8 @@ export interface IssuerKeysOptions {
   };
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Logger;
+  /** How to fetch documents. Default: by HTTP. */
+  readonly fetch?: typeof fetchJson;
 }
 
 type Key = Awaited<ReturnType<ReturnType<typeof createLocalJWKSet>>>;
@@ -22,19 +23,19 @@ interface KeySet {
   readonly fetchedAtMs: number;
 }
 
-/** Older keys are fetched again, and stay in use meanwhile. */
+/** The age in milliseconds from which keys are refreshed. The keys stay in use during the refresh. */
 const FRESH_MS = 600_000;
-/** Older keys are not used any more: the issuer may have withdrawn one of them long ago. */
+/** The age in milliseconds from which keys are not used, because the issuer may have revoked them in the meantime. */
 const USABLE_MS = 86_400_000;
-/** Least time between two fetches because of a key that is not known, or because the one before failed. */
+/** Minimum time between two fetches for unknown keys or after a failed fetch, in milliseconds. */
 const COOLDOWN_MS = 5_000;
 const ATTEMPTS = 2;
 const TIMEOUT_MS = 3_000;
 
 /**
- * The keys of one issuer: fetched when the first token comes, kept, and fetched again when they are ten minutes old or
- * a token names one that is not among them. Invented key ids cannot make it fetch more than once in five
- * seconds. While the issuer is away, keys that are known go on working for a day.
+ * The keys of one issuer, fetched with the first token and cached. They are fetched again after ten minutes, or when a
+ * token names an unknown key. Invented key ids cause at most one fetch in five seconds. While the issuer is
+ * unavailable, cached keys stay valid for a day.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions;
@@ -48,8 +49,8 @@ export class IssuerKeys {
   }
 
   /**
-   * The key that a token's header names. Rejects with jose's ERR_JWKS_NO_MATCHING_KEY, or with ISSUER_UNAVAILABLE when
-   * it cannot be known.
+   * Find the key that a token's header names. Rejects with jose's ERR_JWKS_NO_MATCHING_KEY, or with ISSUER_UNAVAILABLE
+   * when the keys cannot be fetched.
    */
   async find(header: JWSHeaderParameters): Promise<Key> {
     const keys = await this.#usable();
@@ -57,7 +58,7 @@ export class IssuerKeys {
       return await keys.find(header);
     } catch (error) {
       if (!isNoMatch(error)) throw error;
-      // Those who wait for the same fetch are no further ones.
+      // Apply the cooldown only if no fetch is running, because callers share a running fetch.
       if (this.#fetching === null && this.#sinceMs(this.#soughtAtMs) < COOLDOWN_MS) {
         if (this.#sinceMs(this.#failedAtMs) < COOLDOWN_MS) throw this.#unavailable();
         throw error;
@@ -76,12 +77,12 @@ export class IssuerKeys {
       if (!mayFetch) throw this.#unavailable();
       return this.#fetch();
     }
-    // In the background: the keys are good, so no call waits. A failure is in the log.
+    // Refresh in the background: the keys are still valid, so no call waits. The fetch itself logs failures.
     if (mayFetch) this.#fetch().catch(() => {});
     return keys;
   }
 
-  /** One fetch at a time, for all who want one. */
+  /** Fetch once for all concurrent callers. */
   #fetch(): Promise<KeySet> {
     this.#fetching ??= this.#fetchOnce().finally(() => {
       this.#fetching = null;
@@ -98,7 +99,7 @@ export class IssuerKeys {
         this.#failedAtMs = Number.NEGATIVE_INFINITY;
         return this.#keys;
       } catch (err) {
-        log.warn({ err, issuer: issuer.issuer, attempt }, "keys of the issuer not fetched");
+        log.warn({ err, issuer: issuer.issuer, attempt }, "cannot fetch the issuer's keys");
         if (attempt < ATTEMPTS) continue;
         this.#failedAtMs = clock.nowMs();
         throw this.#unavailable(err);
@@ -107,24 +108,25 @@ export class IssuerKeys {
   }
 
   async #fetchKeys(): Promise<unknown> {
+    const { fetch = fetchJson } = this.#options;
     const { issuer, jwksUrl, caFile, tokenFile = null } = this.#options.issuer;
     const how = { caFile, timeoutMs: TIMEOUT_MS, tokenFile };
-    if (jwksUrl !== null) return fetchJson(new URL(jwksUrl), how);
+    if (jwksUrl !== null) return fetch(new URL(jwksUrl), how);
     const place = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-    const found = await fetchJson(new URL(place), how);
+    const found = await fetch(new URL(place), how);
     const { issuer: named, jwks_uri: uri } = Object(found) as Record<string, unknown>;
-    if (named !== issuer) throw new Error(`${place} is of another issuer: ${String(named)}`);
+    if (named !== issuer) throw new Error(`${place} names another issuer: ${String(named)}`);
     if (typeof uri !== "string" || !URL.canParse(uri) || !isSafeUrl(new URL(uri))) {
-      throw new Error(`${place} names no safe place of its keys: ${String(uri)}`);
+      throw new Error(`${place} has no safe jwks_uri: ${String(uri)}`);
     }
-    // The token is for the issuer, and for no other host that it names.
+    // Send the token only to the issuer, and not to another host that the issuer names.
     const isIssuers = new URL(uri).host === new URL(issuer).host;
-    return fetchJson(new URL(uri), isIssuers ? how : { ...how, tokenFile: null });
+    return fetch(new URL(uri), isIssuers ? how : { ...how, tokenFile: null });
   }
 
   #unavailable(cause?: unknown): Error {
     const { issuer } = this.#options.issuer;
-    const message = `the token cannot be checked: the keys of ${issuer} cannot be fetched just now, try again`;
+    const message = `the token cannot be verified: the keys of ${issuer} cannot be fetched now, try again`;
     const retryAfterMs = Math.max(0, COOLDOWN_MS - this.#sinceMs(this.#failedAtMs));
     return refuse("ISSUER_UNAVAILABLE", message, { metadata: { issuer }, retryAfterMs, cause });
   }

@@ -20,7 +20,7 @@ describe("issuerProblem()", () => {
     ["http://login.example", "must begin with https://"],
     ["login.example", "does not begin with https:// or http://"],
     ["ftp://login.example", "its scheme"],
-    ["HTTPS://login.example", "letter by letter"],
+    ["HTTPS://login.example", "write https:// in lower case"],
     ["https://me:hunter2@login.example", "no user and no password"],
     ["https://login.example?x=hunter2", "no query and no fragment"],
     ["https://login.example#x", "no query and no fragment"],

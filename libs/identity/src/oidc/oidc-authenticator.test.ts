@@ -69,13 +69,13 @@ describe("createOidcAuthenticator()", () => {
     expect(issuer.requests).toEqual(["GET /.well-known/openid-configuration", "GET /jwks"]);
   });
 
-  it("should ask no issuer that has none for its configuration", async () => {
+  it("should not ask an issuer without discovery for its configuration", async () => {
     const jwksUrl = `${issuer.url}/jwks`;
     expect(await authenticator({ jwksUrl })(await token())).toMatchObject({ subject: "alice" });
     expect(issuer.requests).toEqual(["GET /jwks"]);
   });
 
-  it("should give whole milliseconds for a token that expires within a second's fraction", async () => {
+  it("should return whole milliseconds for a token with a fractional expiry", async () => {
     const exp = Math.trunc(clock.wallMs() / 1000) + 60;
     expect(await authenticator()(await token({ exp: exp + 0.123_456 }))).toMatchObject({
       expiresAtMs: exp * 1000 + 123,
@@ -108,7 +108,7 @@ describe("createOidcAuthenticator()", () => {
     expect(refusal.message).toContain(claim);
   });
 
-  it("should refuse a token that is not good yet", async () => {
+  it("should refuse a token that is not valid yet", async () => {
     const nbf = Math.floor(clock.wallMs() / 1000) + 600;
     expect(await refusalOf(authenticator()(await token({ nbf })))).toMatchObject(INVALID);
   });
@@ -130,12 +130,12 @@ describe("createOidcAuthenticator()", () => {
     expect(await refusalOf(authenticator()(await token({ [claim]: value })))).toMatchObject({ reason });
   });
 
-  it("should take a token that is good until the last second that can be told", async () => {
+  it("should accept a token that expires in the last representable second", async () => {
     const caller = await authenticator()(await token({ exp: 253_402_300_799 }));
     expect(caller).toMatchObject({ expiresAtMs: 253_402_300_799_000 });
   });
 
-  it("should take no token of another issuer, no garbage, and none without a signature that counts", async () => {
+  it("should reject other issuers' tokens, garbage, and tokens without a valid signature", async () => {
     const authenticate = authenticator();
     const [head = "", body = "", signature = ""] = (await token()).split(".");
     const bad = [
@@ -151,7 +151,7 @@ describe("createOidcAuthenticator()", () => {
     for (const text of bad) expect([text, await authenticate(text)]).toEqual([text, null]);
   });
 
-  it("should give the role of a claim, a group or a subject, the highest of several", async () => {
+  it("should grant the highest role of claims, groups and subject", async () => {
     const role = async (changes: Partial<OidcIssuer>, claims: object) => {
       const caller = await authenticator(changes)(await token(claims));
       return caller?.kind === "person" ? caller.role : null;
@@ -237,7 +237,7 @@ describe("createOidcAuthenticator()", () => {
     expect((await refusalOf(authenticate(await token({ groups: ["x"] })))).metadata).not.toHaveProperty("overage");
   });
 
-  it("should take a person whose groups were left out by another role, and say so once", async () => {
+  it("should accept a person with omitted groups and another role, and warn once", async () => {
     const { log, lines } = captureLog();
     const rules = { roleClaim: "groups", roleMap: { sre: "admin" }, defaultRole: "viewer" } as const;
     const authenticate = createOidcAuthenticator({ issuers: [configured(rules)], clock, log });
@@ -252,7 +252,7 @@ describe("createOidcAuthenticator()", () => {
 
   it("should refuse a token without a role, or without a subject", async () => {
     const authenticate = authenticator({ roleMap: { sre: "admin" } });
-    // The name of a role gives none where groups are mapped.
+    // When groups are mapped, names of roles grant nothing.
     expect(await refusalOf(authenticate(await token({ rollcall_role: "admin" })))).toMatchObject({
       code: Code.PermissionDenied,
       reason: "ROLE_TOO_LOW",
@@ -263,7 +263,7 @@ describe("createOidcAuthenticator()", () => {
     }
   });
 
-  it("should tell the people of several issuers apart", async () => {
+  it("should distinguish the users of several issuers", async () => {
     const other = new TestIssuer();
     await other.start();
     const authenticate = authenticator({}, { issuer: other.url, subjectPrefix: "k8s:", defaultRole: "viewer" });
@@ -277,7 +277,7 @@ describe("createOidcAuthenticator()", () => {
 });
 
 describe("the keys of an issuer", () => {
-  it("should be fetched again for a key that is new, and those of long ago be forgotten", async () => {
+  it("should be fetched again for a new key, and forget old ones", async () => {
     const authenticate = authenticator();
     const before = await token();
     await authenticate(before);
@@ -292,11 +292,11 @@ describe("the keys of an issuer", () => {
   it("should be fetched at most once in five seconds for unknown keys", async () => {
     const authenticate = authenticator();
     await authenticate(await token());
-    const stranger = new TestIssuer();
-    await stranger.start();
-    for (let key = 0; key < 3; key += 1) await stranger.addKey();
-    const forged = await stranger.token({}, { issuer: issuer.url, nowMs: clock.wallMs() });
-    await stranger.stop();
+    const impostor = new TestIssuer();
+    await impostor.start();
+    for (let key = 0; key < 3; key += 1) await impostor.addKey();
+    const forged = await impostor.token({}, { issuer: issuer.url, nowMs: clock.wallMs() });
+    await impostor.stop();
     for (let call = 0; call < 5; call += 1) expect(await authenticate(forged)).toBeNull();
     expect(issuer.count("GET /jwks")).toBe(2);
     clock.advance(5_000);
@@ -304,7 +304,7 @@ describe("the keys of an issuer", () => {
     expect(issuer.count("GET /jwks")).toBe(3);
   });
 
-  it("should go on working while the issuer is away, and not be asked for at every call", async () => {
+  it("should stay valid while the issuer is unavailable, without a fetch per call", async () => {
     const authenticate = authenticator();
     await authenticate(await token());
     issuer.away = true;
@@ -316,7 +316,7 @@ describe("the keys of an issuer", () => {
     expect(issuer.requests.length - asked).toBeLessThanOrEqual(2);
   });
 
-  it("should be unavailable when they are not known and the issuer is away, and come with it", async () => {
+  it("should be unavailable until the issuer is reachable", async () => {
     const authenticate = authenticator();
     issuer.away = true;
     const good = await token();
@@ -328,14 +328,14 @@ describe("the keys of an issuer", () => {
         metadata: { issuer: issuer.url },
       });
     }
-    // Two attempts, then none until some time has passed.
+    // The issuer gets two attempts, then none during the cooldown.
     expect(issuer.requests).toHaveLength(2);
     issuer.away = false;
     clock.advance(5_000);
     expect(await authenticate(good)).toMatchObject({ subject: "alice" });
   });
 
-  it("should be unavailable for a new key while the issuer is away", async () => {
+  it("should be unavailable for a new key while the issuer is unreachable", async () => {
     const authenticate = authenticator();
     await authenticate(await token());
     issuer.away = true;
@@ -351,7 +351,7 @@ describe("the keys of an issuer", () => {
     expect(await authenticate(fresh)).toMatchObject({ subject: "alice" });
   });
 
-  it("should not outlive the issuer for ever", async () => {
+  it("should expire while the issuer is unreachable", async () => {
     const authenticate = authenticator();
     await authenticate(await token());
     issuer.away = true;
@@ -360,7 +360,7 @@ describe("the keys of an issuer", () => {
   });
 });
 
-/** A token whose "signature" needs only a public key. */
+/** Create a forged token, signed with the issuer's public key as a shared secret. */
 function withSharedSecret(): Promise<string> {
   const { publicKey } = generateKeyPairSync("ed25519");
   const secret = publicKey.export({ type: "spki", format: "der" });

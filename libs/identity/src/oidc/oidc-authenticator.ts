@@ -8,7 +8,6 @@ import type { OidcIssuer } from "./oidc-issuers.ts";
 import { roleOfClaims, subjectOfClaims } from "./role-of-claims.ts";
 import { issuerIn, verifyToken } from "./verify-token.ts";
 
-/** What tokens of issuers are checked with. */
 export interface OidcAuthenticatorOptions {
   readonly issuers: readonly OidcIssuer[];
   readonly clock: Pick<Clock, "nowMs" | "wallMs">;
@@ -17,19 +16,19 @@ export interface OidcAuthenticatorOptions {
 
 type Person = Extract<Caller, { readonly kind: "person" }>;
 
-interface KnownIssuer {
+interface ConfiguredIssuer {
   readonly issuer: OidcIssuer;
   readonly keys: IssuerKeys;
 }
 
 /**
- * Find callers by tokens of issuers: null for what is no token of theirs or is not signed by them. It throws
- * TOKEN_EXPIRED, TOKEN_INVALID (of the issuer, but not for here), ROLE_TOO_LOW (no role) and ISSUER_UNAVAILABLE.
- * Nothing is fetched before the first token comes.
+ * Authenticate callers by tokens of issuers. Returns null for a token that names no known issuer, or that the issuer
+ * did not sign. Throws TOKEN_EXPIRED, TOKEN_INVALID (signed by the issuer, but not valid for Rollcall), ROLE_TOO_LOW
+ * (no role) and ISSUER_UNAVAILABLE. Nothing is fetched before the first token arrives.
  */
 export function createOidcAuthenticator(options: OidcAuthenticatorOptions): Authenticator {
   const { clock, log } = options;
-  const known = new Map<string, KnownIssuer>();
+  const known = new Map<string, ConfiguredIssuer>();
   for (const issuer of options.issuers) {
     known.set(issuer.issuer, { issuer, keys: new IssuerKeys({ issuer, clock, log }) });
   }
@@ -42,16 +41,16 @@ export function createOidcAuthenticator(options: OidcAuthenticatorOptions): Auth
     const caller = callerOf(claims, found.issuer);
     if (caller.groupsLeftOut !== undefined && isNews(warned, `${caller.issuer} ${caller.subject}`, clock.nowMs())) {
       const { issuer, subject, role, groupsLeftOut: claim } = caller;
-      log.warn(
-        { issuer, subject, role, claim },
-        "the issuer left the groups out of a token, none of them gives a role",
-      );
+      log.warn({ issuer, subject, role, claim }, "the issuer omitted the groups from a token, so they grant no role");
     }
     return caller;
   };
 }
 
-/** Each call has its token, so a person is named once an hour. */
+/**
+ * Minimum time between two equal warnings about a person, in milliseconds. Every call carries the token, so without
+ * this limit each call would log a warning.
+ */
 const SAID_FOR_MS = 3_600_000;
 const MOST_SAID = 1_000;
 
@@ -65,11 +64,11 @@ function isNews(said: Map<string, number>, who: string, nowMs: number): boolean 
   return true;
 }
 
-async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: number): Promise<Claims | null> {
-  const verdict = await verifyToken(bearer, { ...issuer, keys }, wallMs);
-  switch (verdict.kind) {
+async function verify(bearer: string, { issuer, keys }: ConfiguredIssuer, wallMs: number): Promise<Claims | null> {
+  const decision = await verifyToken(bearer, { ...issuer, keys }, wallMs);
+  switch (decision.kind) {
     case "valid":
-      return verdict.claims;
+      return decision.claims;
     case "unsigned":
       return null;
     case "expired":
@@ -77,7 +76,7 @@ async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: num
         metadata: { issuer: issuer.issuer },
       });
     case "not-for-here":
-      throw tokenInvalid(issuer, verdict.why);
+      throw tokenInvalid(issuer, decision.why);
   }
 }
 
@@ -92,7 +91,7 @@ function callerOf(claims: Claims, issuer: OidcIssuer): Person {
   const role = roleOfClaims(claims, name, issuer);
   const overage = groupsOverage(claims, issuer.roleClaim);
   if (role === null) throw noRole(subject, issuer, overage);
-  // A fraction of a second is valid in a token; times here are whole milliseconds.
+  // Round down to whole milliseconds, because times in tokens can have fractional seconds.
   const expiresAtMs = Math.floor(Number(claims.exp) * 1000);
   const leftOut = overage === null ? {} : { groupsLeftOut: overage };
   return { kind: "person", issuer: issuer.issuer, subject, role, expiresAtMs, ...leftOut };
@@ -101,9 +100,9 @@ function callerOf(claims: Claims, issuer: OidcIssuer): Person {
 function noRole(subject: string, { roleClaim }: OidcIssuer, overage: string | null): Error {
   const why =
     overage === null
-      ? `neither the claim ${roleClaim} of the token nor OIDC.SubjectRoles gives one`
-      : `the issuer left the claim ${roleClaim} out of the token because there are too many groups (${overage}); let ` +
-        "it write only groups that are assigned to the application, or use its app roles with OIDC.RoleClaim: roles";
+      ? `neither the token's claim ${roleClaim} nor OIDC.SubjectRoles grants one`
+      : `the issuer omitted the claim ${roleClaim} from the token because there are too many groups (${overage}); ` +
+        "configure it to include only groups assigned to the application, or use app roles with OIDC.RoleClaim: roles";
   const metadata = { role: "none", subject, ...(overage === null ? {} : { overage }) };
   return refuse("ROLE_TOO_LOW", `user:${subject} has no role here: ${why}`, { metadata });
 }
@@ -112,13 +111,13 @@ function emailUnverified({ issuer }: OidcIssuer, claim: string): Error {
   const why =
     `the claim ${claim} is an e-mail address that the issuer has not verified (email_verified is not true); verify ` +
     "it there, or name a claim in OIDC.SubjectClaim and OIDC.RoleClaim that people cannot choose, such as sub";
-  return refuse("TOKEN_INVALID", `the token of ${issuer} is not one for here: ${why}`, {
+  return refuse("TOKEN_INVALID", `the token of ${issuer} is not valid here: ${why}`, {
     metadata: { issuer, why, unverified: claim },
   });
 }
 
 function tokenInvalid({ issuer }: OidcIssuer, why: string): Error {
-  return refuse("TOKEN_INVALID", `the token of ${issuer} is not one for here: ${why}`, {
+  return refuse("TOKEN_INVALID", `the token of ${issuer} is not valid here: ${why}`, {
     metadata: { issuer, why },
   });
 }

@@ -20,11 +20,11 @@ function problemsIn(text: string): readonly string[] {
 }
 
 describe("oidcIssuersOf()", () => {
-  it("should find none where none is configured", () => {
+  it("should find none when none is configured", () => {
     expect(issuersIn("")).toEqual([]);
   });
 
-  it("should read one issuer, with what is usual", () => {
+  it("should read one issuer with defaults", () => {
     const text = "OIDC: {Issuer: https://login.example, Audience: rollcall}";
     expect(issuersIn(text)).toEqual([
       {
@@ -82,11 +82,11 @@ describe("checkOidcConfig()", () => {
     ["OIDC: {RoleMap: {sre: root}}", 'OIDC.RoleMap: sre: "root" is not'],
     ["OIDC: {SubjectRoles: {bob: root}}", "OIDC.SubjectRoles: bob"],
     ["OIDC: {MoreIssuers: [{Issuer: https://a.example}]}", "item 0: Audience must be set"],
-    ["OIDC: {MoreIssuers: [{Isuer: https://a.example}]}", "item 0: Isuer is no key"],
+    ["OIDC: {MoreIssuers: [{Isuer: https://a.example}]}", "item 0: Isuer is not an issuer key"],
     ["OIDC: {MoreIssuers: [{Issuer: https://a.example, Audience: a, RoleMap: x=root}]}", 'item 0: x: "root"'],
     [
       "OIDC: {MoreIssuers: [{Issuer: https://a.example, Audience: a}, {Issuer: https://b.example, Audience: a}]}",
-      "each issuer needs a SubjectPrefix of its own",
+      "each issuer needs a different SubjectPrefix",
     ],
     [
       "OIDC: {Issuer: https://a.example, Audience: a, MoreIssuers: [{Issuer: https://a.example, Audience: a, " +

@@ -3,31 +3,31 @@ import { isRole, ROLES, type Role } from "../caller.ts";
 import { issuerProblem, keysUrlProblem } from "./issuer-url.ts";
 import type { OidcConfig } from "./oidc-keys.ts";
 
-/** An issuer whose tokens are taken, and what they mean. */
+/** A trusted issuer, and how to interpret its tokens. */
 export interface OidcIssuer {
-  /** Its URL, exactly as its tokens name it. */
+  /** The issuer's URL, exactly as in its tokens. */
   readonly issuer: string;
   readonly audience: string;
-  /** Null when people do not log in there from the command line. */
+  /** The client id for `rollcall login`; null when `rollcall login` does not use this issuer. */
   readonly clientId: string | null;
-  /** Scopes to ask for, divided by blanks. */
+  /** Scopes to request, separated by spaces. */
   readonly scopes: string;
   readonly roleClaim: string;
-  /** Roles by values of the claim; when empty, the values are the roles' names. */
+  /** Roles, keyed by claim value. When empty, the claim values are role names. */
   readonly roleMap: Readonly<Record<string, Role>>;
   readonly subjectClaim: string;
   readonly subjectPrefix: string;
-  /** Roles by subject, without the prefix. */
+  /** Roles, keyed by subject without the prefix. */
   readonly subjectRoles: Readonly<Record<string, Role>>;
-  /** Null: who has no role is refused. */
+  /** The role of callers to whom nothing else grants a role; null to refuse them. */
   readonly defaultRole: Role | null;
-  /** Certificates that vouch for its server; null for those that Node.js knows. */
+  /** PEM file of certificates to trust for the issuer's server; null for the defaults of Node.js. */
   readonly caFile: string | null;
-  /** Where its keys are; null to ask the issuer. */
+  /** URL of the issuer's keys; null to discover it from the issuer. */
   readonly jwksUrl: string | null;
 }
 
-/** What is wrong, by the key to blame. */
+/** A problem, with the key that causes it. */
 export interface OidcProblem {
   readonly path: keyof OidcConfig & string;
   readonly message: string;
@@ -42,7 +42,7 @@ const KNOWN = new Set([
   ...["SubjectPrefix", "SubjectRoles", "DefaultRole", "CAFile", "JWKSURL"],
 ]);
 
-/** The issuers of a configuration that has been checked; none when it names none. */
+/** The issuers of a validated configuration; may be empty. */
 export function oidcIssuersOf(config: OidcConfig): readonly OidcIssuer[] {
   const { "OIDC.Issuer": issuer, "OIDC.Audience": audience } = config;
   const more = config["OIDC.MoreIssuers"].map(furtherIssuer);
@@ -65,12 +65,12 @@ export function oidcIssuersOf(config: OidcConfig): readonly OidcIssuer[] {
   return [first, ...more];
 }
 
-/** What is wrong between the keys. */
+/** Find conflicts between the keys. */
 export function checkOidcConfig(config: OidcConfig): readonly OidcProblem[] {
   const problems: OidcProblem[] = [];
   const { "OIDC.Issuer": issuer, "OIDC.MoreIssuers": more } = config;
   if (issuer !== undefined && config["OIDC.Audience"] === undefined) {
-    problems.push({ path: "OIDC.Audience", message: "must be set when OIDC.Issuer is" });
+    problems.push({ path: "OIDC.Audience", message: "must be set if OIDC.Issuer is set" });
   }
   for (const path of ["OIDC.RoleMap", "OIDC.SubjectRoles"] as const) {
     problems.push(...roleProblems(path, config[path]));
@@ -84,7 +84,10 @@ export function checkOidcConfig(config: OidcConfig): readonly OidcProblem[] {
   return [...problems, ...sharedNames(config)];
 }
 
-/** Two issuers of one name could not be told apart, nor could their people under one prefix. */
+/**
+ * Find names and prefixes that several issuers share. Issuers with the same name would be ambiguous, and so would
+ * people with the same prefix.
+ */
 function sharedNames(config: OidcConfig): readonly OidcProblem[] {
   const path = "OIDC.MoreIssuers";
   const { "OIDC.Issuer": issuer, "OIDC.SubjectPrefix": prefix, [path]: more } = config;
@@ -96,7 +99,7 @@ function sharedNames(config: OidcConfig): readonly OidcProblem[] {
     problems.push({ path, message: "names an issuer twice" });
   }
   if (repeats(all.map((it) => it.SubjectPrefix ?? ""))) {
-    problems.push({ path, message: "each issuer needs a SubjectPrefix of its own" });
+    problems.push({ path, message: "each issuer needs a different SubjectPrefix" });
   }
   return problems;
 }
@@ -107,7 +110,7 @@ function furtherProblems(written: Written): readonly OidcProblem[] {
   const missing = ["Issuer", "Audience"].filter((key) => !written[key]);
   const { DefaultRole: role = "none" } = written;
   return [
-    ...unknown.map((key) => ({ path, message: `${key} is no key of an issuer` }) as const),
+    ...unknown.map((key) => ({ path, message: `${key} is not an issuer key` }) as const),
     ...missing.map((key) => ({ path, message: `${key} must be set` }) as const),
     ...[written.Issuer && issuerProblem(written.Issuer), written.JWKSURL && keysUrlProblem(written.JWKSURL)].flatMap(
       (message) => (message ? [{ path, message } as const] : []),

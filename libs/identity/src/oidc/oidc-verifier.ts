@@ -1,22 +1,25 @@
-import type { Clock, Logger } from "@rollcall/process";
+import type { Clock } from "@rollcall/process";
 import { IssuerKeys, type IssuerKeysOptions } from "./issuer-keys.ts";
-import { issuerIn, type TokenVerdict, verifyToken } from "./verify-token.ts";
+import { issuerIn, type TokenResult, verifyToken } from "./verify-token.ts";
 
-/** What tokens of one issuer are checked with. */
-export interface OidcVerifierOptions {
+export interface OidcVerifierOptions extends Pick<IssuerKeysOptions, "fetch" | "log"> {
   readonly issuer: IssuerKeysOptions["issuer"] & { readonly audience: string };
   readonly clock: Pick<Clock, "nowMs" | "wallMs">;
-  readonly log: Logger;
 }
 
-/** Check a text that may be a token. Rejects with ISSUER_UNAVAILABLE when it cannot be known. */
-export type OidcVerifier = (text: string) => Promise<TokenVerdict>;
+/**
+ * Verify a string that may be a token. Rejects with ISSUER_UNAVAILABLE when the keys cannot be fetched.
+ */
+export type OidcVerifier = (text: string) => Promise<TokenResult>;
 
-/** Check tokens of one issuer that are no callers' tokens. Nothing is fetched before the first comes. */
-export function createOidcVerifier({ issuer, clock, log }: OidcVerifierOptions): OidcVerifier {
-  const keys = new IssuerKeys({ issuer, clock, log });
+/**
+ * Verify tokens of one issuer for a purpose other than authenticating callers. Nothing is fetched
+ * before the first token arrives.
+ */
+export function createOidcVerifier({ issuer, clock, ...others }: OidcVerifierOptions): OidcVerifier {
+  const keys = new IssuerKeys({ issuer, clock, ...others });
   return async (text) => {
-    // A foreign token makes no look at the keys.
+    // Do not fetch keys for a token of another issuer.
     if (issuerIn(text) !== issuer.issuer) return { kind: "unsigned" };
     return verifyToken(text, { ...issuer, keys }, clock.wallMs());
   };

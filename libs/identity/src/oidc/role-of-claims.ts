@@ -11,13 +11,13 @@ const ROLES: Readonly<Record<string, Role>> = {
   submitter: "submitter",
   admin: "admin",
 };
-/** Characters that would make one line of a log two, or hide in it. */
+/** Characters that would split a log line or be invisible in it. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 const LONGEST_SUBJECT = 255;
 
 /**
- * The highest role that the claims, or the subject by name, give; else the default. Null for none. Of operator and
- * submitter, neither of which includes the other, it is the first.
+ * The highest role that the claims or the subject grant, or otherwise the default; null for none. Neither
+ * operator nor submitter includes the other. If both are granted, the role that was found first wins.
  */
 export function roleOfClaims(claims: Claims, subject: string, rules: RoleRules): Role | null {
   const { roleClaim, roleMap, subjectRoles, defaultRole } = rules;
@@ -28,9 +28,7 @@ export function roleOfClaims(claims: Claims, subject: string, rules: RoleRules):
   return roles.length === 0 ? defaultRole : roles.reduce(highest);
 }
 
-/**
- * Who it is, without and with the prefix; null when the claim is missing or is nothing that can be written into a log.
- */
+/** The subject without and with the prefix; null when the claim is missing or cannot be written to a log. */
 export function subjectOfClaims(
   claims: Claims,
   { subjectClaim, subjectPrefix }: SubjectRules,

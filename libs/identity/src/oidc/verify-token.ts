@@ -3,46 +3,55 @@ import { timeProblem } from "./claim-rules.ts";
 import type { Claims } from "./claims.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
 
-/** What a token must be. */
+/** What a token must match. */
 export interface ExpectedToken {
   readonly issuer: string;
   readonly audience: string;
   readonly keys: IssuerKeys;
 }
 
-/** What a token turned out to be. Only that of `unsigned` may be said to a caller without the issuer's token. */
-export type TokenVerdict =
+/**
+ * The result of verifying a token. Only the details of `unsigned` may be shown to a caller who has not presented a
+ * token of the issuer.
+ */
+export type TokenResult =
   | { readonly kind: "valid"; readonly claims: Claims }
   | { readonly kind: "expired" }
   | { readonly kind: "not-for-here"; readonly why: string }
   | { readonly kind: "unsigned" };
 
-/** None that uses a shared secret, and not "none": with either, a public key would be enough to make tokens. */
+/**
+ * The accepted algorithms. Excludes "none" and the shared-secret algorithms, with which tokens could be forged
+ * without the private key.
+ */
 const ALGORITHMS = [
   ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
-/** How much the clocks of issuer and server may differ. */
+/** The allowed clock difference between issuer and server, in seconds. */
 const CLOCK_TOLERANCE_S = 30;
 const JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-/** The issuer that a token names, which only says by whose keys to check it; undefined for what is no such token. */
+/**
+ * The issuer that a token names. It is not verified yet and only selects the keys. Undefined when the string is not a
+ * token.
+ */
 export function issuerIn(text: string): string | undefined {
   if (!JWT.test(text)) return undefined;
   try {
     return decodeJwt(text).iss;
   } catch {
-    // Three texts with dots between that are no token.
+    // Return undefined for a string that has three parts separated by dots but is not a token.
     return undefined;
   }
 }
 
-/** Check a token at a wall time. Rejects with ISSUER_UNAVAILABLE when the keys cannot be known. */
+/** Verify a token at the given wall-clock time. Rejects with ISSUER_UNAVAILABLE when the keys cannot be fetched. */
 export async function verifyToken(
   text: string,
   { issuer, audience, keys }: ExpectedToken,
   wallMs: number,
-): Promise<TokenVerdict> {
+): Promise<TokenResult> {
   try {
     const { payload } = await jwtVerify(text, (header) => keys.find(header), {
       issuer,
@@ -55,8 +64,8 @@ export async function verifyToken(
     const why = timeProblem(payload);
     return why === null ? { kind: "valid", claims: payload } : { kind: "not-for-here", why };
   } catch (error) {
-    // The signature is checked before the claims: only the holder of a token that the issuer made may learn what is
-    // wrong with them.
+    // The signature is checked before the claims, so only the holder of a token from the issuer learns about problems
+    // with the claims.
     switch (codeOf(error)) {
       case "ERR_JWT_EXPIRED":
         return { kind: "expired" };

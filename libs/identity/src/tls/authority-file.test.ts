@@ -23,7 +23,7 @@ async function open(content: string) {
 }
 
 describe("AuthorityFile", () => {
-  it("should follow its file, and keep what it has while the file is of no use", async () => {
+  it("should follow its file and keep its content while the file is invalid", async () => {
     const { file, source, lines } = await open(pemOf(authority));
     const first = source.authorities;
     await source.reload();
@@ -43,13 +43,13 @@ describe("AuthorityFile", () => {
   it("should hold only roots, and refuse a file without one", async () => {
     const other = new TestAuthority(mkdtempSync(join(authority.dir, "other-")));
     const crossSigned = authority.crossSign(other);
-    await expect(open(crossSigned)).rejects.toThrow(/announced\.pem: holds only intermediate or cross-signed/);
+    await expect(open(crossSigned)).rejects.toThrow(/announced\.pem: contains only intermediate or cross-signed/);
     const { source } = await open(`${crossSigned}${pemOf(authority)}`);
     expect(source.authorities.map(String)).toEqual([pemOf(authority)]);
   });
 
   it("should refuse more than agents keep", async () => {
-    await expect(open(pemOf(authority).repeat(17))).rejects.toThrow(/holds 17 certificates.*at most 16/);
+    await expect(open(pemOf(authority).repeat(17))).rejects.toThrow(/contains 17 certificates.*at most 16/);
     expect((await open(pemOf(authority).repeat(16))).source.authorities).toHaveLength(16);
   });
 });

@@ -7,13 +7,13 @@ export interface AuthorityFileOptions {
   readonly file: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The time between two reads of the file. Default 2 s. */
+  /** Interval between reads of the file. Default 2 s. */
   readonly pollMs?: number;
 }
 
 const POLL_MS = 2_000;
 
-/** The roots that a file holds at the moment. A file that cannot be used changes nothing. */
+/** The current root certificates in a file. If a new version of the file is invalid, it is ignored. */
 export class AuthorityFile {
   readonly #options: AuthorityFileOptions;
   #pem: string;
@@ -26,23 +26,23 @@ export class AuthorityFile {
     this.#authorities = authoritiesIn(pem, options.file);
   }
 
-  /** Read the file. Throws TlsFileError when it cannot be used. */
+  /** Read the file. Throws TlsFileError when the file is invalid. */
   static async open(options: AuthorityFileOptions): Promise<AuthorityFile> {
     return new AuthorityFile(options, await readPem(options.file));
   }
 
-  /** The certificates: another array when they change. */
+  /** The current certificates, as a new array after each change. */
   get authorities(): readonly X509Certificate[] {
     return this.#authorities;
   }
 
-  /** The task that reads the file again and again. */
+  /** The task that polls the file. */
   get task(): Task {
     const { clock, pollMs = POLL_MS } = this.#options;
     return new Loop({ name: "authority-reload", everyMs: pollMs, clock, turn: () => this.reload() });
   }
 
-  /** Read the file now. What cannot be used is logged; the certificates stay. Never rejects. */
+  /** Read the file now. Problems are logged, and the certificates stay unchanged. Never rejects. */
   async reload(): Promise<void> {
     const { file, log } = this.#options;
     try {
@@ -57,7 +57,7 @@ export class AuthorityFile {
       const problem = error instanceof Error ? error.message : String(error);
       if (problem === this.#saidProblem) return;
       this.#saidProblem = problem;
-      log.error({ problem }, "announced authorities cannot be replaced, those in use stay");
+      log.error({ problem }, "cannot replace the announced authorities, keeping the current ones");
     }
   }
 }
@@ -65,7 +65,7 @@ export class AuthorityFile {
 function authoritiesIn(pem: string, file: string): readonly X509Certificate[] {
   const found = rootsIn(Buffer.from(pem), file);
   if (found.length <= MOST_AUTHORITIES) return found;
-  throw new TlsFileError(file, `holds ${found.length} certificates, and agents keep at most ${MOST_AUTHORITIES}`);
+  throw new TlsFileError(file, `contains ${found.length} certificates, but agents keep at most ${MOST_AUTHORITIES}`);
 }
 
 async function readPem(file: string): Promise<string> {

@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => fixture.end());
 
-/** A server of the fixture's authority with these answers. */
+/** Start a server with a certificate of the fixture's authority. Returns its port. */
 async function serve(answer: RequestListener): Promise<number> {
   const { certPem, keyPem } = fixture.authority.issue();
   const server = createServer({ cert: certPem, key: keyPem }, answer);
@@ -53,7 +53,7 @@ describe("parseFingerprint()", () => {
 });
 
 describe("fetchAuthority()", () => {
-  it("should find the authority of the fingerprint among those that are handed out", async () => {
+  it("should find the authority by its fingerprint", async () => {
     const ca = read(fixture.authority.caFile);
     const other = new TestAuthority(fixture.authority.dir);
     const asked: unknown[] = [];
@@ -66,7 +66,7 @@ describe("fetchAuthority()", () => {
     expect(asked).toEqual([{ url: "/ca.pem", host: `a.example:${port}`, authorization: undefined }]);
   });
 
-  it("should tell both fingerprints of another authority", async () => {
+  it("should report both fingerprints of another authority", async () => {
     const ca = read(fixture.authority.caFile);
     const port = await serve((_, response) => response.end(ca));
     const fetching = fetchAuthority({ host: "127.0.0.1", port }, `sha256:${DIGITS}`, never);
@@ -74,16 +74,16 @@ describe("fetchAuthority()", () => {
   });
 
   it.each<[string, RequestListener, RegExp]>([
-    ["knows of none", (_, response) => response.writeHead(404).end(), /hands out no authority \(it answers 404\)/],
+    ["knows of none", (_, response) => response.writeHead(404).end(), /serves no authority \(status 404\)/],
     ["wants a certificate first", (_, response) => response.writeHead(401).end(), /only to clients with a certificate/],
-    ["answers something else", (_, response) => response.end("<html>"), /holds no certificate in PEM form/],
-    ["never ends", (_, response) => response.end("x".repeat(100_000)), /too much/],
+    ["answers something else", (_, response) => response.end("<html>"), /contains no PEM certificate/],
+    ["never ends", (_, response) => response.end("x".repeat(100_000)), /more than 65536 bytes/],
   ])("should say what is wrong with a server that %s", async (_, answer, problem) => {
     const port = await serve(answer);
     await expect(fetchAuthority({ host: "127.0.0.1", port }, `sha256:${DIGITS}`, never)).rejects.toThrow(problem);
   });
 
-  it("should check the server where an authority is given", async () => {
+  it("should verify the server when an authority is given", async () => {
     const ca = read(fixture.authority.caFile);
     const port = await serve((_, response) => response.end(ca));
     const server = { host: "127.0.0.1", port, trusted: ca };
@@ -97,7 +97,7 @@ describe("fetchAuthority()", () => {
 });
 
 describe("certificateOf()", () => {
-  it("should find what was kept, and nothing in what was damaged", () => {
+  it("should find a stored certificate, and nothing in damaged PEM", () => {
     const ca = read(fixture.authority.caFile);
     expect(certificateOf(ca, fingerprintIn(ca))?.trim()).toBe(ca.trim());
     expect(certificateOf(ca, `sha256:${DIGITS}`)).toBeNull();

@@ -4,34 +4,36 @@ import { isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { certificatesIn, MOST_AUTHORITY_BYTES } from "./tls-files.ts";
 
-/** Where a server hands out the authority of its certificate, to any client. */
+/** The path where a server publishes its certificate's authority to any client. */
 export const AUTHORITY_PATH = "/ca.pem";
 
 const FETCH_LIMIT_MS = 10_000;
 
-/** An authority that cannot be fetched, or is not the one that was asked for. The message says what to do. */
+/** An authority cannot be fetched, or is not the expected one. The message says what to do. */
 export class AuthorityError extends Error {
   override readonly name = "AuthorityError";
 }
 
-/** Where an authority is fetched, and how. */
+/** The server to fetch an authority from, and how to connect. */
 export interface AuthorityServer {
   readonly host: string;
   readonly port: number;
-  /** The name that the server's certificate is for, when that is not the host. */
+  /** The name in the server's certificate, if it differs from the host. */
   readonly serverName?: string | undefined;
-  /** Connects to the server, through a proxy for example. Default: a connection of its own. */
+  /** Connects to the server, for example through a proxy. Default: a direct connection. */
   readonly connect?: (() => Promise<Socket>) | undefined;
-  /** PEM to trust, alone, and with the server's name checked. Default: nothing is checked. */
+  /** The only authorities to trust, as PEM. The server's name is then also checked. Default: nothing is checked. */
   readonly trusted?: string | undefined;
 }
 
-/** Write a certificate's fingerprint: "sha256:" and 64 hexadecimal digits. */
+/** Format a certificate's fingerprint: "sha256:" and 64 hexadecimal digits. */
 export function fingerprintOf(certificate: X509Certificate): string {
   return `sha256:${certificate.fingerprint256.replaceAll(":", "").toLowerCase()}`;
 }
 
-/** Read a fingerprint, as Rollcall writes it or as OpenSSL does ("sha256 Fingerprint=AB:CD:..."); null for no such. */
+/**
+ * Parse a fingerprint in the format of Rollcall or OpenSSL ("sha256 Fingerprint=AB:CD:..."); null when it is invalid.
+ */
 export function parseFingerprint(text: string): string | null {
   const [, written = ""] = /^(?:sha256(?: fingerprint=|:|=))?([0-9a-f:]+)$/i.exec(text.trim()) ?? [];
   const digits = written.replaceAll(":", "").toLowerCase();
@@ -39,9 +41,9 @@ export function parseFingerprint(text: string): string | null {
 }
 
 /**
- * Fetch the authority of this fingerprint from a server that is not trusted yet, and return it as PEM. No credentials
- * are sent, and nothing that the server shows in the handshake counts: it proves itself by the next connection, which
- * has to be verified with this authority alone. Throws AuthorityError, or what the connection failed with.
+ * Fetch the authority with this fingerprint from a server that is not trusted yet. Returns it as PEM. No credentials
+ * are sent, and nothing from this handshake is trusted: the server proves its identity on the next connection, which
+ * must be verified with only this authority. Throws AuthorityError, or the error of the connection.
  */
 export async function fetchAuthority(
   server: AuthorityServer,
@@ -53,11 +55,14 @@ export async function fetchAuthority(
   if (found !== undefined) return String(found);
   throw new AuthorityError(
     `the authority of ${addressOf(server)} has the fingerprint ${served.map(fingerprintOf).join(", ")}, not ` +
-      `${fingerprint}: take the fingerprint that \`rollcall token create\` shows, or find out what answers there`,
+      `${fingerprint}: use the fingerprint that \`rollcall token create\` shows, or find out who answers there`,
   );
 }
 
-/** Fetch the certificates that a server hands out as its authority; at least one. Throws like fetchAuthority(). */
+/**
+ * Fetch the certificates that a server publishes as its authority; at least one. Throws the same errors as
+ * fetchAuthority().
+ */
 export async function fetchAuthorities(
   server: AuthorityServer,
   signal: AbortSignal,
@@ -68,30 +73,30 @@ export async function fetchAuthorities(
   if (status === CLIENT_CERTIFICATE_REQUIRED) {
     throw new AuthorityError(
       `${address} hands out its authority only to clients with a certificate: copy the authority's file to this ` +
-        "machine, and name it with --ca-file",
+        "machine, and pass it with --ca-file",
     );
   }
   if (status !== 200) {
     throw new AuthorityError(
-      `${address} hands out no authority (it answers ${status}): set TLS.CAFile there, or copy the authority's file ` +
-        "to this machine, and name it with --ca-file",
+      `${address} serves no authority (status ${status}): set TLS.CAFile there, or copy the authority's file ` +
+        "to this machine, and pass it with --ca-file",
     );
   }
   return certificatesIn(body, `https://${address}${AUTHORITY_PATH}`);
 }
 
-/** Find the certificate of a fingerprint in PEM that was kept; null when it is not there, or cannot be read. */
+/** Find a certificate by fingerprint in a stored PEM string; null when it is missing or unreadable. */
 export function certificateOf(pem: string, fingerprint: string): string | null {
   try {
     const found = certificatesIn(Buffer.from(pem), "").find((it) => fingerprintOf(it) === fingerprint);
     return found === undefined ? null : String(found);
   } catch {
-    // Cut short by a crash: it is fetched again.
+    // Return null, because a crash has truncated the stored string, so the certificate must be fetched again.
     return null;
   }
 }
 
-/** The status of HTTP with which servers answer clients that lack a certificate. */
+/** The HTTP status that servers return to clients without a certificate. */
 const CLIENT_CERTIFICATE_REQUIRED = 401;
 
 interface Fetched {
@@ -109,7 +114,8 @@ async function get(server: AuthorityServer, signal: AbortSignal): Promise<Fetche
     ...(isIP(name) === 0 ? { servername: name } : {}),
     ALPNProtocols: ["http/1.1"],
     minVersion: "TLSv1.2",
-    // Without an authority there is nothing to check with. What comes is public, and is checked by its fingerprint.
+    // Skip verification when there are no trusted authorities. This is safe, because the response is public and its
+    // fingerprint is checked.
     rejectUnauthorized: trusted !== undefined,
     ...(trusted === undefined ? {} : { ca: trusted }),
   });
@@ -138,7 +144,7 @@ function getOver(socket: Socket, host: string, signal: AbortSignal): Promise<Fet
         bytes += part.length;
         parts.push(part);
         if (bytes > MOST_AUTHORITY_BYTES)
-          request.destroy(new AuthorityError(`${host} hands out no authority: too much`));
+          request.destroy(new AuthorityError(`${host} hands out more than ${MOST_AUTHORITY_BYTES} bytes`));
       });
       response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts) }));
     });

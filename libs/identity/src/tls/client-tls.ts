@@ -1,18 +1,20 @@
 import { readFileSync } from "node:fs";
-import { certificatesIn, unreadable } from "./tls-files.ts";
+import { certificatesIn, checkPair, TlsFileError, tryContext, unreadable } from "./tls-files.ts";
 
-/** What a client of a TLS port is told. */
+export { TlsFileError };
+
+/** The TLS files of a client. */
 export interface ClientTlsFiles {
   /** Authorities to trust, instead of the system's. */
   readonly caFile: string | undefined;
-  /** The client's own certificate and its key; both or none. */
+  /** The client certificate and its key; both or neither. */
   readonly certFile: string | undefined;
   readonly keyFile: string | undefined;
-  /** The name that the server's certificate must be for, instead of the address's. */
+  /** The name that the server's certificate must have, instead of the address. */
   readonly serverName: string | undefined;
 }
 
-/** The same, read: what Node's TLS takes. */
+/** The content of the files, as TLS options for Node.js. */
 export interface ClientTls {
   readonly ca?: Buffer;
   readonly cert?: Buffer;
@@ -21,8 +23,8 @@ export interface ClientTls {
 }
 
 /**
- * Read the files as they are now. A client does so for each connection, and so needs no restart when they change.
- * Throws TlsFileError.
+ * Read and check the current content of the files. Clients do this for each connection, so they need no restart when
+ * files change. Throws TlsFileError, because OpenSSL would name no file, or blame the server.
  */
 export function readClientTls(files: ClientTlsFiles): ClientTls {
   const { caFile, certFile, keyFile, serverName } = files;
@@ -30,10 +32,16 @@ export function readClientTls(files: ClientTlsFiles): ClientTls {
   if (ca !== undefined && caFile !== undefined) certificatesIn(ca, caFile);
   return {
     ...(ca === undefined ? {} : { ca }),
-    ...(certFile === undefined ? {} : { cert: readPem(certFile) }),
-    ...(keyFile === undefined ? {} : { key: readPem(keyFile) }),
+    ...(certFile === undefined || keyFile === undefined ? {} : readPair(certFile, keyFile)),
     ...(serverName === undefined ? {} : { servername: serverName }),
   };
+}
+
+function readPair(certFile: string, keyFile: string): { readonly cert: Buffer; readonly key: Buffer } {
+  const pair = { cert: readPem(certFile), key: readPem(keyFile) };
+  checkPair(pair, { certFile, keyFile });
+  tryContext(pair, certFile);
+  return pair;
 }
 
 function readPem(file: string): Buffer {

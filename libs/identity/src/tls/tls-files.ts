@@ -4,51 +4,53 @@ import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { errorCode } from "@rollcall/process";
 import { authoritiesOf, isRoot } from "./trust-path.ts";
 
-/** Where a server's certificate is, as PEM files. */
+/** The PEM files of a server's certificate. */
 export interface TlsFiles {
-  /** The server's certificate, followed by those between it and its authority. */
+  /** The server's certificate, followed by intermediate certificates. */
   readonly certFile: string;
   /** The key of the first certificate, without a passphrase. */
   readonly keyFile: string;
-  /** Authorities of clients. When set, a client without a certificate signed by one of them is turned away. */
+  /**
+   * Authorities for client certificates. If set, clients without a certificate signed by one of them are rejected.
+   */
   readonly clientCaFile: string | undefined;
-  /** The authority of the certificate, for clients that ask for it. Default: the root at the end of the chain. */
+  /** The certificate's authority, for clients that request it. Default: the root at the end of the chain. */
   readonly caFile?: string | undefined;
 }
 
-/** What the files held at one moment. */
+/** The content of the files at one moment. */
 export interface TlsPems {
   readonly cert: Buffer;
   readonly key: Buffer;
-  /** Null when clients need no certificate. */
+  /** The authorities for client certificates; null when clients need no certificate. */
   readonly clientCa: Buffer | null;
-  /** Null when no file is named. */
+  /** The certificate's authority; null when no file is configured. */
   readonly ca: Buffer | null;
-  /** The same for the same contents. */
+  /** A digest of the files, which is equal for equal content. */
   readonly digest: string;
 }
 
-/** Files that fit together. */
+/** Validated, matching files. */
 export interface TlsMaterial extends TlsPems {
   readonly subject: string;
-  /** The authority of the certificate, as PEM without anything else; null when it is not known, or too much. */
+  /** The certificate's authority as PEM, without any other text; null when it is unknown or too large. */
   readonly authority: string | null;
-  /** The certificates of the same, at most MOST_AUTHORITIES; empty where there are more. */
+  /** The certificates of `authority`, parsed; empty when there are more than MOST_AUTHORITIES. */
   readonly authorities: readonly X509Certificate[];
-  /** The first of them that verifies the certificate; null for none. */
+  /** The first of these authorities that verifies the certificate; null when none does. */
   readonly verifiedBy: X509Certificate | null;
-  /** The host names that the certificate is for, wildcards as they are. */
+  /** The certificate's host names, including wildcards. */
   readonly hostNames: readonly string[];
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
 }
 
-/** More than any private authority has; what is larger holds the authorities of a whole system. */
+/** Maximum size of a private authority, in bytes. Larger files are trust stores of whole systems. */
 export const MOST_AUTHORITY_BYTES = 65_536;
-/** As many as rollcall.health.v1.Authorities can carry. */
+/** Maximum number of certificates in rollcall.health.v1.Authorities. */
 export const MOST_AUTHORITIES = 16;
 
-/** A file of a certificate, a key or an authority that cannot be used; the message names it and says why. */
+/** A certificate, key or authority file is unusable. The message names the file and says why. */
 export class TlsFileError extends Error {
   override readonly name = "TlsFileError";
   readonly file: string;
@@ -59,7 +61,7 @@ export class TlsFileError extends Error {
   }
 }
 
-/** Read the files as they are now. Throws TlsFileError. */
+/** Read the current content of the files. Throws TlsFileError. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsPems> {
   const cert = await read(files.certFile);
   const key = await read(files.keyFile);
@@ -73,32 +75,23 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsPems> {
   return { cert, key, clientCa, ca, digest: digest.digest("hex") };
 }
 
-/** Check that the contents are what they should be, and fit together. Throws TlsFileError. */
+/** Check that the files are valid and match. Throws TlsFileError. */
 export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
-  const chain = certificatesIn(pems.cert, files.certFile);
+  const chain = checkPair(pems, files);
   const [certificate] = chain;
-  const key = privateKeyIn(pems.key, files.keyFile);
-  if (!certificate.checkPrivateKey(key)) {
-    throw new TlsFileError(files.keyFile, `not the key of the certificate in ${files.certFile}`);
-  }
   if (pems.clientCa !== null) rootsIn(pems.clientCa, files.clientCaFile ?? "");
   const named = authoritiesIn(pems, files);
   const [verifiedBy = null] = authoritiesOf(chain, named);
   if (files.caFile !== undefined && verifiedBy === null) {
     throw new TlsFileError(
       files.caFile,
-      `holds no root that verifies the certificate in ${files.certFile}: write the self-signed certificate of its ` +
-        `authority there, and intermediate ones into ${files.certFile}`,
+      `contains no root that verifies the certificate in ${files.certFile}: add the self-signed certificate of its ` +
+        `authority, and move intermediate certificates to ${files.certFile}`,
     );
   }
   const authority = named.map(String).join("");
   const isHandedOut = named.length > 0 && authority.length <= MOST_AUTHORITY_BYTES;
-  try {
-    createSecureContext(contextOf(pems));
-  } catch (cause) {
-    // Whatever else OpenSSL holds against them, for example a key that is too short.
-    throw new TlsFileError(files.certFile, `cannot be used for TLS: ${String(cause)}`, cause);
-  }
+  tryContext(contextOf(pems), files.certFile);
   return {
     ...pems,
     subject: certificate.subject.replaceAll("\n", ", "),
@@ -111,7 +104,26 @@ export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
   };
 }
 
-/** Only roots are handed out: the file may hold a key and intermediate certificates as well. */
+/** Check that a key belongs to the first certificate of a chain. Returns the chain. Throws TlsFileError. */
+export function checkPair(
+  { cert, key }: Pick<TlsPems, "cert" | "key">,
+  { certFile, keyFile }: Pick<TlsFiles, "certFile" | "keyFile">,
+): readonly [X509Certificate, ...X509Certificate[]] {
+  const chain = certificatesIn(cert, certFile);
+  if (chain[0].checkPrivateKey(privateKeyIn(key, keyFile))) return chain;
+  throw new TlsFileError(keyFile, `not the key of the certificate in ${certFile}`);
+}
+
+/** Check that OpenSSL accepts the options, which it can refuse for example because the key is too short. */
+export function tryContext(options: SecureContextOptions, file: string): void {
+  try {
+    createSecureContext(options);
+  } catch (cause) {
+    throw new TlsFileError(file, `cannot be used for TLS: ${String(cause)}`, cause);
+  }
+}
+
+/** Publish only roots, because the file may also contain a key and intermediate certificates. */
 function authoritiesIn({ ca, cert }: TlsPems, { caFile = "", certFile }: TlsFiles): readonly X509Certificate[] {
   return ca === null ? certificatesIn(cert, certFile).filter(isRoot) : rootsIn(ca, caFile);
 }
@@ -122,7 +134,7 @@ export function rootsIn(pem: Buffer, file: string): readonly X509Certificate[] {
   if (roots.length > 0) return roots;
   throw new TlsFileError(
     file,
-    "holds only intermediate or cross-signed certificates, and TLS trusts none of them without its root: add the " +
+    "contains only intermediate or cross-signed certificates, which TLS does not trust without their root: add the " +
       "self-signed certificate of the authority",
   );
 }
@@ -132,8 +144,8 @@ function hostNamesIn({ subjectAltName = "" }: X509Certificate): readonly string[
 }
 
 /**
- * What our ports speak: the suites of TLS 1.3, and of TLS 1.2 those with an ephemeral key exchange and authenticated
- * encryption. Node's own list has CBC and SHA-1 too, for clients of a decade ago.
+ * The cipher suites of Rollcall's ports: those of TLS 1.3, and those of TLS 1.2 with ephemeral key exchange and
+ * authenticated encryption. The defaults of Node.js also include CBC and SHA-1, for very old clients.
  */
 const SUITES = [
   "TLS_AES_256_GCM_SHA384",
@@ -147,10 +159,11 @@ const SUITES = [
   "ECDHE-RSA-CHACHA20-POLY1305",
 ];
 
-/** What Node's TLS makes a server's context of. */
+/** The options for the server's TLS context. */
 export function contextOf({ cert, key, clientCa }: TlsPems): SecureContextOptions {
   const pair = { cert, key, minVersion: "TLSv1.2" as const, ciphers: SUITES.join(":") };
-  // A session that is resumed by a ticket is not checked again: one begun without a certificate would pass.
+  // Disable tickets: a session that is resumed from a ticket is not verified again, so a session that started
+  // without a certificate would be accepted.
   return clientCa === null ? pair : { ...pair, ca: clientCa, secureOptions: constants.SSL_OP_NO_TICKET };
 }
 
@@ -161,9 +174,9 @@ export function certificatesIn(pem: Buffer, file: string): readonly [X509Certifi
     const [first, ...more] = blocks.map((block) => new X509Certificate(block));
     if (first !== undefined) return [first, ...more];
   } catch (cause) {
-    throw new TlsFileError(file, "holds a certificate that cannot be read", cause);
+    throw new TlsFileError(file, "contains a certificate that cannot be read", cause);
   }
-  throw new TlsFileError(file, "holds no certificate in PEM form");
+  throw new TlsFileError(file, "contains no PEM certificate");
 }
 
 const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
@@ -173,10 +186,10 @@ function privateKeyIn(pem: Buffer, file: string) {
     return createPrivateKey(pem);
   } catch (cause) {
     const isLocked = errorCode(cause) === "ERR_MISSING_PASSPHRASE" || /ENCRYPTED/.test(String(pem));
-    // Neither the text of OpenSSL, which says nothing of use, nor the content, which is a secret.
+    // Omit OpenSSL's message, which does not help, and the content, which is secret.
     throw new TlsFileError(
       file,
-      isLocked ? "the key needs a passphrase, write it without one" : "holds no private key in PEM form",
+      isLocked ? "the key is encrypted, store it without a passphrase" : "contains no PEM private key",
     );
   }
 }
@@ -191,12 +204,12 @@ async function read(file: string): Promise<Buffer> {
 
 const UNREADABLE: Readonly<Record<string, string>> = {
   ENOENT: "there is no such file",
-  EACCES: "this user may not read it",
-  EPERM: "this user may not read it",
+  EACCES: "permission denied",
+  EPERM: "permission denied",
   EISDIR: "is a directory, not a file",
 };
 
-/** The error of a file that cannot be read, in words. */
+/** Describe why a file cannot be read. */
 export function unreadable(file: string, cause: unknown): TlsFileError {
   const code = errorCode(cause) ?? "";
   return new TlsFileError(file, `cannot be read: ${UNREADABLE[code] ?? (code || "unknown")}`, cause);

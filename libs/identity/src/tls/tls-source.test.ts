@@ -10,7 +10,7 @@ import { TlsSource } from "./tls-source.ts";
 
 const DAY_MS = 86_400_000;
 const REPLACED = "tls certificate replaced";
-const REFUSED = "tls certificate cannot be replaced, the one in use stays";
+const REFUSED = "cannot replace the tls certificate, keeping the current one";
 
 let authority: TestAuthority;
 beforeEach(() => {
@@ -41,29 +41,29 @@ describe("TlsSource.open()", () => {
     ["a missing certificate", () => ({ certFile: "/nowhere/c.pem" }), /^\/nowhere\/c\.pem: .*no such/],
     ["a missing key", () => ({ keyFile: "/nowhere/k.pem" }), /^\/nowhere\/k\.pem: .*no such/],
     ["a directory", () => ({ keyFile: authority.dir }), /is a directory, not a file$/],
-    ["no PEM", () => ({ certFile: file("x", "hello") }), /x: holds no certificate in PEM form$/],
+    ["no PEM", () => ({ certFile: file("x", "hello") }), /x: contains no PEM certificate$/],
     [
       "a broken certificate",
       () => ({
         certFile: file("y", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"),
       }),
-      /y: holds a certificate that cannot be read$/,
+      /y: contains a certificate that cannot be read$/,
     ],
-    ["no key", () => ({ keyFile: authority.caFile }), /ca\.pem: holds no private key in PEM form$/],
+    ["no key", () => ({ keyFile: authority.caFile }), /ca\.pem: contains no PEM private key$/],
     [
       "the key of another certificate",
       () => ({ keyFile: authority.write("other").keyFile }),
       /other-key\.pem: not the key of the certificate in .*server\.pem$/,
     ],
-    ["no client authority", () => ({ clientCaFile: file("z", "") }), /z: holds no certificate/],
-    ["no root of clients", () => ({ clientCaFile: file("i", crossSigned()) }), /i: holds only intermediate/],
-    ["an authority without its root", () => ({ caFile: file("j", crossSigned()) }), /j: holds only intermediate/],
+    ["no client authority", () => ({ clientCaFile: file("z", "") }), /z: contains no PEM certificate/],
+    ["no root of clients", () => ({ clientCaFile: file("i", crossSigned()) }), /i: contains only intermediate/],
+    ["an authority without its root", () => ({ caFile: file("j", crossSigned()) }), /j: contains only intermediate/],
   ];
   it.each(cases)("should name the file and the problem of %s", async (_, wrong, problem) => {
     await expect(open({ ...filesOf("server"), ...wrong() })).rejects.toThrow(problem);
   });
 
-  it("should use and warn of a certificate that is not valid now, or not for long", async () => {
+  it("should use and warn about a certificate that is not valid or expires soon", async () => {
     const nowMs = Date.now();
     const warned = async (notBeforeMs: number, notAfterMs: number) => {
       const files = {
@@ -85,27 +85,27 @@ describe("TlsSource.authority", () => {
   const authorityOf = async (files: TlsFiles) => (await open(files)).source.authority;
   const readFile = (path: string) => readFileSync(path, "utf8");
 
-  it("should be what its file holds of certificates, and nothing else", async () => {
+  it("should be only the certificates in its file", async () => {
     const { keyPem } = authority.issue();
     const caFile = join(authority.dir, "with-key.pem");
     writeFileSync(caFile, `${keyPem}\n# ours\n${readFile(authority.caFile)}`);
     expect((await authorityOf({ ...filesOf("server"), caFile }))?.trim()).toBe(readFile(authority.caFile).trim());
   });
 
-  it("should be the root of the chain where no file is named, and nothing where there is none", async () => {
+  it("should be the root of the chain without a file, and null without a root", async () => {
     const files = filesOf("server");
     expect(await authorityOf(files)).toBeNull();
     writeFileSync(files.certFile, `${readFile(files.certFile)}${readFile(authority.caFile)}`);
     expect((await authorityOf(files))?.trim()).toBe(readFile(authority.caFile).trim());
   });
 
-  it("should be only the roots of its file, and the one at the end of a chain with intermediate ones", async () => {
+  it("should be only the roots of its file, or the root at the end of the chain", async () => {
     const root = new TestAuthority(mkdtempSync(join(authority.dir, "root-")));
     const crossSigned = root.crossSign(authority);
     const files = filesOf("server");
     const caFile = join(authority.dir, "both.pem");
     writeFileSync(caFile, `${crossSigned}${readFile(root.caFile)}`);
-    await expect(open({ ...files, caFile })).rejects.toThrow("holds no root that verifies the certificate in");
+    await expect(open({ ...files, caFile })).rejects.toThrow("contains no root that verifies the certificate in");
     writeFileSync(files.certFile, `${readFile(files.certFile)}${crossSigned}`);
     const { source } = await open({ ...files, caFile });
     expect(source.authority).toBe(readFile(root.caFile));
@@ -125,7 +125,7 @@ describe("TlsSource.authority", () => {
     expect(String(source.verifiedBy)).toBe(ours);
   });
 
-  it("should keep the pair in use where the file holds no authority of the new one", async () => {
+  it("should keep the current pair when the file has no authority for the new one", async () => {
     const files = { ...filesOf("server"), caFile: join(authority.dir, "ours.pem") };
     writeFileSync(files.caFile, readFile(authority.caFile));
     const { source, said } = await open(files);
@@ -135,7 +135,7 @@ describe("TlsSource.authority", () => {
     await source.reload();
     expect(source.context.cert).toBe(before);
     const [refused] = said(REFUSED);
-    expect(refused?.problem).toMatch(/ours\.pem: holds no root that verifies the certificate in .*server\.pem/);
+    expect(refused?.problem).toMatch(/ours\.pem: contains no root that verifies the certificate in .*server\.pem/);
     writeFileSync(files.caFile, `${readFile(files.caFile)}${readFile(other.caFile)}`);
     await source.reload();
     expect(said(REPLACED)).toHaveLength(1);
@@ -144,7 +144,7 @@ describe("TlsSource.authority", () => {
 });
 
 describe("TlsSource", () => {
-  it("should take a new pair, and show when it ends", async () => {
+  it("should use a new pair and expose its expiry", async () => {
     const { source, said } = await open(filesOf("server"));
     const metrics = createMetrics({ defaults: false });
     source.measure(metrics);
@@ -166,7 +166,7 @@ describe("TlsSource", () => {
     expect(heard).toHaveLength(1);
   });
 
-  it("should keep what it has when the files are broken, and say so once", async () => {
+  it("should keep the current pair when the files are invalid, and log it once", async () => {
     const files = filesOf("server");
     const { source, clock, said } = await open(files);
     const metrics = createMetrics({ defaults: false });
@@ -185,7 +185,7 @@ describe("TlsSource", () => {
     await until("the first look", () => looks > 0);
     writeFileSync(files.certFile, certPem);
     await look();
-    // It might have been read between the writing of the two files.
+    // No refusal may be logged yet, because the check might have run between the writes of the two files.
     expect(said(REFUSED)).toEqual([]);
     await look();
     await look();

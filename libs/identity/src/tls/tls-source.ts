@@ -8,24 +8,24 @@ export interface TlsSourceOptions {
   readonly files: TlsFiles;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The time between two looks at the files. Default 2 s. */
+  /** The interval between checks of the files. Default 2 s. */
   readonly pollMs?: number;
 }
 
 const POLL_MS = 2_000;
-/** A certificate that is renewed by a machine never comes so close to its end. */
+/** How long before the certificate expires to warn, in milliseconds. Automatic renewal happens earlier. */
 const EXPIRY_NOTICE_MS = 3 * 86_400_000;
 
 /**
- * The certificate with which servers of a process answer, as its files have it at the moment. One source may serve
- * several ports; each hears of a new certificate and takes it for new connections. The files may be replaced in any
- * way: they are compared by content.
+ * The current certificate of a process's servers, reloaded from files. One source can serve several ports; each port
+ * is notified of a new certificate and uses it for new connections. Files can be replaced in any way, because their
+ * content is compared.
  */
 export class TlsSource {
   readonly #options: TlsSourceOptions;
   readonly #listeners = new Set<(context: SecureContextOptions) => void>();
   #material: TlsMaterial;
-  /** Contents that were found broken, and whether that was said. */
+  /** The last invalid content, and whether it was logged. */
   #broken: { readonly digest: string; readonly isSaid: boolean } | null = null;
   #metrics: MetricsRegistry | null = null;
 
@@ -35,8 +35,8 @@ export class TlsSource {
   }
 
   /**
-   * Read the files. Throws TlsFileError when they cannot be used; a certificate that is not valid now is logged, and
-   * used.
+   * Read the files. Throws TlsFileError when the files are unusable. Warns about a certificate that is not currently
+   * valid, but uses it.
    */
   static async open(options: TlsSourceOptions): Promise<TlsSource> {
     const { files, log } = options;
@@ -47,44 +47,44 @@ export class TlsSource {
     return source;
   }
 
-  /** What `tls.createServer` and `setSecureContext` take. */
+  /** The options for `tls.createServer` and `setSecureContext`. */
   get context(): SecureContextOptions {
     return contextOf(this.#material);
   }
 
-  /** Whether clients must show a certificate. It does not change. */
+  /** Whether clients must present a certificate. This never changes. */
   get asksClients(): boolean {
     return this.#options.files.clientCaFile !== undefined;
   }
 
-  /** The host names and addresses that the certificate is for; of a wildcard one name below it. */
+  /** The certificate's host names and addresses. A wildcard is replaced by one name that matches it. */
   get names(): readonly string[] {
     const { subjectAltName = "" } = new X509Certificate(this.#material.cert);
     const names = [...subjectAltName.matchAll(/(?:DNS|IP Address):([^,\s]+)/g)];
     return names.map(([, name = ""]) => name.replace(/^\*/, "rollcall"));
   }
 
-  /** The host names that the certificate in use is for, wildcards as they are. */
+  /** The host names of the current certificate, including wildcards. */
   get hostNames(): readonly string[] {
     return this.#material.hostNames;
   }
 
-  /** The authority of the certificate in use, as PEM; null when it is not known. */
+  /** The authority of the current certificate, as PEM; null when it is unknown. */
   get authority(): string | null {
     return this.#material.authority;
   }
 
-  /** The same as certificates, for agents to keep; empty where there are more than MOST_AUTHORITIES. */
+  /** The certificates of `authority`, for agents to store; empty when there are more than MOST_AUTHORITIES. */
   get authorities(): readonly X509Certificate[] {
     return this.#material.authorities;
   }
 
-  /** The authority that verifies the certificate in use; null when it is not known. */
+  /** The authority that verifies the current certificate; null when it is unknown. */
   get verifiedBy(): X509Certificate | null {
     return this.#material.verifiedBy;
   }
 
-  /** When the certificate ends, in milliseconds since 1970. */
+  /** When the certificate expires, in milliseconds since 1970. */
   get notAfterMs(): number {
     return this.#material.notAfterMs;
   }
@@ -95,13 +95,13 @@ export class TlsSource {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Show when the certificate ends, and how often it was replaced. */
+  /** Expose the certificate's expiry and the number of reloads. */
   measure(metrics: MetricsRegistry): void {
     this.#metrics = metrics;
     this.#expiryGauge(metrics).set(this.#material.notAfterMs / 1000);
   }
 
-  /** The task that looks at the files again and again. */
+  /** The task that polls the files. */
   get task(): Task {
     const { clock, pollMs = POLL_MS } = this.#options;
     return new Loop({
@@ -112,9 +112,7 @@ export class TlsSource {
     });
   }
 
-  /**
-   * Look at the files now. What cannot be used is logged and left aside; the certificate in use stays. Never rejects.
-   */
+  /** Check the files now. Problems are logged, and the current certificate stays in use. Never rejects. */
   reload(): Promise<void> {
     return this.#look(true);
   }
@@ -149,8 +147,8 @@ export class TlsSource {
   }
 
   /**
-   * Two files are seldom replaced at the same instant: a look may see the new certificate with the old key. So only
-   * what is still there at the next look is worth a line, and one line is enough.
+   * Log a problem only when the next check finds it again, and only once. Two files are rarely replaced at the same
+   * instant, so a check can read the new certificate with the old key.
    */
   #refuse(digest: string, isAsked: boolean, error: unknown): void {
     const isSame = this.#broken?.digest === digest;
@@ -162,7 +160,7 @@ export class TlsSource {
     const problem = error instanceof Error ? error.message : String(error);
     this.#options.log.error(
       { problem, in_use_until: new Date(this.#material.notAfterMs).toISOString() },
-      "tls certificate cannot be replaced, the one in use stays",
+      "cannot replace the tls certificate, keeping the current one",
     );
   }
 
@@ -191,7 +189,7 @@ export class TlsSource {
   #expiryGauge(metrics: MetricsRegistry) {
     return gauge(metrics, {
       name: "rollcall_tls_certificate_expiry_timestamp_seconds",
-      help: "When the server's TLS certificate in use ends, in seconds since 1970.",
+      help: "When the server's current TLS certificate expires, in seconds since 1970.",
     });
   }
 
@@ -199,7 +197,7 @@ export class TlsSource {
     if (this.#metrics === null) return;
     counter(this.#metrics, {
       name: "rollcall_tls_certificate_reloads_total",
-      help: "Times that other contents were found in the files of the server's TLS certificate, by what came of it.",
+      help: "Reloads of the server's TLS certificate after its files changed, by outcome.",
       labelNames: ["outcome"],
     }).inc({ outcome });
   }

@@ -17,19 +17,19 @@ describe("authoritiesOf()", () => {
   });
   const rootOf = ({ caFile }: TestAuthority) => certificateIn(readFileSync(caFile, "utf8"));
 
-  it("should find the authority that signed, and not another one of the same name", () => {
+  it("should find the authority that signed, not another with the same name", () => {
     const leaf = certificateIn(ours.issue().certPem);
     const [root, other] = [rootOf(ours), rootOf(others)];
     expect(authoritiesOf([leaf], [other, root])).toEqual([root]);
     expect(authoritiesOf([leaf], [other])).toEqual([]);
   });
 
-  it("should not count an authority that only lies in the chain", () => {
+  it("should not count an authority that is only in the chain", () => {
     const leaf = certificateIn(ours.issue().certPem);
     expect(authoritiesOf([leaf, rootOf(others)], [rootOf(others)])).toEqual([]);
   });
 
-  it("should follow a cross-signed certificate to its root, and not take it for one", () => {
+  it("should follow a cross-signed certificate to its root", () => {
     const leaf = certificateIn(others.issue().certPem);
     const crossSigned = certificateIn(ours.crossSign(others));
     expect([rootOf(ours), rootOf(others), crossSigned, leaf].map(isRoot)).toEqual([true, true, false, false]);
@@ -38,7 +38,7 @@ describe("authoritiesOf()", () => {
     expect(authoritiesOf([leaf], [leaf])).toEqual([]);
   });
 
-  it("should take a self-signed certificate that is trusted itself, and find nothing for no chain", () => {
+  it("should accept a trusted self-signed certificate, and find nothing for an empty chain", () => {
     const root = rootOf(ours);
     expect(authoritiesOf([root], [root])).toEqual([root]);
     expect(authoritiesOf([], [root])).toEqual([]);

@@ -1,20 +1,20 @@
 import type { X509Certificate } from "node:crypto";
 
-/** A longer chain is refused by most clients. */
+/** Maximum length of a chain. Most clients reject longer chains. */
 const MOST_CHAIN = 10;
 
 /**
- * Whether a certificate is self-signed. Node.js and OpenSSL accept only such a certificate as the end of a chain, so an
- * intermediate or cross-signed one, trusted without its root, verifies nothing.
+ * Whether a certificate is self-signed. Node.js and OpenSSL accept only a self-signed certificate as the end of a
+ * chain, so an intermediate or cross-signed certificate without its root verifies nothing.
  */
 export function isRoot(certificate: X509Certificate): boolean {
   return certificate.issuer === certificate.subject && certificate.verify(certificate.publicKey);
 }
 
 /**
- * Find the roots that verify a certificate, by signatures only: dates and names are the handshake's to check.
+ * Find the roots that verify a certificate, by signatures only. The handshake checks dates and names.
  *
- * @param chain the certificate, followed by others that may lie between it and its authority, in any order.
+ * @param chain the certificate, followed by possible intermediate certificates in any order.
  */
 export function authoritiesOf(
   chain: readonly X509Certificate[],

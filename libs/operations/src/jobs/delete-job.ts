@@ -1,5 +1,5 @@
 import { jobDeletedEvent, refuseJobDeletion } from "@rollcall/domain";
-import { type Change, countOpenExecutions, deleteJob, lockJob, type StoredJob, type Tx } from "@rollcall/store";
+import { type Change, countOpenExecutions, deleteJob, type JobRow, lockJob, type Tx } from "@rollcall/store";
 import { auditOf, type Operation } from "../operation.ts";
 import { checkJobEtag, jobActive, jobNotEnded, jobNotFound } from "./job-refusals.ts";
 
@@ -8,7 +8,7 @@ export async function deleteJobIn(
   tx: Tx,
   operation: Operation,
   { name, etag }: { readonly name: string; readonly etag: string },
-): Promise<Change<StoredJob>> {
+): Promise<Change<JobRow>> {
   const job = await lockJob(tx, name);
   if (job === null) throw await jobNotFound(tx, name);
   checkJobEtag(job, name, etag);

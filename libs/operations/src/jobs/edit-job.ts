@@ -1,27 +1,27 @@
 import { type JobEditKind, type JobFacts, jobChangedEvent, refuseJobEdit } from "@rollcall/domain";
-import { type Change, type JobEdit, lockJob, type StoredJob, saveJobEdit, type Tx } from "@rollcall/store";
+import { type Change, type JobEdit, type JobRow, lockJob, saveJobEdit, type Tx } from "@rollcall/store";
 import { auditOf, type Operation } from "../operation.ts";
 import { holdToQuota } from "./hold-to-quota.ts";
 import { checkJobEtag, jobEnded, jobNotFound, jobStopped } from "./job-refusals.ts";
 
-/** A job that is to change, and why. */
+/** A job to change, and the conditions for the change. */
 export interface JobOrder {
   readonly name: string;
-  /** Empty for a job in whatever state it is. */
+  /** The etag that the job must have; empty to accept a job in any state. */
   readonly etag: string;
   readonly reason: JobEditKind;
 }
 
 /**
- * Change a job in whose state that is possible; null of `decide` means that it is so already. Throws JOB_NOT_FOUND,
+ * Change a job whose state allows it. `decide` returns null when nothing changes. Throws JOB_NOT_FOUND,
  * ETAG_MISMATCH, JOB_STOPPED, JOB_ENDED or QUOTA_EXCEEDED.
  */
 export async function editJobIn(
   tx: Tx,
   operation: Operation,
   { name, etag, reason }: JobOrder,
-  decide: (job: StoredJob) => JobEdit | null,
-): Promise<Change<StoredJob>> {
+  decide: (job: JobRow) => JobEdit | null,
+): Promise<Change<JobRow>> {
   const before = await lockJob(tx, name);
   if (before === null) throw await jobNotFound(tx, name);
   checkJobEtag(before, name, etag);
@@ -41,10 +41,10 @@ export async function editJobIn(
 }
 
 /** End all executions of a job. Throws JOB_NOT_FOUND, JOB_STOPPED or JOB_ENDED. */
-export async function stopJobIn(tx: Tx, operation: Operation, name: string): Promise<Change<StoredJob>> {
+export async function stopJobIn(tx: Tx, operation: Operation, name: string): Promise<Change<JobRow>> {
   return editJobIn(tx, operation, { name, etag: "", reason: "JOB_STOPPED" }, () => ({ state: "STOPPED" }));
 }
 
-function factsOf({ state, version, count, halted }: StoredJob): JobFacts {
-  return { state, version, count, halted };
+function factsOf({ state, version, count, halted, waitingNodes }: JobRow): JobFacts {
+  return { state, version, count, halted, waitingNodes };
 }

@@ -1,19 +1,19 @@
 import type { ConnectError } from "@connectrpc/connect";
 import type { JobEditKind } from "@rollcall/domain";
 import { type FieldViolation, refusalError, refuse } from "@rollcall/errors";
-import { type Db, type StoredJob, withSuggestion } from "@rollcall/store";
+import { type Db, type JobRow, withSuggestion } from "@rollcall/store";
 import { violationsText } from "@rollcall/wire";
 
 /** Jobs at most. */
 export const MOST_JOBS = 10_000;
 
-/** The refusal of a name that no job has, with the job that was most likely meant. */
+/** The refusal for an unknown job name, with the most similar name. */
 export async function jobNotFound(db: Db, name: string): Promise<ConnectError> {
   const missing = { reason: "JOB_NOT_FOUND", message: `there is no job ${name}`, metadata: { job: name } } as const;
   return refusalError(await withSuggestion(db, "job", name, missing), name);
 }
 
-/** The job is not one that can run. */
+/** The refusal for an invalid job specification. */
 export function invalidJob(violations: readonly { readonly field: string; readonly message: string }[]): ConnectError {
   const fields: FieldViolation[] = violations.map(({ field, message }) => ({
     field: field === "" ? "spec" : `spec.${field}`,
@@ -22,49 +22,65 @@ export function invalidJob(violations: readonly { readonly field: string; readon
   return refuse("INVALID_JOB", violationsText(violations), { violations: fields });
 }
 
-/** The job was stopped. */
 export function jobStopped(name: string): ConnectError {
-  const text = `job ${name} was stopped: submit it again to start it`;
+  const text = `job ${name} is stopped; submit it again to start it`;
   return refuse("JOB_STOPPED", text, { metadata: { job: name }, subject: name });
 }
 
-/** The job has ended: nothing of it can be stopped, scaled or restarted. */
-export function jobEnded(name: string, state: StoredJob["state"], edit: JobEditKind | "JOB_REVERTED"): ConnectError {
+/** The refusal of a restart: the update to the job's newest version halted, and a restart would start that version. */
+export function jobUpdateHalted({ name, version, readyVersion }: JobRow): ConnectError {
+  const runs =
+    readyVersion === null ? "no version of it became ready" : `version ${readyVersion} was the last to become ready`;
+  const text =
+    `the update of job ${name} to version ${version} halted, and a restart would start that version; ${runs}: revert ` +
+    "the job, or submit it again to try a new version";
+  const ready = readyVersion === null ? {} : { readyVersion: String(readyVersion) };
+  return refuse("JOB_UPDATE_HALTED", text, {
+    metadata: { job: name, version: String(version), ...ready },
+    subject: name,
+  });
+}
+
+/** The refusal to stop, scale or restart a job that has ended. */
+export function jobEnded(name: string, state: JobRow["state"], edit: JobEditKind | "JOB_REVERTED"): ConnectError {
   const isStop = edit === "JOB_STOPPED";
   const text = `job ${name} has already ended: it is ${state}${isStop ? "" : "; submit it again to run it again"}`;
   return refuse("JOB_ENDED", text, { metadata: { job: name, state }, subject: name });
 }
 
-/** The job is kept running, so it cannot be deleted. */
+/** The refusal to delete a job that is kept running. */
 export function jobActive(name: string): ConnectError {
-  const text = `job ${name} is ACTIVE: stop it before it is deleted`;
+  const text = `job ${name} is ACTIVE: stop it before you delete it`;
   return refuse("JOB_ACTIVE", text, { metadata: { job: name }, subject: name });
 }
 
-/** Executions of the job may still run, so it cannot be deleted. */
+/** The refusal to delete a job whose executions may still run. */
 export function jobNotEnded(name: string, executions: number): ConnectError {
-  const what = executions === 1 ? "1 execution has" : `${executions} executions have`;
+  const what = executions === 1 ? "1 execution" : `${executions} executions`;
   const text =
-    `${what} not ended of job ${name}, or their nodes have not confirmed it: delete the job when they have, or first ` +
-    "delete the nodes that are gone for good";
+    `${what} of job ${name} may still run: delete the job when their nodes have confirmed that they ended, or ` +
+    "first delete " +
+    "the nodes that are gone for good";
   return refuse("JOB_NOT_ENDED", text, { metadata: { job: name, executions: String(executions) }, subject: name });
 }
 
 /**
- * The version cannot be reverted to: it is not kept, or none was named and no earlier one became ready.
+ * The refusal to revert a job: either the given version is no longer kept, or no version was given and no earlier
+ * version became ready.
  *
- * @param kept the versions that are kept, the newest first.
+ * @param kept the kept versions, newest first.
  */
 export function jobVersionNotFound(name: string, version: number | null, kept: readonly number[]): ConnectError {
   const text =
     version === null
-      ? `no earlier version of job ${name} with another specification became ready: name the version to revert to`
+      ? `job ${name} has no earlier version with a different specification that became ready: name the version to ` +
+        "revert to"
       : `job ${name} has no version ${version}${kept.length === 0 ? "" : `; it has ${rangesText(kept)}`}`;
   const metadata = { job: name, ...(version === null ? {} : { version: String(version) }) };
   return refuse("JOB_VERSION_NOT_FOUND", text, { metadata, subject: name });
 }
 
-/** Numbers that descend as ranges: 9-7, 5. */
+/** Format descending numbers as ranges: 9-7, 5. */
 function rangesText(descending: readonly number[]): string {
   const ranges: (readonly [number, number])[] = [];
   for (const number of descending) {
@@ -78,8 +94,8 @@ function rangesText(descending: readonly number[]): string {
     .join(", ");
 }
 
-/** The newest version of the job has that specification. */
-export function jobVersionIsNewest({ name, version }: StoredJob, wanted: number, origin: number): ConnectError {
+/** The refusal to revert a job to a specification that its newest version already has. */
+export function jobVersionIsNewest({ name, version }: JobRow, wanted: number, origin: number): ConnectError {
   const same = wanted === version ? "" : `, which has the specification of version ${origin}`;
   const text = `job ${name} is at version ${version}${same}: name another version to revert to`;
   return refuse("JOB_VERSION_IS_NEWEST", text, {
@@ -88,19 +104,16 @@ export function jobVersionIsNewest({ name, version }: StoredJob, wanted: number,
   });
 }
 
-/** No caller may change a job that is not as it saw it. */
-export function checkJobEtag(job: Pick<StoredJob, "name" | "etag"> | null, name: string, etag: string): void {
+/** Refuse to change a job that has changed since the caller read it. */
+export function checkJobEtag(job: Pick<JobRow, "name" | "etag"> | null, name: string, etag: string): void {
   if (etag === "" || job?.etag === etag) return;
-  const text =
-    job === null
-      ? `job ${name} is not there any more: read it again`
-      : `job ${name} has changed: read it again, and decide again`;
+  const text = job === null ? `job ${name} no longer exists` : `job ${name} has changed: read it again and retry`;
   throw refuse("ETAG_MISMATCH", text, { metadata: { job: name } });
 }
 
-/** There are as many jobs as can be. */
+/** The refusal to submit another job when the maximum number of jobs exists. */
 export function tooManyJobs(): ConnectError {
-  return refuse("TOO_MANY_JOBS", `there are ${MOST_JOBS} jobs, and can be no more`, {
+  return refuse("TOO_MANY_JOBS", `the limit of ${MOST_JOBS} jobs is reached`, {
     metadata: { most: String(MOST_JOBS) },
   });
 }

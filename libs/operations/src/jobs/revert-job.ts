@@ -16,16 +16,16 @@ import {
   type Db,
   getJob,
   getJobVersion,
+  type JobRow,
   lockJob,
   type ReservedStore,
   readJobVersionHeads,
-  type StoredJob,
   saveHalted,
   saveJobVersion,
   saveSpec,
   type Tx,
 } from "@rollcall/store";
-import { executionSpecOf, jobFromText, jobToText, keptJobOf } from "@rollcall/wire";
+import { executionSpecOf, jobFromText, jobToText, recheckedJobOf } from "@rollcall/wire";
 import { auditOf, type Operation } from "../operation.ts";
 import { holdToQuota } from "./hold-to-quota.ts";
 import {
@@ -38,38 +38,38 @@ import {
 } from "./job-refusals.ts";
 import { type AcceptedJob, acceptJob } from "./submit-job.ts";
 
-/** A job that is to be reverted. */
+/** A job to revert. */
 export interface RevertOrder {
   readonly name: string;
-  /** Empty for a job in whatever state it is. */
+  /** The etag that the job must have; empty to accept a job in any state. */
   readonly etag: string;
-  /** The version whose specification it is to have; null for the last one that became ready. */
+  /** The version to revert to; null for the last version that became ready. */
   readonly version: number | null;
 }
 
-/** What a revert made. */
+/** The result of a revert. */
 export interface JobReverted {
-  readonly job: StoredJob;
-  /** The version whose specification it has again. */
+  readonly job: JobRow;
+  /** The version that the job was reverted to. */
   readonly revertedTo: number;
 }
 
-/** What a revert submits. */
+/** The job that a revert submits. */
 export interface RevertedJob extends AcceptedJob {
   /**
-   * Who submitted the version that it reverts to: the specification is theirs, whoever reverts to it, and so are the
-   * secrets that nodes grant to it.
+   * The user who submitted the version to revert to. This user stays the owner of the specification, so that nodes
+   * grant it the same secrets.
    */
   readonly owner: string;
-  /** Executions wanted of it. */
+  /** The desired number of executions. */
   readonly count: number;
-  readonly before: StoredJob;
+  readonly before: JobRow;
   readonly decision: Extract<RevertDecision, { readonly ok: true }>;
 }
 
 /**
- * Decide what reverting a job submits. Throws JOB_NOT_FOUND, ETAG_MISMATCH, JOB_STOPPED, JOB_ENDED,
- * JOB_VERSION_NOT_FOUND, JOB_VERSION_IS_NEWEST, or INVALID_JOB where today's rules refuse the earlier version.
+ * Decide what a revert submits. Throws JOB_NOT_FOUND, ETAG_MISMATCH, JOB_STOPPED, JOB_ENDED, JOB_VERSION_NOT_FOUND,
+ * JOB_VERSION_IS_NEWEST, or INVALID_JOB when current rules reject the earlier version.
  */
 export async function decideRevertIn(db: Db, { name, etag, version }: RevertOrder): Promise<RevertedJob> {
   const before = await getJob(db, name);
@@ -88,13 +88,15 @@ export async function decideRevertIn(db: Db, { name, etag, version }: RevertOrde
   const accepted = acceptJob(jobFromText(target.spec), target.actor);
   const { type, count: reverted } = accepted.spec;
   const newest = await getJobVersion(db, name, before.version);
-  const submitted = newest === null ? before.count : jobFromText(newest.spec).count;
+  const submitted = newest === null ? before.count : (jobFromText(newest.spec).count ?? 1);
   const isCounted = type === "batch" || type === "service";
   const count = isCounted ? revertedCount({ present: before.count, submitted, reverted }) : reverted;
   return { ...accepted, owner: target.actor, count, before, decision };
 }
 
-/** Make a new version of a job that has the specification of an earlier one. Throws as decideRevertIn() does. */
+/**
+ * Create a new version of a job with the specification of an earlier one. Throws the same errors as decideRevertIn().
+ */
 export async function revertJobIn(tx: Tx, operation: Operation, order: RevertOrder): Promise<Change<JobReverted>> {
   await lockJob(tx, order.name);
   const reverted = await decideRevertIn(tx, order);
@@ -110,7 +112,7 @@ async function submitReverted(
   { before, decision, submitted, spec, owner, count }: RevertedJob,
   by: CommandSource,
   undone: number | null,
-): Promise<{ readonly job: StoredJob; readonly event: NewEvent }> {
+): Promise<{ readonly job: JobRow; readonly event: NewEvent }> {
   const { name, type } = spec;
   const version = before.version + 1;
   const { digest, bytes } = executionSpecOf(submitted, version, owner);
@@ -128,7 +130,7 @@ async function submitReverted(
   return { job, event };
 }
 
-/** What a submission may say of its reason. */
+/** Maximum length of a submission's reason, in characters. */
 const MOST_REASON = 1_024;
 
 /** A job to revert automatically. */
@@ -137,13 +139,14 @@ export interface AutoRevertOrder {
   /** The version whose update halted. */
   readonly version: number;
   readonly by: CommandSource;
-  /** What the jobs of each owner can use. */
+  /** The quota of each owner's jobs. */
   readonly quota: OwnerQuota;
 }
 
 /**
- * Revert a job whose update to a version halted, as its policy says. Does nothing if that is no longer the case.
- * Returns why the earlier version cannot be submitted, which the job says from then on; null if it was.
+ * Revert a job whose update to a version halted, as its policy requires. Does nothing if a revert is no longer
+ * required. Returns null, or the reason why the earlier version cannot be submitted. The reason is also stored with
+ * the job.
  */
 export async function autoRevertJob(
   store: Pick<ReservedStore, "change">,
@@ -165,11 +168,12 @@ async function autoRevertIn(
   { job: name, version, by, quota }: AutoRevertOrder,
 ): Promise<{ readonly result: null; readonly events: readonly NewEvent[] }> {
   const before = await lockJob(tx, name);
-  const to = before?.version === version ? autoRevertTo({ ...before, spec: keptJobOf(before).spec }) : null;
+  const to = before?.version === version ? autoRevertTo({ ...before, spec: recheckedJobOf(before).spec }) : null;
   if (before === null || to === null) return { result: null, events: [] };
   const message = `the update to version ${version} halted: ${before.halted ?? ""}`;
   const reverted = await decideRevertIn(tx, { name, etag: "", version: to });
-  // The usage of an owner includes what its job would have after a revert, but the earlier version can be another's.
+  // Check the quota only if the earlier version belongs to another owner. The current owner's usage already includes
+  // the job.
   const isOthers = reverted.owner !== before.actor;
   const { event } = await holdToQuota(tx, { quota: isOthers ? quota : null }, reverted.owner, () =>
     submitReverted(tx, reverted, { ...by, message }, version),

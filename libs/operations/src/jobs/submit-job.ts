@@ -4,9 +4,9 @@ import {
   type Change,
   countJobs,
   type Db,
+  type JobRow,
   lockJob,
   lockJobName,
-  type StoredJob,
   saveJobEdit,
   saveJobVersion,
   saveSpec,
@@ -17,24 +17,23 @@ import { auditOf, type Operation } from "../operation.ts";
 import { holdToQuota } from "./hold-to-quota.ts";
 import { checkJobEtag, invalidJob, MOST_JOBS, tooManyJobs } from "./job-refusals.ts";
 
-/** A job that can be kept. */
+/** A valid job. */
 export interface AcceptedJob {
-  /** As it was submitted. */
+  /** As submitted. */
   readonly submitted: SubmittedSpec;
-  /** With what it leaves out filled in. */
+  /** The specification, with defaults filled in. */
   readonly spec: JobSpec;
-  /** What deserves a second look. */
   readonly warnings: readonly string[];
 }
 
-/** What happened to a job that was submitted. */
+/** The result of submitting a job. */
 export interface SubmittedJob {
-  readonly job: StoredJob;
-  /** Whether it was not so already. */
+  readonly job: JobRow;
+  /** Whether anything changed. */
   readonly changed: boolean;
 }
 
-/** Check a job that an owner submits. Throws INVALID_JOB with all that is wrong. */
+/** Validate a job that an owner submits. Throws INVALID_JOB with all violations. */
 export function acceptJob(submitted: SubmittedSpec | undefined, owner: string): AcceptedJob {
   if (submitted === undefined) throw invalidJob([{ field: "", message: "is required" }]);
   const checked = checkJob(toJobDraft(submitted, owner));
@@ -43,17 +42,25 @@ export function acceptJob(submitted: SubmittedSpec | undefined, owner: string): 
   return { submitted, spec, warnings };
 }
 
-/** Check that a job can be submitted over the one of that name. Throws ETAG_MISMATCH or TOO_MANY_JOBS. */
-export async function checkSubmission(db: Db, before: StoredJob | null, name: string, etag: string): Promise<void> {
+/** Check that a job can be submitted, replacing any job of that name. Throws ETAG_MISMATCH or TOO_MANY_JOBS. */
+export async function checkSubmission(db: Db, before: JobRow | null, name: string, etag: string): Promise<void> {
   checkJobEtag(before, name, etag);
   if (before === null && (await countJobs(db)) >= MOST_JOBS) throw tooManyJobs();
 }
 
 /**
- * Make a job, or a new version of it; one that is over starts again. Nothing is done for one that is so already. Throws
+ * Whether a job already has this specification, so that submitting it creates no new version. After an update that
+ * halted, submitting the same specification tries it again as a new version.
+ */
+export function isSubmitted({ state, halted, spec }: JobRow, text: JobRow["spec"]): boolean {
+  return (state !== "ACTIVE" || halted === null) && isSameJob(spec, text);
+}
+
+/**
+ * Create a job or a new version of it. A job that has ended starts again. Does nothing when nothing changes. Throws
  * ETAG_MISMATCH, TOO_MANY_JOBS or QUOTA_EXCEEDED.
  *
- * @param etag empty for a job in whatever state it is.
+ * @param etag empty to accept a job in any state.
  */
 export async function submitJobIn(
   tx: Tx,
@@ -66,7 +73,7 @@ export async function submitJobIn(
   const before = await lockJob(tx, name);
   await checkSubmission(tx, before, name, etag);
   const text = jobToText(submitted, spec.count);
-  const isSame = before !== null && isSameJob(before.spec, text);
+  const isSame = before !== null && isSubmitted(before, text);
   const isOver = before !== null && before.state !== "ACTIVE";
   const audit = [auditOf(operation, name)];
   if (isSame && !isOver && before.count === spec.count) {

@@ -9,36 +9,38 @@ import { createFileAtomically, isErrno } from "../files.ts";
 import type { Binaries } from "../programs.ts";
 import { commandAs, type RunAs } from "../run-as.ts";
 
-/** The superuser, and the database that is made for the record. */
+/** The name of the superuser, and also of the store's database. */
 export const DATABASE_NAME = "rollcall";
 
-/** The version of the packaged binaries. */
+/** The major version of the packaged binaries. */
 const MAJOR_VERSION = "18";
 
-/** Make the directory (mode 0700) unless it is there; its real path. */
+/** Create the directory (mode 0700) if it does not exist. Returns its real path. */
 export async function prepareDirectory(dir: string): Promise<string> {
   await makeDirectory(dir, 0o700);
   return realpath(dir);
 }
 
-/** The server's password, made on first use and kept in a file that only its owner can read. */
+/**
+ * Get the server's password. It is generated on first use, and stored in a file that only the file's owner can read.
+ */
 export async function ensurePassword(dir: string): Promise<string> {
   const path = join(dir, "password");
-  // Of several first starts at once one wins, and all read what it wrote.
+  // When several first starts race, one creates the file, and all of them read it.
   await createFileAtomically(path, `${randomBytes(24).toString("base64url")}\n`, 0o600);
   const password = (await readFile(path, "utf8")).trim();
   if (password === "") {
-    throw new EmbeddedPostgresError(`${path} is empty: restore it, or remove ${dir} to start again`);
+    throw new EmbeddedPostgresError(`${path} is empty: restore it, or remove ${dir} to start over`);
   }
   return password;
 }
 
-/** Where the data of a directory's server is. */
+/** The path of the server's data within a directory. */
 export function dataDirectoryOf(dir: string): string {
   return join(dir, "data");
 }
 
-/** Who owns the data directory; null when there is none yet. */
+/** The uid of the data directory's owner; null before the directory exists. */
 export async function dataOwner(dir: string): Promise<number | null> {
   try {
     return (await stat(dataDirectoryOf(dir))).uid;
@@ -48,7 +50,6 @@ export async function dataOwner(dir: string): Promise<number | null> {
   }
 }
 
-/** What is needed to make a data directory. */
 export interface InitOptions {
   readonly dir: string;
   readonly binaries: Binaries;
@@ -59,10 +60,10 @@ export interface InitOptions {
 }
 
 /**
- * Make the data directory unless it is there. It is made aside and renamed, so that a crash, or another start at the
- * same time, never leaves half of one.
+ * Create the data directory if it does not exist. The directory is created under a temporary name and then renamed, so
+ * that a crash or a concurrent start never leaves a partial one.
  *
- * @throws EmbeddedPostgresError when initdb fails, or the data is of another version of Postgres.
+ * @throws EmbeddedPostgresError when initdb fails, or the data is from another major version of Postgres.
  */
 export async function ensureDataDirectory(options: InitOptions): Promise<void> {
   const target = dataDirectoryOf(options.dir);
@@ -72,7 +73,7 @@ export async function ensureDataDirectory(options: InitOptions): Promise<void> {
     await initialise(draft, options);
     await rename(join(draft, "data"), target);
   } catch (error) {
-    // Another process was faster. Its file is as good, since the password is the same.
+    // Another process created the directory first. Use that directory, because it has the same password.
     if (!isErrno(error, "ENOTEMPTY") && !isErrno(error, "EEXIST")) throw error;
     await isInitialised(target);
   } finally {
@@ -80,13 +81,16 @@ export async function ensureDataDirectory(options: InitOptions): Promise<void> {
   }
 }
 
-/** Where the data of another version of Postgres is kept while this one's is made; null when there is none. */
+/**
+ * When a new directory is created, data of another Postgres version is moved to this path; null when there is no such
+ * data.
+ */
 export async function oldDataPlace(dir: string): Promise<string | null> {
   const version = await dataVersion(dataDirectoryOf(dir));
   return version === null || version === MAJOR_VERSION ? null : join(dir, `data-${version}`);
 }
 
-/** The major version of Postgres that made a data directory; null when there is none. */
+/** The major version of Postgres that created a data directory; null when the directory does not exist. */
 async function dataVersion(target: string): Promise<string | null> {
   try {
     return (await readFile(join(target, "PG_VERSION"), "utf8")).trim();
@@ -101,8 +105,8 @@ async function isInitialised(target: string): Promise<boolean> {
   if (version === null) return false;
   if (version === MAJOR_VERSION) return true;
   throw new EmbeddedPostgresError(
-    `${target} was made by Postgres ${version}, and the packaged one is ${MAJOR_VERSION}: back it up with the ` +
-      "release of Rollcall that made it (`rollcall backup`), then `rollcall restore --replace` with this one",
+    `${target} was created by Postgres ${version}, but the packaged version is ${MAJOR_VERSION}: back it up with the ` +
+      "release of Rollcall that created it (`rollcall backup`), then `rollcall restore --replace` with this one",
   );
 }
 
@@ -127,7 +131,7 @@ async function initialise(draft: string, options: InitOptions): Promise<void> {
     "--encoding=UTF8",
     "--no-locale",
     "--no-instructions",
-    // A server that runs without durability needs none while it is set up.
+    // If the server runs without durability, do not sync during setup either.
     ...(options.settings.fsync === "off" ? ["--no-sync"] : []),
     ...Object.entries(options.settings).flatMap(([name, value]) => ["--set", `${name}=${value}`]),
   ]);
@@ -135,7 +139,7 @@ async function initialise(draft: string, options: InitOptions): Promise<void> {
     await promisify(execFile)(command, [...args], { ...user });
   } catch (cause) {
     const detail = typeof cause === "object" && cause !== null && "stderr" in cause ? String(cause.stderr).trim() : "";
-    throw new EmbeddedPostgresError(`initdb could not make ${options.dir}/data: ${detail}`, {
+    throw new EmbeddedPostgresError(`initdb could not create ${options.dir}/data: ${detail}`, {
       cause,
     });
   }

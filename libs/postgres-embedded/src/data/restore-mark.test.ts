@@ -24,18 +24,18 @@ async function leaveData(version: string, place = "data"): Promise<void> {
 const versionOf = async (place: string) => (await readFile(join(dir, place, "PG_VERSION"), "utf8")).trim();
 
 describe("beginRestore()", () => {
-  it("should refuse the directory to all others until the restore is done", async () => {
+  it("should refuse other uses of the directory until the restore is done", async () => {
     const begun = await beginRestore(dir, { archive: ARCHIVE, replace: false });
     expect(begun.setAside).toBeNull();
     await expect(startEmbeddedPostgres({ dir, log: silentLogger })).rejects.toThrow(
-      /a restore of \/backups\/a\.backup was cut short, and the record is as it was before, or .* or remove /,
+      /a restore of \/backups\/a\.backup was interrupted; the store is either unchanged or .* or remove /,
     );
     expect(existsSync(join(dir, "data"))).toBe(false);
     await begun.finish();
     await refuseHalfRestored(dir);
   });
 
-  it("should move the data of another version aside when told to replace it, and put it back", async () => {
+  it("should move another version's data aside with replace, and move it back", async () => {
     await leaveData("17");
     const kept = await beginRestore(dir, { archive: ARCHIVE, replace: false });
     expect([kept.setAside, await versionOf("data")]).toEqual([null, "17"]);
@@ -53,16 +53,17 @@ describe("beginRestore()", () => {
     const begun = await beginRestore(dir, { archive: ARCHIVE, replace: true });
     await begun.undo();
     expect([begun.setAside, await versionOf("data")]).toEqual([null, "18"]);
+    await refuseHalfRestored(dir);
   });
 
   it.each([
     ["before the new data was made", false],
     ["with half of the new data", true],
-  ])("should go on, when told to, after a restore that ended %s, and know the oldest data", async (_, isMade) => {
+  ])("should continue, if requested, after a restore that ended %s, and know the oldest data", async (_, isMade) => {
     await leaveData("17");
     await beginRestore(dir, { archive: ARCHIVE, replace: true });
     if (isMade) await leaveData("18");
-    const refusal = /was cut short: run `rollcall restore .* --replace` .*; or go back to the data .*data-17: remove/;
+    const refusal = /was interrupted: run `rollcall restore .* --replace` .*; or go back to the data .*data-17: remove/;
     await expect(refuseHalfRestored(dir)).rejects.toThrow(refusal);
     await expect(beginRestore(dir, { archive: "/other", replace: false })).rejects.toThrow(refusal);
     const again = await beginRestore(dir, { archive: "/other", replace: true });
@@ -71,17 +72,17 @@ describe("beginRestore()", () => {
     expect(await versionOf("data")).toBe("17");
   });
 
-  it("should begin again after a restore that ended before it moved anything", async () => {
+  it("should begin again after a restore that was interrupted before moving anything", async () => {
     await leaveData("17");
     await beginRestore(dir, { archive: ARCHIVE, replace: false });
     const again = await beginRestore(dir, { archive: ARCHIVE, replace: true });
     expect([again.setAside, await versionOf("data-17")]).toEqual([join(dir, "data-17"), "17"]);
   });
 
-  it("should refuse a place that is taken, and leave no mark then", async () => {
+  it("should refuse a path that is taken, without leaving a mark", async () => {
     await leaveData("17");
     await leaveData("17", "data-17");
-    await expect(beginRestore(dir, { archive: ARCHIVE, replace: true })).rejects.toThrow("data-17 is there already");
+    await expect(beginRestore(dir, { archive: ARCHIVE, replace: true })).rejects.toThrow("data-17 already exists");
     await refuseHalfRestored(dir);
     expect(await versionOf("data")).toBe("17");
   });

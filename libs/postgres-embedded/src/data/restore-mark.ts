@@ -4,21 +4,21 @@ import { EmbeddedPostgresError } from "../errors.ts";
 import { isErrno, writeFileAtomically } from "../files.ts";
 import { dataDirectoryOf, oldDataPlace, prepareDirectory } from "./data-directory.ts";
 
-/** A restore into a directory that has begun. The server must not run when it ends, either way. */
+/** A restore in progress. The server must not be running when the restore is finished or undone. */
 export interface BegunRestore {
-  /** Where data of an older Postgres was moved to; null where there was none. */
+  /** The path that data of an older Postgres was moved to; null when there was no such data. */
   readonly setAside: string | null;
-  /** It is done: the directory may be used. */
+  /** Mark the restore as done, so that the directory can be used. */
   finish(): Promise<void>;
-  /** It failed, and none of it is in the record: the older data is put back in its place. */
+  /** Undo a failed restore that has not written to the store, by moving the older data back. */
   undo(): Promise<void>;
 }
 
-/** What to restore, and over what. */
+/** The archive to restore, and what the restore may replace. */
 export interface RestoreWish {
-  /** The archive's path, for the messages of later starts. */
+  /** The archive's path, for the error messages of later starts. */
   readonly archive: string;
-  /** Whether data of another version of Postgres, or what is left of a restore before, makes room. */
+  /** Whether to replace the data of another Postgres version or of an interrupted restore. */
   readonly replace: boolean;
 }
 
@@ -28,23 +28,24 @@ interface Mark {
 }
 
 /**
- * Begin a restore: note it in the directory, then move the data of another version of Postgres aside. From then on
- * the directory is refused to all others until the restore is done or undone, however this process ends.
+ * Begin a restore: mark the directory, then move the data of another Postgres version aside. Until the restore is
+ * finished or undone, no other start can use the directory, even if this process crashes.
  *
- * @throws EmbeddedPostgresError when an earlier restore was cut short and `replace` does not say that it goes, or the
- *   place for the older data is taken.
+ * @throws EmbeddedPostgresError when an earlier restore was interrupted and `replace` is not set, or when the path for
+ *   the older data is taken.
  */
 export async function beginRestore(directory: string, { archive, replace }: RestoreWish): Promise<BegunRestore> {
   const dir = await prepareDirectory(directory);
   const earlier = await readMark(dir);
   if (earlier !== null && !replace) throw await cutShort(dir, earlier);
   const data = dataDirectoryOf(dir);
-  // What an earlier restore has set aside stays the data of before: what is in its place is half of that restore.
+  // Keep the data that an earlier restore moved aside, because the data directory contains only what that unfinished
+  // restore wrote.
   const kept = earlier?.setAside ?? null;
   const isAside = kept !== null && (await isThere(kept));
   const target = isAside ? kept : replace ? await oldDataPlace(dir) : null;
   if (target !== null && !isAside && (await isThere(target))) {
-    throw new EmbeddedPostgresError(`${target} is there already: move it away first`);
+    throw new EmbeddedPostgresError(`${target} already exists: move it away first`);
   }
   await writeMark(dir, { archive, setAside: target });
   if (target !== null && !isAside) await rename(data, target);
@@ -67,7 +68,7 @@ export async function beginRestore(directory: string, { archive, replace }: Rest
 }
 
 /**
- * Refuse a directory in which a restore was cut short: what is there may be empty, or half of what was restored.
+ * Refuse a directory with an interrupted restore, because its data may be missing or incomplete.
  *
  * @throws EmbeddedPostgresError that says what happened and what to do.
  */
@@ -81,13 +82,13 @@ async function cutShort(dir: string, { archive, setAside }: Mark): Promise<Embed
   if (setAside !== null && (await isThere(setAside))) {
     const data = dataDirectoryOf(dir);
     return new EmbeddedPostgresError(
-      `a restore of ${archive} was cut short: ${again}; or go back to the data of the older Postgres, which is in ` +
+      `a restore of ${archive} was interrupted: ${again}; or go back to the data of the older Postgres in ` +
         `${setAside}: remove ${data}, move ${setAside} there, and remove ${markOf(dir)}`,
     );
   }
   return new EmbeddedPostgresError(
-    `a restore of ${archive} was cut short, and the record is as it was before, or as the archive has it without the ` +
-      `files of the data directory: ${again}; or remove ${markOf(dir)} to go on with what is there`,
+    `a restore of ${archive} was interrupted; the store is either unchanged or restored without the files of the ` +
+      `data directory: ${again}; or remove ${markOf(dir)} to continue with the current data`,
   );
 }
 
@@ -97,7 +98,7 @@ function markOf(dir: string): string {
 
 async function writeMark(dir: string, mark: Mark): Promise<void> {
   await writeFileAtomically(markOf(dir), `${JSON.stringify(mark)}\n`, 0o600);
-  // On the disk before what it tells of.
+  // Sync the mark to disk before the change that it announces.
   await sync(dir);
 }
 
@@ -121,7 +122,7 @@ async function readMark(dir: string): Promise<Mark | null> {
 }
 
 function unreadable(dir: string): string {
-  return `${markOf(dir)} tells of a restore and cannot be read: restore again into another data directory`;
+  return `${markOf(dir)} marks an interrupted restore and cannot be read: restore into another data directory`;
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -18,7 +18,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** A collector that keeps what it is sent. */
+/** Start a collector that records requests. */
 async function openCollector(status = 200) {
   const spans: SentSpan[] = [];
   const paths: string[] = [];
@@ -46,7 +46,7 @@ async function openCollector(status = 200) {
 const START = { name: "Registry/GetNode", traceparent: null, values: { "rpc.method": "GetNode" } };
 
 describe("createOtlpTracer()", () => {
-  it("should send spans with their parts, as a part of the caller's trace", async () => {
+  it("should send spans with their parts in the caller's trace", async () => {
     const { spans, paths, endpoint } = await openCollector();
     const { log } = captureLog();
     const tracer = createOtlpTracer({ endpoint, ratio: 0, resource: { "service.name": "r" }, log, clock: systemClock });
@@ -54,7 +54,7 @@ describe("createOtlpTracer()", () => {
     const span = tracer.start({ ...START, traceparent: `00-${traceId}-b7ad6b7169203331-01` });
     span.note({ name: "postgresql select", durationMs: 3, values: {} });
     span.end("not_found");
-    // The share of those that begin here is none.
+    // With a sampling ratio of zero, no trace that starts in this process is sampled.
     tracer.start(START).end();
     await tracer.close();
     expect(paths).toEqual(["/v1/traces"]);
@@ -66,7 +66,7 @@ describe("createOtlpTracer()", () => {
     expect(span.traceparent).toBe(`00-${traceId}-${own?.spanId}-01`);
   });
 
-  it("should say once that a collector refuses spans, and end all the same", async () => {
+  it("should log once that a collector refuses spans, and still close", async () => {
     const { endpoint } = await openCollector(400);
     const { log, lines } = captureLog();
     const tracer = createOtlpTracer({ endpoint, ratio: 1, resource: {}, log, clock: systemClock });

@@ -23,26 +23,31 @@ import type { Clock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import type { Span, SpanPart, SpanStart, Tracer } from "./span.ts";
 
-/** Where traces go, and what is said of this process there. */
+/** Where to send traces, and how to identify this process in them. */
 export interface OtlpTracerOptions {
-  /** Base URL of a collector that takes OTLP over HTTP; /v1/traces is added where it is not there. */
+  /** Base URL of a collector that accepts OTLP over HTTP; /v1/traces is appended if it is missing. */
   readonly endpoint: string;
-  /** The share of traces that begin here and are kept, 0 to 1. A caller decides for those that it began. */
+  /**
+   * The share of this process's own traces to sample, from 0 to 1. For a trace that another process started,
+   * that process decides.
+   */
   readonly ratio: number;
-  /** Shown of every span: service.name and the like. */
+  /** Resource attributes of every span, such as service.name. */
   readonly resource: Readonly<Record<string, string>>;
   readonly log: Logger;
   readonly clock: Clock;
 }
 
-/** Beyond it, spans are dropped: a collector that is away must not cost memory. */
+/**
+ * Maximum number of waiting spans. More are dropped, so that an unavailable collector does not use up memory.
+ */
 const MOST_WAITING = 2_048;
 const SEND_EVERY_MS = 2_000;
 const SEND_LIMIT_MS = 5_000;
 const CLOSE_LIMIT_MS = 2_000;
 const SAY_EVERY_MS = 60_000;
 
-/** Make the tracer of a process, which sends its spans to a collector as OTLP over HTTP. */
+/** Create a process's tracer. It sends spans to a collector as OTLP over HTTP. */
 export function createOtlpTracer(options: OtlpTracerOptions): Tracer {
   const { endpoint, ratio, resource, clock } = options;
   const base = endpoint.replace(/\/+$/, "");
@@ -71,7 +76,8 @@ export function createOtlpTracer(options: OtlpTracerOptions): Tracer {
     close: async () => {
       const done = new AbortController();
       const late = clock.sleep(CLOSE_LIMIT_MS, done.signal).catch(() => {});
-      // What cannot be sent is lost: the end of the process does not wait for a collector.
+      // Wait only for a limited time: the process does not wait for a collector when it exits. Unsent spans are
+      // lost.
       await Promise.race([provider.shutdown().catch(() => {}), late]);
       done.abort();
     },
@@ -115,7 +121,7 @@ class TracedSpan implements Span {
   }
 }
 
-/** A collector that is away is one line a minute. */
+/** Log that the collector is unavailable, at most once a minute. */
 function tellingFailures(exporter: SpanExporter, url: string, { log, clock }: OtlpTracerOptions): SpanExporter {
   let saidAtMs = Number.NEGATIVE_INFINITY;
   const note = (spans: readonly ReadableSpan[], { code, error }: ExportResult) => {

@@ -1,27 +1,29 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** What log lines carry of a span. */
+/** The ids of a span for log lines. */
 export interface SpanIds {
   readonly trace_id: string;
   readonly span_id: string;
 }
 
-/** The value of an attribute. */
 export type SpanValue = string | number | boolean;
 
-/** A piece of work that is traced. */
+/** A traced piece of work. */
 export interface Span {
   readonly ids: SpanIds;
-  /** The header by which a call to another process names this span as its parent. */
+  /**
+   * The header for calls to other processes, which makes this span the parent of
+   * their spans.
+   */
   readonly traceparent: string;
   set(name: string, value: SpanValue): void;
-  /** Note a part of this work that has ended just now. */
+  /** Record a part of this work that has just ended. */
   note(part: SpanPart): void;
-  /** End it; `failure` says in a word why it failed. */
+  /** End the span; `failure` names the failure in one word. */
   end(failure?: string): void;
 }
 
-/** A part of a span, known when it is over. */
+/** A part of a span, recorded when it has ended. */
 export interface SpanPart {
   readonly name: string;
   readonly durationMs: number;
@@ -29,29 +31,32 @@ export interface SpanPart {
   readonly failure?: string;
 }
 
-/** What a span begins with. */
+/** The data of a span at its start. */
 export interface SpanStart {
   readonly name: string;
-  /** The caller's traceparent header, if it sent one. */
+  /** The caller's traceparent header; null when there is none. */
   readonly traceparent: string | null;
   readonly values: Readonly<Record<string, SpanValue>>;
 }
 
-/** What makes the spans of a process, and sends them away. */
+/** Creates a process's spans and exports them. */
 export interface Tracer {
   start(span: SpanStart): Span;
-  /** Send what has not been sent yet. Never rejects. */
+  /** Send pending spans. Never rejects. */
   close(): Promise<void>;
 }
 
 const current = new AsyncLocalStorage<Span>();
 
-/** The span in which the present code runs; undefined outside of any. */
+/** The span of the current async context; undefined when there is none. */
 export function activeSpan(): Span | undefined {
   return current.getStore();
 }
 
-/** Run work, and all that follows from it, in a span. */
+/**
+ * Run work in a span, including everything asynchronous that follows from the
+ * work.
+ */
 export function inSpan<T>(span: Span, work: () => T): T {
   return current.run(span, work);
 }

@@ -8,19 +8,20 @@ import {
 import { Outbox } from "../calls/outbox.ts";
 import type { ServingStatus } from "./serving-status.ts";
 
-/** How many changes of status a watcher may be behind. */
+/** Maximum number of status changes that can wait for a watcher that does not read them. */
 const WATCH_LIMIT = 64;
 
-/**
- * grpc.health.v1 Check: the status of a service; NOT_FOUND, as that protocol has it, for a service that is not here.
- */
+/** The status of a service, for grpc.health.v1 Check. The protocol requires NOT_FOUND for an unknown service. */
 export function checkServing(serving: ServingStatus, service: string): HealthCheckResponse_ServingStatus {
   const status = serving.get(service);
-  if (status === null) throw new ConnectError(`there is no service ${service} here`, Code.NotFound);
+  if (status === null) throw new ConnectError(`this server has no service ${service}`, Code.NotFound);
   return HealthCheckResponse_ServingStatus[status];
 }
 
-/** grpc.health.v1 Watch: tell the status now and after each change. Returns the function that ends it. */
+/**
+ * Report the current status of a service, then every change, for grpc.health.v1 Watch. Returns a function that
+ * stops the watch.
+ */
 export function watchServing(
   serving: ServingStatus,
   service: string,

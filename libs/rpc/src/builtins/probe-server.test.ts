@@ -65,7 +65,7 @@ describe("createProbeServer()", () => {
     expect(await response.text()).toContain("agents 3");
   });
 
-  it("should answer HEAD without a body, and refuse the rest", async () => {
+  it("should answer HEAD without a body, and refuse other methods", async () => {
     const head = await get(fine, "/livez", "HEAD");
     expect([head.status, await head.text()]).toEqual([200, ""]);
     await server.close();
@@ -75,7 +75,10 @@ describe("createProbeServer()", () => {
   });
 });
 
-/** Runs that end when they are told to. */
+/**
+ * Create shared runs that do not end until the test ends them. Returns how to start
+ * and end them.
+ */
 function heldRuns() {
   const ends: ((outcome: string) => void)[] = [];
   const failures: ((error: Error) => void)[] = [];
@@ -91,13 +94,13 @@ function heldRuns() {
   return { clock, ends, failures, shared };
 }
 
-/** All that could go on has gone on. */
+/** Wait until everything that can continue has done so. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 describe("shareRuns()", () => {
-  it("should run once for all who ask during a run, after that run", async () => {
+  it("should run once for all callers during a run, after that run", async () => {
     const { ends, shared } = heldRuns();
     const first = shared();
     const others = [shared(), shared(), shared()];
@@ -113,7 +116,7 @@ describe("shareRuns()", () => {
     expect(ends).toHaveLength(3);
   });
 
-  it("should rest after a run, for longer after a longer one", async () => {
+  it("should rest after a run, longer after a longer one", async () => {
     const { clock, ends, shared } = heldRuns();
     const first = shared();
     clock.advance(10);
@@ -144,7 +147,7 @@ describe("shareRuns()", () => {
     expect(ends).toHaveLength(2);
   });
 
-  it("should tell a failure to those who asked for that run, and go on", async () => {
+  it("should report a failure to the callers of that run, and continue", async () => {
     const { ends, failures, shared } = heldRuns();
     const first = shared();
     const second = shared();

@@ -8,27 +8,32 @@ import type { RunningServer } from "../connect/server-options.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { listeningError } from "../connections/listening-error.ts";
 import { StoppableRequest } from "../connections/stoppable-request.ts";
+import { AnonymousLog } from "../limits/anonymous-log.ts";
 import { HostGuard, type HostRule } from "../limits/host-guard.ts";
-import { StrangerLog } from "../limits/stranger-log.ts";
 
 export interface ProbeServerOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** The port to listen on; 0 picks a free one. */
   readonly port: number;
   readonly ready: ReadyCheck;
   readonly metrics: MetricsRegistry;
-  /** What `/metrics` shows, where that is more than the registry's content. */
+  /** Renders `/metrics`, if the page shows more than the content of the registry. */
   readonly render?: (metrics: MetricsRegistry) => Promise<string>;
   readonly log: Logger;
-  /** How long all checks together may take before they count as failed. Default 2 s. */
+  /** How long all checks together can take before they count as failed. Default 2 s. */
   readonly checkTimeoutMs?: number;
-  /** Which names a browser may ask for /metrics by; any when absent. */
+  /** The host names under which a browser can request /metrics; any if absent. */
   readonly hosts?: HostRule | undefined;
-  /** Where lines about refused requests are written. Without it each is written to the log. */
-  readonly strangers?: StrangerLog;
-  /** Speak TLS. Kubelets and scrapers have no certificates: none are asked for here. In clear text when absent. */
+  /** Logs refused requests, with a limited number of lines. Without it, each refused request is logged. */
+  readonly anonymousClients?: AnonymousLog;
+  /**
+   * Certificates to serve TLS with; clear text if absent. Client certificates are not requested, because kubelets and
+   * scrapers have none.
+   */
   readonly tls?: TlsSource;
-  /** Most connections at a time. At the limit those that ask for nothing give way to new ones. Default 64. */
+  /**
+   * Maximum number of concurrent connections. At the limit, an idle connection is closed for a new one. Default 64.
+   */
   readonly maxConnections?: number;
   readonly clock?: Clock;
 }
@@ -39,23 +44,23 @@ interface Answer {
   readonly body: string;
 }
 
-/** Kubelets and scrapers are few, and each asks for little. */
+/** Default maximum number of connections. Kubelets and scrapers are few, and each needs few connections. */
 const MAX_CONNECTIONS = 64;
 const FIRST_BYTES_MS = 5_000;
 const IDLE_MS = 10_000;
 
-/** A rest is so many times as long as the run before it: runs take a fifth of the time at most. */
+/** How many times longer a rest is than the run before it, so that runs take at most a fifth of the time. */
 const REST_FACTOR = 4;
-/** A run that waited for something else does not make callers wait for long. */
+/** Longest rest, so that callers do not wait long after a slow run. */
 const LONGEST_REST_MS = 200;
 
 /**
- * Serve /livez (200 while the event loop turns), /readyz (named checks as JSON; 503 when one fails) and /metrics
- * (Prometheus' text format) over HTTP or HTTPS.
+ * Serve /livez (200 while the event loop runs), /readyz (named checks as JSON; 503 if one fails) and /metrics
+ * (Prometheus text format) over HTTP or HTTPS.
  */
 export async function createProbeServer(options: ProbeServerOptions): Promise<RunningServer> {
-  const { strangers = new StrangerLog({ log: options.log }) } = options;
-  const guard = new HostGuard({ ...options, strangers });
+  const { anonymousClients = new AnonymousLog({ log: options.log }) } = options;
+  const guard = new HostGuard({ ...options, anonymousClients });
   const { render = renderMetrics, clock = systemClock } = options;
   const answering: Answering = {
     ...options,
@@ -63,7 +68,7 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
   };
   const listener: http.RequestListener = (request, response) => {
     request.resume();
-    // One request was sent behind the other, and their connection was cut for it.
+    // Ignore a pipelined request whose connection was closed because of an earlier request.
     if (request.socket.destroyed) return;
     answerTo(request, answering, guard)
       .catch((error: unknown) => {
@@ -78,7 +83,7 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
         });
         response.end(request.method === "HEAD" ? undefined : body);
       })
-      // The prober went away.
+      // Ignore a failed write: the prober has disconnected.
       .catch(() => {});
   };
   const server = createServer(listener, options.tls);
@@ -95,7 +100,7 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
     close: async () => {
       const closed = once(server, "close");
       server.close();
-      // A scrape that is cut is taken again; an end that waits for a scraper is worse.
+      // Abort scrapes instead of waiting for them, because waiting would delay the shutdown, and scrapers try again.
       server.closeAllConnections();
       await closed;
       keeper.close();
@@ -112,7 +117,7 @@ function createServer(listener: http.RequestListener, tls: TlsSource | undefined
   return server;
 }
 
-/** Connections that ask for nothing must not keep probes out: they give way to new ones. */
+/** Close idle connections for new ones, so that they do not keep probes out. */
 function keepConnections(server: http.Server, options: ProbeServerOptions): ConnectionKeeper {
   const { log, metrics, clock = systemClock } = options;
   const keeper = new ConnectionKeeper({
@@ -121,19 +126,20 @@ function keepConnections(server: http.Server, options: ProbeServerOptions): Conn
       maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
       freshMs: FIRST_BYTES_MS,
       idleMs: IDLE_MS,
-      maxStrangersOfAddress: Number.POSITIVE_INFINITY,
+      maxAnonymousOfAddress: Number.POSITIVE_INFINITY,
       spareBusyMs: Number.POSITIVE_INFINITY,
     },
     log,
     metrics,
     clock,
-    // A probe that waits for what its neighbours did would end the process.
+    // Turn accounting off: a probe that waits because of other requests from its address would get the process
+    // restarted.
     accounts: null,
   });
   keeper.watchHttp1(server);
   const handshaking = new Map<string, net.Socket>();
   server.prependListener("connection", (socket: net.Socket) => {
-    // The HTTP server serves the connection itself; probes are never queued.
+    // Do nothing when the connection is accepted: the HTTP server already serves it, and probes never wait in a queue.
     keeper.accept(socket, () => {});
     if (options.tls === undefined || socket.destroyed) return;
     const peer = `${socket.remoteAddress} ${socket.remotePort}`;
@@ -149,7 +155,7 @@ function keepConnections(server: http.Server, options: ProbeServerOptions): Conn
 }
 
 interface Answering extends ProbeServerOptions {
-  /** Costs some 20 ms with a large registry, so that many at once share it. */
+  /** Render the metrics. This takes about 20 ms with a large registry, so concurrent requests share one run. */
   metricsText(): Promise<string>;
 }
 
@@ -175,7 +181,7 @@ async function answerTo(request: http.IncomingMessage, options: Answering, guard
   }
 }
 
-/** A check that throws or hangs is a check that failed. */
+/** Run the readiness checks. They count as failed if they throw or hang. */
 async function readyWithin(options: ProbeServerOptions): Promise<ReadyReport> {
   const { clock = systemClock, checkTimeoutMs = 2_000 } = options;
   const done = new AbortController();
@@ -201,32 +207,32 @@ function plain(status: number, text: string): Answer {
   return { status, contentType: "text/plain; charset=utf-8", body: `${text}\n` };
 }
 
-/** One named check of readiness. */
+/** The result of one named readiness check. */
 export interface CheckResult {
   readonly ok: boolean;
   /**
-   * Whether the process does its work, but late, because of what the message names. That does not make it unready: the
-   * others depend on the same, and a balancer that took all of them out would make an outage of it.
+   * Whether the process works, but slowly, for the reason in the message. A degraded process is still ready: all
+   * processes share the slow dependency, and a load balancer that removed all of them would cause an outage.
    */
   readonly degraded?: boolean;
-  /** What was found, for people. */
+  /** The result as text for people. */
   readonly message: string;
 }
 
-/** What a service depends on right now, by the name of the check. Ready means that each is ok. */
+/** The results of the checks of a service's dependencies, keyed by name. The service is ready if every check is ok. */
 export type ReadyReport = Readonly<Record<string, CheckResult>>;
 
-/** Find out whether a service can do its work. */
+/** Checks whether a service can do its work. */
 export type ReadyCheck = () => ReadyReport | Promise<ReadyReport>;
 
-/** Whether everything is ok. */
 export function isReady(report: ReadyReport): boolean {
   return Object.values(report).every((check) => check.ok);
 }
 
 /**
- * Let callers share what is costly: one run at a time, with a rest after each, and those who ask meanwhile get the
- * outcome of the next run, which sees all that had happened when they asked.
+ * Share a costly operation between callers: one run at a time, with a rest after each. A caller that asks during a run
+ * or a rest gets the result of the next run, so that the result reflects everything that happened before the caller
+ * asked.
  */
 export function shareRuns<T>(run: () => Promise<T>, clock: Clock): () => Promise<T> {
   const { signal } = new AbortController();
@@ -236,7 +242,7 @@ export function shareRuns<T>(run: () => Promise<T>, clock: Clock): () => Promise
     const startMs = clock.nowMs();
     const begun = run();
     const rest = () => clock.sleep(Math.min(REST_FACTOR * (clock.nowMs() - startMs), LONGEST_REST_MS), signal);
-    // A failure goes to the callers that asked for that run.
+    // Ignore a failure here, because the callers of the failed run get it.
     const rested = begun.then(rest, rest).then(() => {
       if (busy === rested) busy = null;
     });

@@ -3,7 +3,7 @@ import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/p
 import { Code } from "@connectrpc/connect";
 import type { ServerReflectionRequest } from "@rollcall/api/grpc/reflection/v1/reflection_pb";
 
-/** An answer of the reflection service, without the request that it repeats. */
+/** A response of the reflection service, without the request that the service echoes. */
 export type ReflectionAnswer =
   | { readonly case: "listServicesResponse"; readonly value: { service: { name: string }[] } }
   | {
@@ -18,21 +18,24 @@ export type ReflectionAnswer =
 
 type Question = ServerReflectionRequest["messageRequest"];
 
-/** Everything that reflection can tell about a set of services, options and well-known types included. */
+/**
+ * The descriptors of a set of services and of the types that they use, including options and well-known
+ * types.
+ */
 export class ReflectionIndex {
   readonly #services: readonly string[];
   readonly #files = new Map<string, DescFile>();
   readonly #symbols = new Map<string, DescFile>();
   readonly #bytes = new Map<DescFile, Uint8Array>();
 
-  /** `others` are files that no service needs, and clients do. */
+  /** @param others files that clients need although no service refers to them. */
   constructor(services: readonly DescService[], others: readonly DescFile[] = []) {
     this.#services = services.map((service) => service.typeName);
     for (const service of services) this.#addFile(service.file);
     for (const file of others) this.#addFile(file);
   }
 
-  /** Answer one question; what is not known is an answer too, as the protocol has it. */
+  /** Answer one request. For an unknown name, the protocol requires a response instead of an error. */
   answer(question: Question): ReflectionAnswer {
     switch (question.case) {
       case "listServices":
@@ -54,7 +57,7 @@ export class ReflectionIndex {
       case "allExtensionNumbersOfType":
         return this.#extensionNumbers(question.value);
       default:
-        return notFound("the question", Code.InvalidArgument);
+        return notFound("kind of reflection request", Code.InvalidArgument);
     }
   }
 
@@ -123,7 +126,7 @@ function notFound(what: string, errorCode: Code): ReflectionAnswer {
   return { case: "errorResponse", value: { errorCode, errorMessage: `${what} not found` } };
 }
 
-/** A file and all that it needs, each once and before what it needs itself. */
+/** List a file and its dependencies, without duplicates. A file comes before its own dependencies. */
 function withDependencies(file: DescFile): readonly DescFile[] {
   const needed: DescFile[] = [];
   const seen = new Set<DescFile>();
@@ -137,7 +140,10 @@ function withDependencies(file: DescFile): readonly DescFile[] {
   return needed.reverse();
 }
 
-/** The descriptor with the name under which others import it, which generated code may leave shortened. */
+/**
+ * The descriptor of a file, with the name that other files import. Generated code may have removed the
+ * suffix .proto from the name.
+ */
 function protoOf(file: DescFile): FileDescriptorProto {
   if (file.proto.name.endsWith(".proto")) return file.proto;
   return create(FileDescriptorProtoSchema, { ...file.proto, name: `${file.proto.name}.proto` });

@@ -16,17 +16,18 @@ import { ReflectionIndex } from "./reflection-index.ts";
 
 type ReflectionMethod = DescMethodBiDiStreaming;
 
-/** Reflection under one of its two names: what one request is answered with, whichever server asks. */
+/** A reflection service under one of its two names. It does not depend on the kind of server. */
 export interface ReflectionService {
   readonly service: DescService;
   readonly method: ReflectionMethod;
   answer(request: Message): Message;
 }
 
-/** The reflection services, v1 and v1alpha, of a server with these services. They list themselves too. */
+/** Create the reflection services, v1 and v1alpha. They describe these services and themselves. */
 export function reflectionServices(services: readonly DescService[]): readonly ReflectionService[] {
   const both: readonly DescService[] = [ServerReflection, reflectionAlpha()];
-  // No method names the details of errors: without them clients that know nothing but reflection show bytes.
+  // Add the types of error details, which no method refers to. Without them, clients that rely on reflection show
+  // bytes.
   const index = new ReflectionIndex([...services, ...both], [file_google_rpc_error_details]);
   return both.flatMap((service) =>
     service.methods
@@ -37,7 +38,7 @@ export function reflectionServices(services: readonly DescService[]): readonly R
 
 function answerFor({ input, output }: ReflectionMethod, index: ReflectionIndex): (request: Message) => Message {
   return (request) => {
-    // Both versions have the same bytes, so the question is read as v1 whatever it came as.
+    // Both versions have the same encoding, so decode every request as v1.
     const bytes = toBinary(input, request);
     const question = fromBinary(ServerReflectionRequestSchema, bytes);
     return create(output, {
@@ -61,8 +62,8 @@ const V1 = "grpc.reflection.v1";
 const ALPHA = "grpc.reflection.v1alpha";
 
 /**
- * The v1alpha name of the reflection service, which older tools ask for. It is v1 in another package, byte for byte,
- * so its descriptor is made from that of v1.
+ * The reflection service under the name v1alpha, which older tools use. It differs from v1 only in the package, so
+ * its descriptor is derived from that of v1.
  */
 function reflectionAlpha(): DescService {
   const proto = clone(FileDescriptorProtoSchema, ServerReflection.file.proto);

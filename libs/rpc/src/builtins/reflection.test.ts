@@ -10,6 +10,7 @@ import { ServerReflection } from "@rollcall/api/grpc/reflection/v1/reflection_pb
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createMetrics, silentLogger } from "@rollcall/process";
+import { needs } from "@rollcall/testkit/needs";
 import { RpcFixture } from "../../test/rpc-fixture.ts";
 import type { RunningServer } from "../connect/server-options.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
@@ -67,7 +68,7 @@ describe("reflection on the Connect server", () => {
     expect(JSON.parse(output)).toEqual({ node: { id: "n1" } });
   });
 
-  (hasGrpcurl ? it : it.skip)("should let grpcurl print the details of an error", async () => {
+  needs("grpcurl", hasGrpcurl).it("should let grpcurl print the details of an error", async () => {
     const words = ["-plaintext", "-d", '{"node":"n1"}', new URL(fixture.url).host, GET_NODE];
     const { stderr } = await run("grpcurl", words).catch((error: unknown) => error as { stderr: string });
     expect(stderr).toMatch(/"@type": "type\.googleapis\.com\/google\.rpc\.ErrorInfo",[\s\S]*"reason": "[A-Z_]+"/);
@@ -84,7 +85,7 @@ describe("reflection on the Connect server", () => {
     ]);
   });
 
-  it("should answer files that are complete: options, rules and well-known types", async () => {
+  it("should return complete files: options, rules and well-known types", async () => {
     const answer = await ask({
       messageRequest: {
         case: "fileContainingSymbol",

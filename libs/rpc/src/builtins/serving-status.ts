@@ -1,37 +1,41 @@
-/** What grpc.health.v1 says about one service. */
+/** The status of a service, as in grpc.health.v1. */
 export type ServiceStatus = "SERVING" | "NOT_SERVING";
 
 /**
- * Which services of a process serve, for grpc.health.v1 on all of its ports. The empty name is the process as a whole.
+ * The status of each service of a process, for grpc.health.v1 on all ports of the process. The empty name stands for
+ * the whole process.
  */
 export class ServingStatus {
   readonly #statuses = new Map<string, ServiceStatus>([["", "SERVING"]]);
   readonly #listeners = new Set<() => void>();
 
-  /** Note a service, or "" for the whole process, and tell the watchers. */
+  /** Set the status of a service, or of the whole process (""), and notify the watchers. */
   set(service: string, status: ServiceStatus): void {
     if (this.#statuses.get(service) === status) return;
     this.#statuses.set(service, status);
     this.#notify();
   }
 
-  /** Everything stops serving: the first thing at shutdown, so that balancers look elsewhere. */
+  /**
+   * Set every status to NOT_SERVING. This is the first step of a shutdown, so that load balancers choose another
+   * process.
+   */
   drain(): void {
     for (const service of this.#statuses.keys()) this.#statuses.set(service, "NOT_SERVING");
     this.#notify();
   }
 
-  /** The status of a service; null when it is not here. */
+  /** Get the status of a service; null if the service is unknown. */
   get(service: string): ServiceStatus | null {
     return this.#statuses.get(service) ?? null;
   }
 
-  /** The services that are known, with their statuses. */
+  /** List the known services with their statuses. */
   entries(): readonly (readonly [string, ServiceStatus])[] {
     return [...this.#statuses];
   }
 
-  /** Call a listener after each change. Returns an unsubscribe function. */
+  /** Call a listener after each change to a status. Returns an unsubscribe function. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

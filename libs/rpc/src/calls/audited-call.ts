@@ -4,15 +4,15 @@ import { actorOf } from "@rollcall/identity";
 import { callerOf, peerKey, requestIdOf } from "./call-context.ts";
 import { methodName } from "./policy.ts";
 
-/** What the audit log keeps of a call, whatever it was about. */
+/** The fields that the audit log keeps of every call. */
 export interface AuditedCall {
-  /** Who calls; a method of nodes puts "node:<id>" in its place. */
+  /** The caller. Methods for nodes replace the caller with "node:<id>". */
   readonly actor: string;
-  /** As "rollcall.admin.v1.AdminService/ApproveNode". */
+  /** The called method, such as "rollcall.admin.v1.AdminService/ApproveNode". */
   readonly method: string;
-  /** Where the call comes from, as HOST:PORT; with a blank and the session's id when a session of the console calls. */
+  /** The caller's address as HOST:PORT. A console session's id follows it after a space. */
   readonly address: string;
-  /** The call's x-request-id, which its line in the log has too. */
+  /** The call's x-request-id, which is also in its log line. */
   readonly requestId: string;
 }
 
@@ -24,23 +24,24 @@ export function auditedCall(context: Pick<HandlerContext, "values">, method: Des
   return {
     actor: actorOf(caller),
     method: methodName(method),
-    // A session acts in the name of another: without its id, what it did could not be told from what its owner did.
+    // Add the session id. A session acts in its owner's name, so without the id its actions would look
+    // like the owner's.
     address: session === undefined ? peer : `${peer} ${session}`,
     requestId: requestIdOf(context),
   };
 }
 
-/** Fields in which requests name what they are about, the most telling first. */
+/** Fields that name the object of a request, the most specific first. */
 const TARGET_FIELDS = ["node", "nodeId", "id", "fingerprint", "group", "name"];
 
-/** What an id, a name or a fingerprint looks like. Other texts are not worth keeping of a request that was refused. */
+/** The format of an id, a name or a fingerprint. Other strings in a refused request are not recorded. */
 const PLAIN = /^[A-Za-z0-9][A-Za-z0-9._:+/=-]{0,127}$/;
-/** The text of a token of ours, which may be given in place of its id: "rc_<id>_<secret>". */
+/** The format of a Rollcall token, "rc_<id>_<secret>". A caller can send a token where an id belongs. */
 const TOKEN = /^([a-z]{1,8}_[0-9A-Za-z]{4,32})_[\w-]{16,}$/;
-/** A JSON web token. */
+/** The format of a JSON Web Token. */
 const WEB_TOKEN = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
 
-/** What a request names as its subject, for the audit log; empty when nothing. A secret in its place is left out. */
+/** The object of a request, for the audit log; empty if there is none. Secrets are masked. */
 export function auditTarget(request: Message): string {
   const fields = request as unknown as Readonly<Record<string, unknown>>;
   for (const field of TARGET_FIELDS) {

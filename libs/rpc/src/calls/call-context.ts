@@ -1,59 +1,60 @@
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { ANONYMOUS, type Caller } from "@rollcall/identity";
-import type { CallPlace } from "../limits/call-admission.ts";
+import type { CallSlot } from "../limits/call-admission.ts";
 import type { Identity } from "./find-caller.ts";
 
-/** Where the authorising interceptor leaves the caller. */
+/** The caller, stored by the authorizing interceptor. */
 export const callerKey = createContextKey<Caller>(ANONYMOUS, {
-  description: "who makes this call",
+  description: "caller of this call",
 });
 
-/** Where the request id interceptor leaves the request id. */
+/** The request id, stored by the request id interceptor. */
 export const requestIdKey = createContextKey<string>("", { description: "x-request-id" });
 
-/** Who makes this call. Anonymous for methods whose policy asks for no token. */
+/** Get the caller of this call. It is anonymous for methods whose policy requires no token. */
 export function callerOf(context: Pick<HandlerContext, "values">): Caller {
   return context.values.get(callerKey);
 }
 
-/** The id that names this call in the log and in the answer's x-request-id header. */
+/** Get the id of this call, which is in the log and in the response's x-request-id header. */
 export function requestIdOf(context: Pick<HandlerContext, "values">): string {
   return context.values.get(requestIdKey);
 }
 
-/** The address that a call comes from, as HOST:PORT; HOST alone where a proxy named no port. */
+/** The address that a call comes from, as HOST:PORT, or only HOST if a proxy gave no port. */
 export const peerKey = createContextKey<string>("", { description: "address of the caller" });
 
-/** The address that a call comes from: see peerKey. */
+/** Get the address that a call comes from: see peerKey. */
 export function peerOfCall(context: Pick<HandlerContext, "values">): string {
   return context.values.get(peerKey);
 }
 
-/** Whether the call got as far as the interceptors; one that did not has left no line in the log. */
-export const seenKey = createContextKey<boolean>(false, { description: "seen by the log" });
+/** Whether the call reached the interceptors. If not, the log has no line about it. */
+export const seenKey = createContextKey<boolean>(false, { description: "whether the log has a line about the call" });
 
-/** Told when the call turns out to be of a known caller or of a replica. */
+/** Called when the server finds out that a call comes from an authenticated caller or from a replica. */
 export const onKnownKey = createContextKey<(by: "known" | "replica") => void>(() => {}, {
-  description: "on a known caller",
+  description: "called when the caller is known",
 });
 
 /**
- * Ends the call: its signal is that of the request, for the implementation and for every interceptor. One for all of
- * them, since a signal takes 1.2 KB of a watch. It is aborted once the call is over, however it ended.
+ * Ends the call. The controller is aborted when the call has ended for any reason. The implementation and every
+ * interceptor share its signal, which is the request's signal, because each signal costs 1.2 KB per watch.
  */
 export const endingKey = createContextKey<AbortController | null>(null, { description: "ends the call" });
 
-/** What ends a call. */
+/** Get the controller that ends a call. */
 export function endingOf(values: ContextValues): AbortController {
   const ending = values.get(endingKey);
-  if (ending === null) throw new Error("nothing ends this call");
+  if (ending === null) throw new Error("this call has no AbortController");
   return ending;
 }
 
 /**
- * Who makes the call, found by its headers before its request is decoded. Null for a method that needs no role.
+ * The identity of the caller, found from the call's headers before the request is decoded. Null for a method that
+ * requires no role.
  */
 export const identityKey = createContextKey<Promise<Identity> | null>(null, { description: "identity of the caller" });
 
-/** The place that the call has among those under way; null where they are not counted. */
-export const placeKey = createContextKey<CallPlace | null>(null, { description: "its place" });
+/** The call's slot among the calls in progress; null if calls are not counted. */
+export const callSlotKey = createContextKey<CallSlot | null>(null, { description: "slot of the call" });

@@ -1,36 +1,36 @@
 import type net from "node:net";
 
-/** The headers in which a proxy names its client. */
+/** The headers that a proxy sets to name its client. */
 interface ForwardingHeaders {
   readonly xForwardedFor: string | undefined;
   readonly forwarded: string | undefined;
 }
 
 /**
- * Tells the address that a call comes from, by the socket's peer and what a proxy says. The domain's clientAddress() is
- * what decides.
+ * Finds the address that a call comes from, from the socket's peer and the headers of a proxy. See clientAddress() in
+ * the domain.
  *
  * @param peer as HOST:PORT.
  */
 export type ClientAddress = (peer: string, headers: ForwardingHeaders) => string;
 
-/** Headers as Node.js gives them. */
+/** Headers as Node.js provides them. */
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The address that a call comes from; the peer's where no proxy is trusted. */
+/** Find the address that a call comes from. This is the peer's address if no proxy is trusted. */
 export function addressOf(peer: string, headers: Headers, clientAddress: ClientAddress | undefined): string {
   if (clientAddress === undefined) return peer;
   const xForwardedFor = textOf(headers["x-forwarded-for"]);
   return clientAddress(peer, { xForwardedFor, forwarded: textOf(headers.forwarded) });
 }
 
-/** A call of grpc-js, as far as it tells where it comes from. */
+/** The parts of a grpc-js call that show which address it comes from. */
 interface GrpcCall {
   readonly metadata: { get(name: string): readonly (string | Buffer)[] };
   getPeer(): string;
 }
 
-/** The same of a call of grpc-js. */
+/** Find the address that a grpc-js call comes from. */
 export function grpcAddressOf(call: GrpcCall, clientAddress: ClientAddress | undefined): string {
   const peer = call.getPeer();
   if (clientAddress === undefined) return peer;
@@ -40,18 +40,21 @@ export function grpcAddressOf(call: GrpcCall, clientAddress: ClientAddress | und
   return addressOf(peer, headers, clientAddress);
 }
 
-/** Several headers of one name are one list. */
+/** Join the values of a repeated header to one list. */
 function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(",") : value;
 }
 
-/** Whether an address, as sockets name it, in brackets or not, is of this machine alone. */
+/** Whether an address is a loopback address. Accepts the address as sockets report it, with or without brackets. */
 export function isLoopbackAddress(address: string): boolean {
   const plain = address.replace(/^\[(.*)\]$/, "$1").replace(/^::ffff:/i, "");
   return plain === "::1" || /^127(?:\.\d{1,3}){3}$/.test(plain);
 }
 
-/** The other end of a connection as HOST:PORT, an IPv6 address in brackets: what limits and logs know a caller by. */
+/**
+ * The address of a connection's peer as HOST:PORT, with an IPv6 address in brackets. Limits and logs identify callers
+ * by this string.
+ */
 export function peerOf({
   remoteAddress = "",
   remotePort = 0,

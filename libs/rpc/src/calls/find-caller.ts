@@ -4,7 +4,7 @@ import {
   type Authenticator,
   bearerOf,
   type Caller,
-  type KnownCaller,
+  type IdentifiedCaller,
   LONGEST_TOKEN,
   type Role,
   roleSuffices,
@@ -13,21 +13,22 @@ import type { MethodCaller } from "./policy.ts";
 
 const SCHEME_LENGTH = "Bearer ".length;
 
-/** Who makes a call, or why that is not known. */
+/** The caller of a call, or the error that says why the caller is unknown. */
 export type Identity =
-  | { readonly ok: true; readonly caller: KnownCaller }
+  | { readonly ok: true; readonly caller: IdentifiedCaller }
   | { readonly ok: false; readonly error: unknown };
 
-/** Whether a method of this row asks for a token. */
+/** Whether a method with this policy requires a token. */
 export function needsRole(needs: MethodCaller): needs is Role {
   return needs !== "anyone" && needs !== "node" && needs !== "replica";
 }
 
 /**
- * Find who calls a method by the call's authorization header, null when it has none.
- * Throws TOKEN_MISSING, TOKEN_INVALID, ROLE_TOO_LOW, or what the authenticator throws.
+ * Find the caller of a method from the call's authorization header, and check the caller's role. Throws
+ * TOKEN_MISSING, TOKEN_INVALID, ROLE_TOO_LOW, or the authenticator's error.
  *
- * @param onFound called with a caller whose identity is known, before it is judged whether the role suffices.
+ * @param authorization null if the call has no such header.
+ * @param onFound called with an identified caller, before its role is checked.
  */
 export async function findCaller(
   needs: MethodCaller,
@@ -42,10 +43,13 @@ export async function findCaller(
   return caller;
 }
 
-/** Find who calls, whatever the role. Throws TOKEN_MISSING, TOKEN_INVALID, or what the authenticator throws. */
-export async function identifyCaller(authorization: string | null, authenticate: Authenticator): Promise<KnownCaller> {
+/** Find the caller, whatever its role. Throws TOKEN_MISSING, TOKEN_INVALID, or the authenticator's error. */
+export async function identifyCaller(
+  authorization: string | null,
+  authenticate: Authenticator,
+): Promise<IdentifiedCaller> {
   if (authorization === null) {
-    throw refuse("TOKEN_MISSING", "this method needs an access token: send it as authorization: Bearer <token>");
+    throw refuse("TOKEN_MISSING", "an access token is required: send it as authorization: Bearer <token>");
   }
   if (authorization.length > LONGEST_TOKEN + SCHEME_LENGTH) throw tokenTooLong();
   const bearer = bearerOf(authorization);
@@ -56,18 +60,18 @@ export async function identifyCaller(authorization: string | null, authenticate:
   return caller;
 }
 
-/** Check that a caller has the role that a method needs. Throws ROLE_TOO_LOW. */
-export function checkRole(caller: KnownCaller, needs: Role): void {
+/** Check that a caller has the role that a method requires. Throws ROLE_TOO_LOW. */
+export function checkRole(caller: IdentifiedCaller, needs: Role): void {
   if (roleSuffices(caller.role, needs)) return;
-  throw refuse("ROLE_TOO_LOW", `this method needs the role ${needs}, the token has ${caller.role}`, {
+  throw refuse("ROLE_TOO_LOW", `this method requires the role ${needs}, but the token has ${caller.role}`, {
     metadata: { required: needs, role: caller.role },
   });
 }
 
-/** The refusal of a token that has more characters than any that is taken. */
+/** The error for a token that is longer than any valid token. */
 function tokenTooLong() {
   const message =
-    `the access token is too long, ${LONGEST_TOKEN} characters are the most; an issuer's token grows with the ` +
-    "groups that it names: let the issuer write only those that OIDC.RoleMap has";
+    `the access token is longer than the limit of ${LONGEST_TOKEN} characters; an issuer's token grows with the ` +
+    "groups that it names: have the issuer include only the groups in OIDC.RoleMap";
   return refuse("TOKEN_INVALID", message, { metadata: { longest: String(LONGEST_TOKEN) } });
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
-import type { KnownCaller } from "@rollcall/identity";
+import type { IdentifiedCaller } from "@rollcall/identity";
 
 /** A request over HTTP/1.1 or HTTP/2. */
 export type HttpRequest = IncomingMessage | Http2ServerRequest;
@@ -10,37 +10,40 @@ export type HttpRequest = IncomingMessage | Http2ServerRequest;
 export type HttpResponse = ServerResponse | Http2ServerResponse;
 
 /**
- * Looks at each request before any of it is read. It may put a credential that came in another form into the
- * authorization header. Answers the error of a request that is refused; null for others.
+ * Checks each request before any part of it is read. Returns the error if the request is refused, otherwise null. The
+ * check can turn another kind of credential, such as a cookie, into an authorization header.
  */
-export type RequestDoor = (request: HttpRequest) => ConnectError | null;
+export type RequestCheck = (request: HttpRequest) => ConnectError | null;
 
 /** A call of a method that is not served here. */
 export interface ForeignCall {
   readonly request: HttpRequest;
   readonly response: HttpResponse;
-  /** As "/rollcall.admin.v1.AccessService/WhoAmI". */
+  /** The path of the method, such as "/rollcall.admin.v1.AccessService/WhoAmI". */
   readonly path: string;
-  /** Where it comes from, as HOST:PORT. */
+  /** The address that the call comes from, as HOST:PORT. */
   readonly peer: string;
-  /** To be told who calls, once that is known: the call has been counted for its address until then. */
-  readonly known: (caller: KnownCaller) => void;
+  /** Must be called once the caller is identified. Before that, the call counts towards the limits of its address. */
+  readonly known: (caller: IdentifiedCaller) => void;
 }
 
-/** Takes calls of methods that are served elsewhere; whether it has taken this one. */
+/** Handles a call of a method that is served elsewhere. Returns whether it took the call. */
 export type PassOn = (call: ForeignCall) => boolean;
 
-/** A plain HTTP handler for what is no RPC, for example the console's pages. */
+/** A plain HTTP handler for requests that are not RPCs, for example the console's pages. */
 export type HttpHandler = (request: HttpRequest, response: HttpResponse) => void;
 
-/** Write the status and headers of a response. The two classes declare overloads that TypeScript cannot call as one. */
+/**
+ * Write the status and headers of a response. The cast is needed because TypeScript cannot treat the overloads of the
+ * two classes as one function.
+ */
 export function writeHead(response: HttpResponse, status: number, headers: OutgoingHttpHeaders = {}): void {
   (response as ServerResponse).writeHead(status, headers);
 }
 
 /**
- * Close a stream whose answer was just given, whatever its caller still sends. Not at once: nghttp2 drops an answer
- * that it has not sent when the stream is reset.
+ * Close a stream after its response, even if the caller is still sending. This waits one tick, because nghttp2 drops an
+ * unsent response when the stream is reset.
  */
 export function closeAnswered(stream: ServerHttp2Stream): void {
   setImmediate(() => stream.close());

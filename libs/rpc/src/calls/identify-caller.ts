@@ -2,13 +2,16 @@ import type { Authenticator } from "@rollcall/identity";
 import { type FailedAttempts, tokenAttempt } from "../limits/failed-attempts.ts";
 import { type Identity, identifyCaller } from "./find-caller.ts";
 
-/** Identifies a caller by the authorization header, null when there is none. Never rejects. */
+/**
+ * Identifies a caller by the authorization header, which is null if there is none. Never
+ * rejects.
+ */
 export type Identify = (authorization: string | null, peer: string) => Promise<Identity>;
 
-/** Make what identifies callers before anything of their requests is decoded. */
+/** Create the function that identifies callers before their requests are decoded. */
 export function createIdentify(options: {
   readonly authenticate: Authenticator;
-  /** Absent where failed attempts are not limited. */
+  /** Limits failed attempts; absent for no limit. */
   readonly failures?: FailedAttempts | undefined;
 }): Identify {
   const { authenticate, failures } = options;

@@ -5,7 +5,7 @@ const forever = new AbortController().signal;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("Limiter", () => {
-  it("should let so many in at a time, the others in order", async () => {
+  it("should limit how many run at a time, and run the others in order", async () => {
     const limiter = new Limiter(1);
     const order: string[] = [];
     const noting = (name: string) => (leave: () => void) => {
@@ -27,7 +27,7 @@ describe("Limiter", () => {
     expect(order).toEqual(["second", "third"]);
   });
 
-  it("should let in next whose party has the fewest in", async () => {
+  it("should run the party with the fewest running next", async () => {
     const limiter = new Limiter(2);
     const order: string[] = [];
     const leaves = [await limiter.enter(forever, "a"), await limiter.enter(forever, "a")];
@@ -44,7 +44,7 @@ describe("Limiter", () => {
     expect(order).toEqual(["b", "a", "b", "a"]);
   });
 
-  it("should have a party with as many in as it may wait, and leave places to others", async () => {
+  it("should make a party at its limit wait, and leave slots to others", async () => {
     const limiter = new Limiter(2, 1);
     const leave = await limiter.enter(forever, "a");
     const order: string[] = [];
@@ -58,7 +58,7 @@ describe("Limiter", () => {
     expect(limiter.waitingOf("a")).toBe(0);
   });
 
-  it("should forget who gives up waiting", async () => {
+  it("should forget a caller that stops waiting", async () => {
     const limiter = new Limiter(1);
     const leave = await limiter.enter(forever);
     const impatient = new AbortController();

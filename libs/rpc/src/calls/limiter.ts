@@ -1,39 +1,46 @@
 /**
- * Limits how many run at a time; the others wait in order. With parties, the next is the first of the party with the
- * fewest running, so that one party's requests do not delay another's.
+ * Limits the number of operations that run at the same time. Other operations wait, in order. If operations
+ * belong to parties, the next operation is the first of the party with the fewest running operations, so that one
+ * party's operations do not delay another's.
  */
 export class Limiter {
   #free: number;
   readonly #mostOfParty: number;
-  /** How many of each party are running. */
+  /** The number of running operations per party. */
   readonly #inside = new Map<string, number>();
-  /** The waiting requests: a function that starts each, and its party. */
+  /** The waiting operations: the function that starts the operation, and its party. */
   readonly #waiting = new Map<() => void, string>();
 
-  /** @param mostOfParty how many of one party run at a time; the others of it wait even while there are places. */
+  /**
+   * @param mostOfParty maximum number of one party's operations that run at the same time. The party's further
+   *   operations wait even while slots are free.
+   */
   constructor(size: number, mostOfParty = Number.POSITIVE_INFINITY) {
     this.#free = size;
     this.#mostOfParty = mostOfParty;
   }
 
-  /** Whether there is a place at present. */
+  /** Whether a slot is free. */
   get isFree(): boolean {
     return this.#free > 0;
   }
 
-  /** How many wait for a place. */
+  /** How many operations wait for a slot. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** How many of a party wait for a place. */
+  /** How many operations of a party wait for a slot. */
   waitingOf(party: string): number {
     let count = 0;
     for (const one of this.#waiting.values()) if (one === party) count += 1;
     return count;
   }
 
-  /** Wait for a place; answers how to give it back, once or more. Rejects when the signal aborts first. */
+  /**
+   * Wait for a slot. Returns a function that releases the slot; only its first call has an effect. Rejects if the
+   * signal aborts first.
+   */
   async enter(signal: AbortSignal, party = ""): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0 && this.#insideOf(party) < this.#mostOfParty) this.#begin(party);
@@ -73,7 +80,7 @@ export class Limiter {
     else this.#inside.delete(party);
     const next = this.#next();
     if (next === null) return;
-    // In the same turn: the freed place is never visible to a newcomer.
+    // Start the next operation in the same tick, so that a new operation cannot take the freed slot.
     const [enter, itsParty] = next;
     this.#waiting.delete(enter);
     this.#begin(itsParty);

@@ -31,23 +31,29 @@ import { rulesOf } from "../openapi/field-rules.ts";
 import { hasTooManyParts, hasTooManyValues } from "./message-parts.ts";
 
 const MEGABYTE = 1_000_000;
-/** Room for the fields of the last message that fits. */
+/**
+ * Size of a message in bytes. It is below the size limit, to leave room for the fields of the last message that
+ * fits.
+ */
 const MOST_BYTES = 900_000;
 
-/** A field with bytes in it. */
+/** Encode a field that contains bytes. */
 function field(number: number, bytes: Uint8Array): Buffer {
   return Buffer.from(new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(bytes).finish());
 }
 
-/** Fields without anything in them, as many as fit. */
+/** Encode as many empty fields as fit into the size. */
 function empty(number: number, size = MEGABYTE): Buffer {
   return Buffer.alloc(size, Buffer.from([(number << 3) | 2, 0]));
 }
 
-/** What looks like fields, JSON or the end of a text, and what takes several bytes or an escape. */
+/**
+ * Strings that look like fields, like JSON or like the end of a string, and characters that take several bytes or
+ * an escape.
+ */
 const FILLS = ["*:", "2\n", '[{,"\\', "\u{1f4a5}\u0001"] as const;
 
-/** The largest message of a type by the rules of the schema, and no larger than a message may be. */
+/** Makes the largest message of a type within the rules of the schema and the size limit. */
 class Largest {
   readonly #fill: string;
   #left = MOST_BYTES;
@@ -71,7 +77,7 @@ class Largest {
 
   #set(message: ReturnType<typeof reflect>, one: DescField, depth: number): void {
     const rules = rulesOf(one)?.type;
-    // The last of a oneof stands.
+    // Stop when the message has its full size.
     if (this.#left <= 0) return;
     switch (one.fieldKind) {
       case "scalar":
@@ -110,7 +116,7 @@ class Largest {
     }
   }
 
-  /** Of a list the first is long and all others short, as many as there may be. */
+  /** Make the first item of a list long and all others short, up to the maximum number of items. */
   #scalar(type: ScalarType, one: DescField, index: number): string | Uint8Array | number | bigint | boolean {
     this.#left -= 6;
     const rules = rulesOf(one)?.type;
@@ -147,7 +153,7 @@ const SERVICES = [
 ];
 const REQUESTS = [...new Set(SERVICES.flatMap(({ methods }) => methods.map(({ input }) => input)))];
 
-/** The same message with lists of numbers one by one, as some languages send them. */
+/** Encode the same message with unpacked lists of numbers, as some languages do. */
 function unpacked(bytes: Uint8Array, schema: DescMessage): Uint8Array {
   const writer = new BinaryWriter();
   const message = reflect(schema, fromBinary(schema, bytes));
@@ -181,14 +187,14 @@ describe("hasTooManyParts()", () => {
     ["empty messages", RegisterNodeRequestSchema, field(4, empty(9))],
     ["a message again and again", RegisterNodeRequestSchema, empty(4)],
     ["entries of a map", RegisterNodeRequestSchema, field(4, empty(13))],
-    ["fields that are not known", RegisterNodeRequestSchema, Buffer.alloc(MEGABYTE, Buffer.from([0xf8, 0x7f, 0]))],
+    ["unknown fields", RegisterNodeRequestSchema, Buffer.alloc(MEGABYTE, Buffer.from([0xf8, 0x7f, 0]))],
     ["small numbers", RegisterNodeRequestSchema, field(4, Buffer.alloc(MEGABYTE, Buffer.from([0x30, 1])))],
     [
-      "messages before bytes that are none",
+      "messages before malformed bytes",
       RegisterNodeRequestSchema,
       field(4, Buffer.concat([empty(9), Buffer.from([7])])),
     ],
-    ["messages in a field that is cut short", RegisterNodeRequestSchema, field(4, empty(9)).subarray(0, MEGABYTE - 10)],
+    ["messages in a truncated field", RegisterNodeRequestSchema, field(4, empty(9)).subarray(0, MEGABYTE - 10)],
     [
       "messages whose tags name another wire type",
       RegisterNodeRequestSchema,
@@ -217,21 +223,21 @@ describe("hasTooManyParts()", () => {
   });
 
   it.each(FILLS.map((fill) => [JSON.stringify(fill), fill] as const))(
-    "should take the largest message of each request that holds %s, in every encoding",
+    "should accept the largest message of each request with %s, in every encoding",
     (_, fill) => {
       for (const schema of REQUESTS) {
         const message = new Largest(fill).make(schema);
         const bytes = toBinary(schema, message);
         const json = Buffer.from(toJsonString(schema, message));
         const found = [hasTooManyParts(schema, bytes), hasTooManyParts(schema, unpacked(bytes, schema))];
-        // With escapes a message in JSON may be larger than a message may be.
+        // Skip a message that exceeds the size limit in JSON because of its escapes.
         if (json.byteLength <= 1_048_576) found.push(hasTooManyValues(json));
         expect([schema.typeName, ...found.filter((it) => it)]).toEqual([schema.typeName]);
       }
     },
   );
 
-  it("should take any bytes in a piece of output", () => {
+  it("should accept any bytes in a piece of output", () => {
     const piece = fc.uint8Array({ minLength: 0, maxLength: 65_536, size: "max" });
     fc.assert(
       fc.property(piece, (data) => {
@@ -242,7 +248,7 @@ describe("hasTooManyParts()", () => {
     );
   });
 
-  it("should take a state of 500 nodes with 64 labels each", () => {
+  it("should accept a state of 500 nodes with 64 labels each", () => {
     const labels = Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`l${at}`, `v${at}`]));
     const objects = Array.from({ length: 500 }, (_, at) => ({
       object: { case: "nodeLabels", value: { node: `n${at}`, labels } } as const,
@@ -252,7 +258,7 @@ describe("hasTooManyParts()", () => {
     expect(hasTooManyValues(Buffer.from(toJsonString(PlanStateRequestSchema, state)))).toBe(false);
   });
 
-  it("should come to an end with whatever comes", () => {
+  it("should terminate on any input", () => {
     fc.assert(
       fc.property(fc.constantFrom(...REQUESTS), fc.uint8Array({ maxLength: 5_000 }), (schema, bytes) => {
         expect(hasTooManyParts(schema, bytes)).toBe(false);
@@ -260,7 +266,7 @@ describe("hasTooManyParts()", () => {
     );
   });
 
-  it("should not count what is text", () => {
+  it("should not count the contents of texts", () => {
     const text = JSON.stringify({ reason: '[{,"\\'.repeat(10_000) });
     expect(hasTooManyValues(Buffer.from(text))).toBe(false);
     expect(() => fromJsonString(SubmitJobRequestSchema, text)).not.toThrow();

@@ -5,50 +5,50 @@ import { refuse } from "@rollcall/errors";
 /** How a message is encoded. */
 export type MessageFormat = "binary" | "json";
 
-/** What messages of a body are checked by. */
+/** How to check the messages of a body. */
 export interface BodyCheck {
-  /** The type of the messages. */
   readonly schema: DescMessage;
-  /** Where the body comes from: an address. */
+  /** The address that the body comes from. */
   readonly source: string;
-  /** Largest size of a message. */
+  /** Maximum size of a message, in bytes. */
   readonly mostBytes: number;
 }
 
 /**
- * What decoding takes, in twentieths of a microsecond on a warm process: an element of a packed list, a field, a field
- * that the schema does not have, and a message. The first messages after a start take four times as much.
+ * The costs of decoding, in units of 1/20 µs in a warm process: for an element of a packed list, a field, an unknown
+ * field, and a message. The first messages after a start cost four times as much.
  */
 const ELEMENT_POINTS = 2;
 const FIELD_POINTS = 3;
 const UNKNOWN_POINTS = 5;
 const MESSAGE_POINTS = 30;
-/** In JSON, a value behind a comma or within a list. */
+/** The cost, in JSON, of a value after a comma or at the start of a list. */
 const VALUE_POINTS = 4;
 /**
- * What a message may take: so many points, and one more for each of its bytes. The densest messages of the contract are
- * lists of texts of one letter, with one point a byte, and lists of numbers, which are short. An empty message has 15
- * points a byte: about 35,000 of them fit the largest message, and 5,000 a frame of an agent.
+ * Points that a message can cost in addition to one point for each of its bytes. The densest messages of the API are
+ * lists of one-letter strings, with one point per byte, and lists of numbers, which are short. An empty message costs
+ * 15 points per byte: about 35,000 of them fit into the largest message, and 5,000 into a frame from an agent.
  */
 const BASE_POINTS = 100_000;
-/** The decoder goes no deeper. */
+/** The maximum depth of nested messages that the decoder accepts. */
 const MOST_DEPTH = 100;
 
 /**
- * Whether a message has so many values that decoding it would block the process: a megabyte of empty messages takes
- * seconds. The schema decides what is a value, as in the decoder: the contents of strings and bytes are skipped.
+ * Whether decoding a message would block the process because of the number of its values: a megabyte of empty messages
+ * takes seconds. As in the decoder, the schema decides what counts as a value, and the contents of strings and bytes
+ * are skipped.
  */
 export function hasTooManyParts(schema: DescMessage, bytes: Uint8Array): boolean {
   const counter = new PartCounter(bytes);
   try {
     counter.countMessage(partsOf(schema), bytes.length, 0);
   } catch {
-    // The bytes are malformed, which the decoder reports, or the count has reached its limit.
+    // Ignore the error. Either the limit is reached, or the bytes are malformed, which the decoder will report.
   }
   return counter.points < 0;
 }
 
-/** The same for a message in JSON. */
+/** Like hasTooManyParts(), for a message in JSON. */
 export function hasTooManyValues(bytes: Uint8Array): boolean {
   let points = BASE_POINTS + bytes.length;
   let isText = false;
@@ -75,14 +75,14 @@ export function checkSize(bytes: number, mostBytes: number): void {
   if (bytes > mostBytes) throw tooLarge(mostBytes);
 }
 
-/** The error of a message above the limit. */
+/** The error for a message above the size limit. */
 export function tooLarge(mostBytes: number): Error {
   const text = `the message is larger than the limit of ${mostBytes} bytes: send less in one request`;
   return refuse("MESSAGE_TOO_LARGE", text);
 }
 
 /**
- * Decode a message. Throws MESSAGE_TOO_LARGE for one of too many parts, and MALFORMED_MESSAGE for bytes that are no
+ * Decode a message. Throws MESSAGE_TOO_LARGE if it has too many parts, and MALFORMED_MESSAGE if the bytes are not a
  * message.
  */
 export function decodeMessage<D extends DescMessage>(schema: D, bytes: Uint8Array): MessageShape<D> {
@@ -94,13 +94,13 @@ export function decodeMessage<D extends DescMessage>(schema: D, bytes: Uint8Arra
   }
 }
 
-/** Check that a message can be decoded within a moment. Throws MESSAGE_TOO_LARGE. */
+/** Check that a message can be decoded quickly. Throws MESSAGE_TOO_LARGE. */
 export function checkParts(schema: DescMessage, bytes: Uint8Array, format: MessageFormat): void {
   const hasTooMany = format === "json" ? hasTooManyValues(bytes) : hasTooManyParts(schema, bytes);
   if (hasTooMany) throw tooManyParts();
 }
 
-/** The refusal of such a message. */
+/** The error for a message with too many parts. */
 export function tooManyParts(): Error {
   return refuse("MESSAGE_TOO_LARGE", "the message has more fields than any request needs");
 }
@@ -113,11 +113,11 @@ type Value =
 
 interface Part {
   readonly value: Value;
-  /** Whether several values may be packed into one field. */
+  /** Whether a single occurrence of the field can contain several packed values. */
   readonly canBePacked: boolean;
 }
 
-/** The fields of a message by their numbers. */
+/** The fields of a message type, keyed by number. */
 type Parts = ReadonlyMap<number, Part>;
 
 const known = new WeakMap<DescMessage, Parts>();
@@ -166,8 +166,9 @@ function elementValue(field: DescField & { readonly fieldKind: "list" }): Value 
 }
 
 function messageValue(field: { readonly message: DescMessage; readonly delimitedEncoding?: boolean }): Value {
-  // Only editions have them, and no schema here does.
-  if (field.delimitedEncoding) throw new Error(`${field.message.typeName} is encoded as a group, which is not counted`);
+  // Refuse groups, which only proto editions have. No schema here uses them.
+  if (field.delimitedEncoding)
+    throw new Error(`${field.message.typeName} is encoded as a group, which is not supported`);
   return { kind: "message", schema: field.message };
 }
 
@@ -198,9 +199,10 @@ const TOO_MANY = new Error("too many parts");
 const NOT_A_MESSAGE = new Error("not a message");
 
 /**
- * Counts down the points of a message. It goes through the bytes exactly as fromBinary() does, or bytes could be one
- * message to the counter and another to the decoder: a known field is read by its type, whatever wire type its tag
- * names, and a length may reach beyond the message that it is in. Throws where the decoder would, or does not fit.
+ * Counts down the points of a message. It must read the bytes exactly as fromBinary() does: otherwise the counter and
+ * the decoder could see different messages in the same bytes. So it reads a known field by the field's type, whatever
+ * wire type the tag names, and a length may reach beyond the enclosing message. Throws where the decoder would, or
+ * when the message exceeds the limit.
  */
 class PartCounter {
   points: number;
@@ -267,7 +269,10 @@ class PartCounter {
     }
   }
 
-  /** The decoder skips nothing here: what follows another number is read as the next tag. */
+  /**
+   * Count an entry of a map. Like the decoder, this does not skip the value of an unknown field number, but reads it
+   * as the next tag.
+   */
   #countEntry({ key, value }: Value & { readonly kind: "entry" }, depth: number): void {
     const reader = this.#reader;
     const length = reader.uint32();

@@ -9,7 +9,7 @@ async function readAll<T>(outbox: Outbox<T>): Promise<T[]> {
 }
 
 describe("Outbox", () => {
-  it("should hand frames on in order, those pushed before and after the reader came", async () => {
+  it("should pass frames on in order, whether pushed before or after the reader started", async () => {
     const outbox = new Outbox<number>(8);
     outbox.push(1);
     const reading = readAll(outbox);
@@ -20,7 +20,7 @@ describe("Outbox", () => {
     expect(await reading).toEqual([1, 2, 3]);
   });
 
-  it("should read what waits before it ends on close", async () => {
+  it("should return waiting frames before it ends on close", async () => {
     const outbox = new Outbox<number>(8);
     outbox.push(1);
     outbox.close();
@@ -28,7 +28,7 @@ describe("Outbox", () => {
     expect(await readAll(outbox)).toEqual([1]);
   });
 
-  it("should fail with PEER_TOO_SLOW one frame beyond its limit, and drop what waits", async () => {
+  it("should fail with PEER_TOO_SLOW one frame above its limit, and drop waiting frames", async () => {
     const outbox = new Outbox<number>(2);
     expect([outbox.push(1), outbox.push(2), outbox.push(3)]).toEqual([true, true, false]);
     expect(outbox.size).toBe(0);
@@ -47,7 +47,7 @@ describe("Outbox", () => {
     await expect(reader.next()).rejects.toThrow("does not read");
   });
 
-  it("should take nothing more after its reader left", async () => {
+  it("should accept nothing more after its reader left", async () => {
     const outbox = new Outbox<number>(2);
     outbox.push(1);
     for await (const _ of outbox) break;

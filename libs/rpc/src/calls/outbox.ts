@@ -1,9 +1,8 @@
 import { refuse } from "@rollcall/errors";
 
 /**
- * The bounded queue between whatever produces the frames of one stream and the loop that sends them.
- * A peer that does not read is disconnected rather than buffered: at the limit the outbox fails.
- * It is read once, by one reader.
+ * A bounded queue between the producer of a stream's frames and the loop that sends them. At the limit the outbox
+ * fails, which disconnects a peer that does not read. An outbox has one reader, which can iterate over it once.
  */
 export class Outbox<T> implements AsyncIterable<T> {
   readonly #limit: number;
@@ -11,27 +10,30 @@ export class Outbox<T> implements AsyncIterable<T> {
   #end: { readonly error: unknown } | "closed" | null = null;
   #wake: (() => void) | null = null;
 
-  /** `limit`: how many frames may wait; one more fails the outbox with RESOURCE_EXHAUSTED, PEER_TOO_SLOW. */
+  /**
+   * @param limit the maximum number of frames that can wait. Adding another frame fails the outbox with
+   *   RESOURCE_EXHAUSTED, PEER_TOO_SLOW.
+   */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** How many frames wait. */
+  /** How many frames wait to be sent. */
   get size(): number {
     return this.#items.length;
   }
 
-  /** Whether it was closed or has failed; later frames are dropped. */
+  /** Whether the outbox was closed or has failed. Later frames are dropped. */
   get ended(): boolean {
     return this.#end !== null;
   }
 
-  /** Add a frame. False when it was not taken: the outbox has ended, or is full and fails with this very push. */
+  /** Add a frame. Returns false if the outbox has ended, or if it is full and fails now. */
   push(item: T): boolean {
     if (this.#end !== null) return false;
     if (this.#items.length >= this.#limit) {
       this.fail(
-        refuse("PEER_TOO_SLOW", "the peer does not read what it is sent", {
+        refuse("PEER_TOO_SLOW", "the peer does not read the messages sent to it", {
           metadata: { limit: String(this.#limit) },
         }),
       );
@@ -42,13 +44,16 @@ export class Outbox<T> implements AsyncIterable<T> {
     return true;
   }
 
-  /** End after the frames that already wait have been read. */
+  /** End the outbox once the waiting frames have been read. */
   close(): void {
     this.#end ??= "closed";
     this.#signal();
   }
 
-  /** End at once: what waits is dropped and the reader gets the error. Nothing happens after an earlier end. */
+  /**
+   * End the outbox immediately: drop the waiting frames and give the reader the error. No effect if it has
+   * already ended.
+   */
   fail(error: unknown): void {
     if (this.#end !== null) return;
     this.#end = { error };
@@ -59,7 +64,8 @@ export class Outbox<T> implements AsyncIterable<T> {
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     try {
       for (;;) {
-        // One at a time: frames taken out early would wait beside the limit and survive a failure.
+        // Take one frame at a time. Frames that are taken early would not count towards the limit, and would
+        // still be sent after a failure.
         while (this.#items.length > 0) yield this.#items.shift() as T;
         if (this.#end === "closed") return;
         if (this.#end !== null) throw this.#end.error;
@@ -68,7 +74,7 @@ export class Outbox<T> implements AsyncIterable<T> {
         });
       }
     } finally {
-      // The reader left: nothing that is pushed from now on arrives.
+      // Drop all waiting and later frames, because the reader has left.
       this.#end ??= "closed";
       this.#items.length = 0;
     }

@@ -23,7 +23,7 @@ describe("createPageTokens()", () => {
     expect(tokens.seal("nodes", cursor)).toMatch(/^[A-Za-z0-9_-]+$/);
   });
 
-  it("should begin at the start without a token", () => {
+  it("should start at the first page without a token", () => {
     expect(tokens.open("nodes", "")).toBeNull();
   });
 
@@ -37,7 +37,7 @@ describe("createPageTokens()", () => {
     expect(reasonOfOpening("nodes", others.seal("nodes", cursor))).toBe("INVALID_PAGE_TOKEN");
   });
 
-  it("should refuse a token with any of its bits turned", () => {
+  it("should refuse a token with any flipped bit", () => {
     const bytes = Buffer.from(tokens.seal("nodes", cursor), "base64url");
     for (let bit = 0; bit < bytes.length * 8; bit += 1) {
       const forged = Buffer.from(bytes);

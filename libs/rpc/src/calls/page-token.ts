@@ -4,19 +4,24 @@ import { refuse } from "@rollcall/errors";
 const MAC_BYTES = 16;
 
 /**
- * Where a listing goes on. The token is opaque: base64url of a MAC and the cursor. The MAC covers the method and what
- * was asked for, so a token serves only the listing that it came from, and a cursor that is opened was made here.
+ * Makes and reads page tokens, which say where a listing continues. A token is opaque: base64url of a MAC and the
+ * cursor. The MAC covers the method and the request, so a token is valid only for the listing that it came from. Only
+ * this cluster's tokens are accepted.
  */
 export interface PageTokens {
-  /** The token of the page after `cursor`. `listing` names the method, filter and order, the same on every page. */
+  /**
+   * Make the token of the page after `cursor`. `listing` contains the method, filter and order, and is the same on
+   * every page.
+   */
   seal(listing: string, cursor: unknown): string;
   /**
-   * The cursor of a token; null for the first page. Throws INVALID_PAGE_TOKEN for any token but one of this listing.
+   * Read the cursor of a token; null for the first page. Throws INVALID_PAGE_TOKEN if the token is invalid or belongs
+   * to another listing.
    */
   open(listing: string, token: string): unknown;
 }
 
-/** Make page tokens that every process of the cluster can open. */
+/** Create page tokens. Every process of the cluster can read them. */
 export function createPageTokens(clusterSecret: Uint8Array): PageTokens {
   const macOf = (listing: string, cursor: string): Buffer =>
     createHmac("sha256", clusterSecret)
@@ -44,7 +49,7 @@ export function createPageTokens(clusterSecret: Uint8Array): PageTokens {
 }
 
 function invalidPageToken(): Error {
-  const message = "the page token was not made by this method with the same filter and order; begin again without one";
+  const message = "the page token does not match this method, filter and order; start again without a page token";
   return refuse("INVALID_PAGE_TOKEN", message, {
     violations: [{ field: "page_token", description: message }],
   });

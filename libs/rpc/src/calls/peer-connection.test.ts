@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => fixture.end());
 
-/** A process that trusts the fixture's authority, and has a certificate for these names itself. */
+/** Return TLS options of a process that trusts the fixture's authority, and has its own certificate for these names. */
 function trusting(...names: readonly string[]): PeerTls {
   const { caFile } = fixture.authority;
   return { read: () => readClientTls({ ...NO_FILES, caFile }), ownNames: () => names };
@@ -38,7 +38,7 @@ const NO_FILES = { certFile: undefined, keyFile: undefined, serverName: undefine
 const SERVING = HealthCheckResponse_ServingStatus.SERVING;
 
 describe("connectPeer() over TLS", () => {
-  it("should reach a peer whose certificate is for its address, or for a name of the own one, and no other", async () => {
+  it("should only connect to a peer whose certificate names its address or a name of our own certificate", async () => {
     const { authority } = fixture;
     const startWith = async (names: readonly string[]) => {
       const files = { ...authority.write(names.join("-"), { names }), clientCaFile: undefined };
@@ -54,14 +54,14 @@ describe("connectPeer() over TLS", () => {
     expect(await ask(name, trusting("rollcall.example"))).toBe(SERVING);
     expect(await ask(name, trusting("other.example"))).toContain("does not match");
     expect(await ask(address, null)).toContain("TLS");
-    const strangers = new TlsFixture();
-    fixture.atEnd(() => strangers.end());
-    const { caFile } = strangers.authority;
-    const stranger = { ...trusting(), read: () => readClientTls({ ...NO_FILES, caFile }) };
-    expect(await ask(address, stranger)).not.toBe(SERVING);
+    const anonymousClients = new TlsFixture();
+    fixture.atEnd(() => anonymousClients.end());
+    const { caFile } = anonymousClients.authority;
+    const other = { ...trusting(), read: () => readClientTls({ ...NO_FILES, caFile }) };
+    expect(await ask(address, other)).not.toBe(SERVING);
   });
 
-  it("should need no certificate of its own where none is asked for, whatever the other ports ask", async () => {
+  it("should need no client certificate if none is requested, whatever other ports require", async () => {
     const tls = await fixture.openSource(true);
     const api = await RpcFixture.start({ tls, asksClients: false });
     fixture.atEnd(() => api.stop());
@@ -70,7 +70,7 @@ describe("connectPeer() over TLS", () => {
 });
 
 describe("Http2SessionManager of connect-node", () => {
-  it("should not end the process when a connection is given up just as its peer goes away", async () => {
+  it("should not end the process when a connection is closed just as its peer disconnects", async () => {
     const server = createServer();
     const port = await new Promise<number>((resolve) => {
       server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
@@ -89,7 +89,7 @@ describe("Http2SessionManager of connect-node", () => {
     peer.goaway();
     await new Promise((resolve) => session.once("goaway", resolve));
     manager.abort();
-    // An "error" event without a listener fails the test.
+    // If the session emitted "error", the test would fail, because nothing listens for it here.
     await new Promise((resolve) => session.once("close", resolve));
   });
 });

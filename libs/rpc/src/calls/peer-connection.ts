@@ -6,42 +6,46 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import type { ClientTls } from "@rollcall/identity";
 import { activeSpan } from "@rollcall/process";
 
-/** One connection to another process of the control plane, shared by all calls to it. */
+/** A connection to another process of the control plane. All calls to that process share it. */
 export interface PeerConnection {
   client<S extends DescService>(service: S): Client<S>;
-  /** End the connection, and every call on it. */
+  /** Close the connection and end every call on it. */
   close(): void;
 }
 
-/** How peers are recognised over TLS. */
+/** How peers are authenticated over TLS. */
 export interface PeerTls {
-  /** Read what a connection needs, again for each. */
+  /** Read the TLS options. Called for each connection. */
   read(): ClientTls;
   /**
-   * For what the own certificate is: a peer may show one for any of it, since processes of one cluster may share one.
+   * The names in this process's own certificate. A peer's certificate can be for any of these names, because
+   * processes of a cluster can share a certificate.
    */
   ownNames(): readonly string[];
 }
 
 export interface PeerOptions {
-  /** Speak TLS. In clear text when absent or null. */
+  /** How to authenticate over TLS; absent or null for clear text. */
   readonly tls?: PeerTls | null;
-  /** HOST:PORT. */
+  /** The address of the process, as HOST:PORT. */
   readonly address: string;
   readonly interceptors: readonly Interceptor[];
-  /** The longest a unary call may take unless it says otherwise. */
+  /** The default timeout of a unary call. */
   readonly timeoutMs: number;
 }
 
-/** An idle connection is not worth keeping: a new one takes a round trip. */
+/** How long an idle connection stays open, in milliseconds. A new connection costs only a round trip. */
 const IDLE_MS = 5 * 60_000;
-/** A connection without an answer for so long is taken for dead while calls are under way. */
+/**
+ * How often to ping the peer while calls are in progress, in milliseconds. A connection without a response is
+ * considered dead.
+ */
 const PING_EVERY_MS = 10_000;
 const PING_TIMEOUT_MS = 3_000;
 
 /**
- * Prepare to reach another process. It connects with the first call, and again with the next one when the connection
- * has broken.
+ * Prepare a connection to another process. It connects with the first call, and again with the next call after it
+ * breaks.
  */
 export function connectPeer(options: PeerOptions): PeerConnection {
   const { address, interceptors, timeoutMs } = options;
@@ -71,7 +75,7 @@ export function connectPeer(options: PeerOptions): PeerConnection {
   };
 }
 
-/** What a peer does for a call that is traced is a part of its trace. */
+/** Send the trace id, so that a peer's work for a traced call is part of the trace. */
 const nameParent: Interceptor = (next) => (request) => {
   const span = activeSpan();
   if (span !== undefined) request.header.set("traceparent", span.traceparent);
@@ -94,5 +98,5 @@ function connectSecurely({ hostname, port }: URL, peers: PeerTls): TLSSocket {
   });
 }
 
-/** Left out of an address as the default of its scheme. */
+/** The default port of https, which a URL omits. */
 const HTTPS_PORT = 443;

@@ -6,7 +6,7 @@ import { definePolicies, policyProblems } from "./policy.ts";
 const METHOD = "rollcall.health.v1.HealthService/Heartbeat";
 const stream = { caller: "node", deadlineMs: 0, idempotent: false } as const;
 
-/** Of the service's other methods, nothing of which is wrong. */
+/** Valid rows for the other methods of the service. */
 const OTHERS = { "rollcall.health.v1.HealthService/ServeLogs": stream };
 
 describe("definePolicies()", () => {
@@ -23,13 +23,13 @@ describe("policyProblems()", () => {
     [{ [METHOD]: stream }, []],
     [{}, [`${METHOD} has no policy row`]],
     [{ [METHOD]: { ...stream, deadlineMs: 5 } }, [`${METHOD} is a stream and takes no deadline`]],
-  ])("should judge %j", (table, problems) => {
+  ])("should evaluate %j", (table, problems) => {
     expect(policyProblems([HealthService], { ...OTHERS, ...table })).toEqual(problems);
   });
 });
 
 describe("roleSuffices()", () => {
-  it("should let each role do what the ones below it may", () => {
+  it("should allow each role what the lower ones can do", () => {
     const roles = ["viewer", "operator", "admin"] as const;
     const table = roles.map((has) => roles.map((needs) => roleSuffices(has, needs)));
     expect(table).toEqual([

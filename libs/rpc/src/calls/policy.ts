@@ -4,35 +4,38 @@ import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Role } from "@rollcall/identity";
 
 /**
- * Who may call a method. "anyone" and "node" ask for no token, and a token that is sent is not looked at, so that these
- * methods answer while the store is away; a "node" method proves the caller's key by itself, a "replica" method is for
+ * Who can call a method. "anyone" and "node" require no token and ignore any token that is sent, so that these methods
+ * work while the store is unavailable. A "node" method verifies the caller's key itself. A "replica" method is for
  * other processes of the cluster, see ReplicaAuthenticator.
  */
 export type MethodCaller = "anyone" | "node" | "replica" | Role;
 
-/** The row that each method must have before a server starts. */
+/** The policy of a method. Every method must have one before a server starts. */
 export interface MethodPolicy {
   readonly caller: MethodCaller;
-  /** The longest a unary call may take, whatever the caller asks. 0 for streams alone: they have no deadline. */
+  /** The maximum duration of a unary call, whatever deadline the caller sets. 0 for streams, which have no deadline. */
   readonly deadlineMs: number;
-  /** Whether the same call twice has the effect of one, so that a client may retry by itself. */
+  /** Whether repeating the call has no further effect, so that a client may retry automatically. */
   readonly idempotent: boolean;
   /**
-   * Whether it decides by what its process has read of the log, and not by what the database says as it is called. Such
-   * a method waits for the revision that its caller has seen. Default false.
+   * Whether the method decides from what its process has read of the log, instead of querying the database. Such a
+   * method waits for the revision that its caller has seen. Default false.
    */
   readonly readsLog?: boolean;
 }
 
-/** Policy rows by method, as "rollcall.registry.v1.RegistryService/GetNode". Tables are joined by spreading. */
+/** Policies, keyed by method, such as "rollcall.registry.v1.RegistryService/GetNode". Combine tables by spreading. */
 export type PolicyTable = Readonly<Record<string, MethodPolicy>>;
 
-/** The rows of one service by its methods' local names; a missing or misspelled method does not compile. */
+/**
+ * The policies of one service, keyed by the local names of its methods. A missing or misspelled method is a compile
+ * error.
+ */
 export type ServicePolicies<S extends DescService> = {
   readonly [M in keyof S["method"]]: MethodPolicy;
 };
 
-/** Make the policy table of one service. */
+/** Create the policy table of one service. */
 export function definePolicies<S extends DescService>(service: S, rows: ServicePolicies<S>): PolicyTable {
   const byLocalName: Readonly<Record<string, MethodPolicy | undefined>> = rows;
   const table: Record<string, MethodPolicy> = {};
@@ -43,7 +46,9 @@ export function definePolicies<S extends DescService>(service: S, rows: ServiceP
   return table;
 }
 
-/** What is wrong with a table: methods without a row, unary methods without a deadline, streams with one. */
+/**
+ * List the problems of a table: methods without a row, unary methods without a deadline, and streams with a deadline.
+ */
 export function policyProblems(services: readonly DescService[], table: PolicyTable): string[] {
   const problems: string[] = [];
   for (const method of services.flatMap((service) => service.methods)) {
@@ -60,12 +65,12 @@ export function policyProblems(services: readonly DescService[], table: PolicyTa
   return problems;
 }
 
-/** How a method is named in policies, logs and metrics: "rollcall.registry.v1.RegistryService/GetNode". */
+/** The name of a method in policies, logs and metrics: "rollcall.registry.v1.RegistryService/GetNode". */
 export function methodName(method: DescMethod): string {
   return `${method.parent.typeName}/${method.name}`;
 }
 
-/** How a code is written in logs and metrics: "ok", "not_found". */
+/** The name of a code in logs and metrics, such as "ok" or "not_found". */
 export function codeName(code: Code | undefined): string {
   return code === undefined ? "ok" : codeToString(code);
 }

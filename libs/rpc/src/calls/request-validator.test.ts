@@ -11,7 +11,7 @@ import { createRequestValidator } from "./request-validator.ts";
 
 const validator = createRequestValidator();
 
-/** The fields that a message breaks rules in; null when it breaks none. */
+/** List the fields of a message that violate rules; null if none do. */
 function brokenFields<D extends DescMessage>(desc: D, init: MessageInitShape<D>) {
   try {
     validator.check(desc, create(desc, init));
@@ -24,12 +24,12 @@ function brokenFields<D extends DescMessage>(desc: D, init: MessageInitShape<D>)
 
 const invalid = (...fields: readonly string[]) => ({ reason: "INVALID_REQUEST", fields });
 
-describe("a text that the record cannot keep", () => {
+describe("a text that the store cannot keep", () => {
   it.each(["\0", "a\0b", "\ud800", "\udc00\ud800", "end\udfff"])("should be refused: %j", (text) => {
     expect(brokenFields(NodeInfoSchema, { hostname: text })).toEqual(invalid("hostname"));
   });
 
-  it.each(["", "plain", "😀", "\u0001\u001f\u007f", "\ufffd\uffff"])("should be taken: %j", (text) => {
+  it.each(["", "plain", "😀", "\u0001\u001f\u007f", "\ufffd\uffff"])("should be accepted: %j", (text) => {
     expect(brokenFields(NodeInfoSchema, { hostname: text })).toBeNull();
   });
 
@@ -53,7 +53,7 @@ describe("a text that the record cannot keep", () => {
     ).toContain("open.hello.boot_id");
   });
 
-  it("should be found in JSON, as a type that holds itself and as what stands for it", () => {
+  it("should be found in JSON, both in recursive types and in their plain form", () => {
     const after = { deep: { deeper: ["\0"] } };
     expect(brokenFields(EventSchema, { after })?.fields).toEqual(['after["deep"]["deeper"]["0"]']);
     const list = fromJson(ListValueSchema, [[["\0"]]]);
@@ -62,7 +62,7 @@ describe("a text that the record cannot keep", () => {
     ]);
   });
 
-  it("should be told of as often as an error has room for", () => {
+  it("should be reported as often as fits into an error", () => {
     const types = Array.from({ length: 10_000 }, () => "\0");
     const { fields = [] } = brokenFields(ListEventsRequestSchema, { types }) ?? {};
     expect(fields.length).toBeGreaterThan(30);
@@ -77,7 +77,7 @@ describe("a timestamp", () => {
     [first, 0],
     [last, 999_999_999],
     [0n, 0],
-  ])("should be taken: %d s and %d ns", (seconds, nanos) => {
+  ])("should be accepted: %d s and %d ns", (seconds, nanos) => {
     expect(brokenFields(ListEventsRequestSchema, { fromTime: { seconds, nanos } })).toBeNull();
   });
 
@@ -113,7 +113,7 @@ describe("a duration", () => {
     expect(check(seconds, nanos)?.fields).toContain("ttl");
   });
 
-  it("should be taken from the same sign alone", () => {
+  it("should only be accepted with equal signs", () => {
     expect(check(60n, 999_999_999)?.fields ?? []).not.toContain("ttl");
   });
 });
@@ -125,7 +125,7 @@ describe("a field mask", () => {
       updateMask: { paths },
     });
 
-  it.each(["values", "values.unhealthy_after", "a.b_c.d"])("should be taken: %j", (path) => {
+  it.each(["values", "values.unhealthy_after", "a.b_c.d"])("should be accepted: %j", (path) => {
     expect(check([path])).toBeNull();
   });
 

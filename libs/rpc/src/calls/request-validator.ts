@@ -6,24 +6,29 @@ import { type FieldViolation, refuse } from "@rollcall/errors";
 import { malformedFields } from "./well-formed.ts";
 
 /**
- * Checks messages against the rules of their proto files, and against those that hold for every field, see
+ * Checks messages against the rules in their proto files, and against the rules for all fields: see
  * malformedFields().
  */
 export interface RequestValidator {
-  /** Throws INVALID_ARGUMENT, INVALID_REQUEST with every violation, or an error when a rule itself is broken. */
+  /**
+   * Check a message. Throws INVALID_ARGUMENT, INVALID_REQUEST with every violation, or an error if a rule
+   * is invalid.
+   */
   check<D extends DescMessage>(desc: D, message: MessageShape<D>): void;
 }
 
-// A request of the largest size can break rules more often than an error can tell.
+// Maximum number of violations in an error. A request of the maximum size can violate more rules than fit
+// into an error.
 const MOST_VIOLATIONS = 50;
 
-/** Compiled rules are kept in it: one for all servers of a process. */
+/** Caches compiled rules. All servers of a process share it. */
 const validator = createValidator();
 
 /**
- * Create a validator. Rules are compiled on first use, which holds up the event loop for some 0.2 s.
+ * Create a validator. A message's rules are compiled when they are first used, which blocks the event loop
+ * for about 0.2 s.
  *
- * @param expected messages whose rules are compiled at once.
+ * @param expected messages whose rules to compile immediately.
  */
 export function createRequestValidator(expected: Iterable<DescMessage> = []): RequestValidator {
   for (const desc of expected) validator.validate(desc, create(desc));
@@ -31,7 +36,8 @@ export function createRequestValidator(expected: Iterable<DescMessage> = []): Re
     check: (desc, message) => {
       const malformed = malformedFields(desc, message, MOST_VIOLATIONS);
       const result = validator.validate(desc, message);
-      // A rule may fail to be evaluated on a value that is out of its type's range: then that is what is wrong.
+      // Report the range of a value instead of the failure: evaluation of a rule can fail for a value
+      // outside the range of its type.
       if (result.kind === "error" && malformed.length === 0) throw result.error;
       const broken = result.kind === "invalid" ? result.violations.map(toFieldViolation) : [];
       if (malformed.length + broken.length > 0) throw invalidRequest([...malformed, ...broken]);

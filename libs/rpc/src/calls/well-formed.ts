@@ -10,16 +10,17 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import type { FieldViolation } from "@rollcall/errors";
 
-/** Takes a violation. Returns false when it wants no further one. */
+/** Receives a violation. Returns false if the search must stop. */
 type Report = (field: string, description: string) => boolean;
 type Check = (value: unknown, path: string, report: Report) => boolean;
-/** What is read of any message or map: generated types have no index signature. */
+/** The fields of any message or map. A cast is needed, because generated types have no index signature. */
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * Find what a message holds that binary protobuf lets through although no field may hold it: texts that Postgres cannot
- * keep, and well-known types out of their documented range, which cannot be written as JSON or become a date. It needs
- * no rule in a proto file, so that no field can be forgotten. At most `most` violations, with paths as in BadRequest.
+ * Find values that binary protobuf accepts but that are invalid in every field: strings that Postgres cannot store, and
+ * well-known types outside their documented range, which cannot be written as JSON or converted to a date. The check
+ * needs no rules in proto files, so no field can be forgotten. Returns at most `most` violations, with paths as in
+ * BadRequest.
  */
 export function malformedFields(desc: DescMessage, message: Message, most: number): readonly FieldViolation[] {
   const found: FieldViolation[] = [];
@@ -30,7 +31,7 @@ export function malformedFields(desc: DescMessage, message: Message, most: numbe
   return found;
 }
 
-/** Checks by message type, made on first use: as many as the schema has types. */
+/** Checks, keyed by message type and created on first use. Bounded by the number of types in the schema. */
 const checks = new Map<DescMessage, Check>();
 
 function checkOf(desc: DescMessage): Check {
@@ -62,7 +63,7 @@ function heldBy(values: Values, field: DescField): unknown {
   return set.case === field.localName ? set.value : undefined;
 }
 
-/** Null where nothing can be wrong. */
+/** Create the check for a field; null if the field cannot be malformed. */
 function checkField(field: DescField): Check | null {
   switch (field.fieldKind) {
     case "scalar":
@@ -79,13 +80,16 @@ function checkField(field: DescField): Check | null {
   }
 }
 
-/** Looked up when a value comes: a type may hold itself. */
+/** Look up the check only when a value arrives, because a type can contain itself. */
 const lazily =
   (desc: DescMessage): Check =>
   (value, path, report) =>
     isMessage(value) ? checkOf(desc)(value, path, report) : checkJson(value, path, report);
 
-/** Generated types hold a google.protobuf.Struct as a plain object, and a StringValue as a string. */
+/**
+ * Check a value of a well-known type that generated code represents without a message: a google.protobuf.Struct is a
+ * plain object, and a StringValue is a string.
+ */
 function checkJson(value: unknown, path: string, report: Report): boolean {
   if (typeof value === "string") return checkText(value, path, report);
   if (typeof value !== "object" || value === null) return true;
@@ -117,18 +121,18 @@ function checkMap(field: DescField & { readonly fieldKind: "map" }): Check | nul
     });
 }
 
-/** Postgres keeps no U+0000 in a text; half of a surrogate pair has no UTF-8. */
+/** Characters that cannot be stored: Postgres refuses U+0000 in strings, and a lone surrogate has no UTF-8 encoding. */
 const UNKEEPABLE = /[\0\p{Surrogate}]/u;
 
 function checkText(value: unknown, path: string, report: Report): boolean {
   return !UNKEEPABLE.test(value as string) || report(path, UNKEEPABLE_TEXT);
 }
 
-const UNKEEPABLE_TEXT = "must hold neither U+0000 nor half of a surrogate pair";
+const UNKEEPABLE_TEXT = "must not contain U+0000 or a lone surrogate";
 
-/** 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
+/** The range of a Timestamp: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
 const TIMESTAMP_S = { least: -62_135_596_800n, most: 253_402_300_799n };
-/** 10,000 years. */
+/** The longest Duration: 10,000 years. */
 const DURATION_S = 315_576_000_000n;
 const MOST_NANOS = 999_999_999;
 
@@ -156,7 +160,7 @@ function checkDuration(value: unknown, path: string, report: Report): boolean {
 function checkFieldMask(value: unknown, path: string, report: Report): boolean {
   const { paths } = value as FieldMask;
   return paths.every((text, index) => {
-    // What JSON can carry: it has these names in another case.
+    // Accept a path that is unchanged after conversion to JSON and back. The conversion changes the case of names.
     if (PATH.test(text) && protoSnakeCase(protoCamelCase(text)) === text) return true;
     return report(`${path}.paths[${index}]`, "must be the path of a field, in lower_snake_case");
   });

@@ -6,7 +6,7 @@ import { codeToHttpStatus, endStreamFlag, endStreamToJson, errorToJson } from "@
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { closeAnswered, type HttpRequest, type HttpResponse, writeHead } from "../calls/http-handler.ts";
 
-/** Answer a call with an error in its caller's protocol, without reading more of it. */
+/** Answer a call with an error, in the protocol of the caller, without reading more of the request. */
 export function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   if (isGrpc(request)) {
     answerGrpcError(request, response, error);
@@ -17,14 +17,18 @@ export function refuseCall(request: HttpRequest, response: HttpResponse, error: 
   else answerConnectError(request, response, error);
 }
 
-/** In gRPC and gRPC-Web alike an error without messages may be all in the headers, if the answer ends with them. */
+/**
+ * Answer a gRPC or gRPC-Web call with an error. A response without messages can consist of headers only, if they end
+ * the response.
+ */
 export function answerGrpcError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   const headers: Record<string, string> = { "content-type": request.headers["content-type"] ?? "" };
   for (const [name, value] of setTrailerStatus(new Headers(), error)) headers[name] = value;
   if ("stream" in response) {
-    // respond() throws once the caller has gone.
+    // Return early if the caller has disconnected, because respond() would throw.
     if (response.stream.destroyed || response.stream.closed) return;
-    // By the compatibility layer an empty frame of data would follow, and grpc-js then waits for trailers.
+    // Do not use Node's compatibility layer: it would add an empty data frame, and grpc-js would then wait for
+    // trailers.
     response.stream.respond({ ":status": 200, ...headers }, { endStream: true });
     closeAnswered(response.stream);
     return;
@@ -32,7 +36,7 @@ export function answerGrpcError(request: HttpRequest, response: HttpResponse, er
   sendWhole(request, response, 200, headers, "");
 }
 
-/** As Connect's unary calls have it, which any program that knows JSON can read. */
+/** Answer with an error in the format of Connect's unary calls, which any program that reads JSON understands. */
 export function answerConnectError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   const body = JSON.stringify(errorToJson(error, undefined));
   const status = codeToHttpStatus(error.code);
@@ -40,7 +44,8 @@ export function answerConnectError(request: HttpRequest, response: HttpResponse,
 }
 
 /**
- * As Connect's streams have it: the error is in the frame that ends the stream, and the status of HTTP says nothing.
+ * Answer with an error in the format of Connect's streams. The frame that ends the stream contains the error, and the
+ * HTTP status is always 200.
  */
 function answerConnectStreamError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
@@ -49,7 +54,7 @@ function answerConnectStreamError(request: HttpRequest, response: HttpResponse, 
   sendWhole(request, response, 200, { "content-type": type }, frame);
 }
 
-/** Answer at once, without waiting for what the caller still sends. */
+/** Send a complete response immediately, without waiting for the rest of the request. */
 export function sendWhole(
   request: HttpRequest,
   response: HttpResponse,
@@ -57,7 +62,7 @@ export function sendWhole(
   headers: Record<string, string>,
   body: string | Uint8Array,
 ): void {
-  // Whatever the caller still sends is not read, and must not fill its connection's window.
+  // Discard the rest of the request, so that it does not fill the connection's window.
   request.resume();
   writeHead(response, status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
   response.end(body);
@@ -67,15 +72,15 @@ function isConnectStream(request: HttpRequest): boolean {
   return /^application\/connect\+/.test(request.headers["content-type"] ?? "");
 }
 
-/** Whether a request is one of gRPC or gRPC-Web. */
+/** Whether a request uses gRPC or gRPC-Web. */
 export function isGrpc(request: HttpRequest): boolean {
   return /^application\/grpc/.test(request.headers["content-type"] ?? "");
 }
 
 /**
- * Once a call has its whole answer while its caller still sends, discard the rest. On HTTP/2 the caller is told that
- * the rest is not wanted (RST_STREAM, NO_ERROR); on HTTP/1.1, which knows no such thing, the rest is read and dropped,
- * and the connection may serve again. Otherwise the call would stay half open and hold up the end of its connection.
+ * Discard the rest of a request once the response is complete. On HTTP/2, the caller is notified that the rest is not
+ * needed (RST_STREAM, NO_ERROR). HTTP/1.1 has no such signal, so the rest is read and dropped, and the connection can
+ * be reused. Without this, the call would stay half open and keep its connection from closing.
  */
 export function finishRequest(request: HttpRequest, response: HttpResponse): void {
   if (!("stream" in response)) {
@@ -89,15 +94,15 @@ export function finishRequest(request: HttpRequest, response: HttpResponse): voi
     if (request.complete) return;
     setImmediate(() => {
       stream.close(constants.NGHTTP2_NO_ERROR);
-      // What has arrived already must be read too, or the stream never ends.
+      // Read the data that has already arrived. Otherwise the stream would never end.
       drop(stream, "data");
     });
   });
 }
 
-/** A body that was left half read is stuck on its listener: without it, it flows, and is gone. */
+/** Discard the rest of a body that was read in part. Without its listener, the body flows. */
 function drop(readable: Pick<Readable, "removeAllListeners" | "resume">, listened: "readable" | "data"): void {
   readable.removeAllListeners(listened);
-  // A stream notices on the next tick that there is no listener for "readable".
+  // Wait one tick, because only then does the stream notice that its "readable" listener is gone.
   setImmediate(() => readable.resume());
 }

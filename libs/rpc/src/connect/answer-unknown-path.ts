@@ -6,8 +6,8 @@ const RPC_CONTENT_TYPE = /^application\/(proto|json|connect\+(proto|json))(;|$)/
 const METHOD_PATH = /^\/[\w.]+\/\w+$/;
 
 /**
- * Answer a request for a path that no method has: in the caller's protocol where it speaks one, else by the fallback,
- * else 404. Whether it was the call of a method is returned.
+ * Answer a request for an unknown path. An RPC call gets an error in its protocol. Any other request goes
+ * to the fallback, or gets a 404 without one. Returns whether the request was an RPC call.
  */
 export function answerUnknownPath(
   request: HttpRequest,
@@ -29,12 +29,12 @@ export function answerUnknownPath(
   return false;
 }
 
-/** The answer to what is neither a call nor a page. */
+/** Answer a request that is neither for a method nor for a page. */
 export function notFound(request: HttpRequest, response: HttpResponse): void {
   sendWhole(request, response, 404, { "content-type": "text/plain" }, "not found\n");
 }
 
-/** The error of a call of a method that is not served here. */
+/** The error for a call of a method that is not served here. */
 export function unknownMethod(path: string) {
-  return refuse("UNKNOWN_METHOD", `there is no method ${path} here`, { metadata: { path } });
+  return refuse("UNKNOWN_METHOD", `this server has no method ${path}`, { metadata: { path } });
 }

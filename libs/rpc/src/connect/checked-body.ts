@@ -3,19 +3,19 @@ import { type BodyCheck, checkParts, checkSize, type MessageFormat } from "../ca
 import { loopBudget } from "../limits/loop-budget.ts";
 import { type Unpack, unpackerOf } from "./request-compression.ts";
 
-/** How messages lie in a body. */
+/** How messages are encoded in a body. */
 export interface BodyShape {
-  /** One that is the body, or several behind a header each. */
+  /** How messages are separated. The body either is one message, or contains messages that each follow a header. */
   readonly framing: "whole" | "enveloped";
   readonly format: MessageFormat;
-  /** Unpacks what is packed; null where nothing is, or where the encoding is not supported. */
+  /** Decompresses messages; null if they are not compressed, or if their encoding is not supported. */
   readonly unpack: Unpack | null;
 }
 
 const HEADER_BYTES = 5;
 const PACKED = 1;
 
-/** How messages lie in the body of a request with these headers. */
+/** Find how messages are encoded in the body of a request with these headers. */
 export function bodyShapeOf(headers: Headers): BodyShape {
   const type = headers.get("content-type") ?? "";
   const format = /^application\/(\S+\+)?json\b/i.test(type) ? "json" : "binary";
@@ -27,8 +27,8 @@ export function bodyShapeOf(headers: Headers): BodyShape {
 }
 
 /**
- * The same body, each of its messages in one piece, unpacked, and checked to be decoded within a moment. Rejects with
- * MESSAGE_TOO_LARGE and MALFORMED_MESSAGE.
+ * Return the same body with each message in one piece, decompressed, and checked to be quick to decode. Rejects with
+ * MESSAGE_TOO_LARGE or MALFORMED_MESSAGE.
  */
 export function checkedBody(
   body: AsyncIterable<Uint8Array>,
@@ -68,15 +68,18 @@ async function* enveloped(
   if (pieces.size > 0) yield pieces.takeAll();
 }
 
-/** A body of one empty message, in place of one that is not decoded. */
+/** A body with one empty message, to use instead of a body that must not be decoded. */
 export function emptyBody({ framing, format }: BodyShape): readonly Uint8Array[] {
   const message = Buffer.from(format === "json" ? "{}" : "");
   if (framing === "enveloped") return [encodeEnvelope(0, message)];
-  // Connect takes no body for an empty binary message.
+  // Return no chunks for an empty binary message, because Connect expects no body.
   return message.length === 0 ? [] : [message];
 }
 
-/** Check one message of a stream. A compressed one without a supported encoding is passed on: Connect refuses it. */
+/**
+ * Check one message of a stream. A message that is compressed with an unsupported encoding is passed on: Connect will
+ * refuse it.
+ */
 async function checkedEnvelope(
   envelope: Uint8Array,
   { format, unpack }: BodyShape,
@@ -92,14 +95,14 @@ async function checkedEnvelope(
   return isPacked ? encodeEnvelope(flags & ~PACKED, message) : envelope;
 }
 
-/** The size of the first envelope with its header; 0 while it has not come whole. */
+/** The size of the first envelope including its header; 0 until it has arrived completely. */
 function envelopeSize(pieces: Pieces): number {
   if (pieces.size < HEADER_BYTES) return 0;
   const size = HEADER_BYTES + pieces.peek(HEADER_BYTES).readUInt32BE(1);
   return size <= pieces.size ? size : 0;
 }
 
-/** Bytes in the pieces in which they came. */
+/** Bytes in pieces, as they arrived. */
 class Pieces {
   #pieces: Uint8Array[] = [];
   #size = 0;
@@ -113,7 +116,7 @@ class Pieces {
     this.#size += piece.byteLength;
   }
 
-  /** The first bytes, which stay; there must be so many. */
+  /** Read the first `count` bytes without consuming them. At least `count` bytes must be available. */
   peek(count: number): Buffer {
     const [first] = this.#pieces;
     if (first !== undefined && first.byteLength >= count) {

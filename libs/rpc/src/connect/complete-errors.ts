@@ -10,15 +10,14 @@ import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { describeError, mapError } from "@rollcall/errors";
 
-// An error's JSON is far smaller; this only bounds what is read.
+// Maximum number of bytes to read of an error's JSON. Errors are far smaller.
 const LARGEST_ERROR_BYTES = 1_048_576;
 const ENVELOPE_HEADER_BYTES = 5;
 
 /**
- * Give the errors of unary calls that never reached an interceptor (a message that is too large or cannot be decoded,
- * an unknown compression, a bad timeout) the code and the reason that the contract promises. Connect makes these errors
- * and writes them by itself, so the answer is corrected where it is already an error; answers that are none pass
- * untouched.
+ * Add the documented code and reason to errors of unary calls that never reached an interceptor: a message that is too
+ * large or cannot be decoded, an unknown compression, a bad timeout. Connect creates and writes these errors itself, so
+ * this corrects a response that is already an error. It does not touch other responses.
  */
 export function completeErrors(
   response: UniversalServerResponse,
@@ -33,7 +32,10 @@ export function completeErrors(
   return response;
 }
 
-/** gRPC: the status is in the trailers, which are complete when they are read, after the body. */
+/**
+ * Complete a gRPC error. Its status is in the trailers, which are complete only after the body was read. So the
+ * trailers are corrected when they are read.
+ */
 function completeGrpc(
   response: UniversalServerResponse,
   onError: (error: ConnectError) => void,
@@ -49,7 +51,7 @@ function completeGrpc(
   };
 }
 
-/** gRPC-Web: the trailers are the last chunk of the body. */
+/** Complete a gRPC-Web error. The trailers are the last chunk of the body. */
 function completeGrpcWeb(
   response: UniversalServerResponse,
   onError: (error: ConnectError) => void,
@@ -61,7 +63,8 @@ function completeGrpcWeb(
 
 async function* completeLastChunk(chunks: AsyncIterable<Uint8Array>, onError: (error: ConnectError) => void) {
   for await (const chunk of chunks) {
-    // A compressed trailer has a further flag; errors without details are too small to be compressed.
+    // Pass on all but an uncompressed trailer. A compressed trailer has another flag, but an error without details is
+    // too small to be compressed.
     if (chunk[0] !== trailerFlag) {
       yield chunk;
       continue;
@@ -80,7 +83,7 @@ function completeTrailer(trailer: Headers, onError: (error: ConnectError) => voi
   return true;
 }
 
-/** Connect: the error is the whole body, as JSON. */
+/** Complete a Connect error. The error is the whole body, as JSON. */
 async function completeConnect(
   response: UniversalServerResponse,
   onError: (error: ConnectError) => void,
@@ -101,7 +104,9 @@ async function completeConnect(
   };
 }
 
-/** The error with its reason; null when there is none, when it has one already, or gets none. */
+/**
+ * Add the reason to an error. Returns null if there is no error, if it already has a reason, or if no reason applies.
+ */
 function complete(error: ConnectError | undefined): ConnectError | null {
   if (error === undefined || describeError(error).reason !== undefined) return null;
   const mapped = mapError(error);

@@ -8,7 +8,10 @@ import { RpcFixture } from "../../test/rpc-fixture.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer } from "../grpc/grpc-server.ts";
 
-/** More than begin in one turn of the event loop: most of them wait, and their bodies end meanwhile. */
+/**
+ * More calls than can start in one iteration of the event loop. Most of them wait, and their bodies
+ * end while they wait.
+ */
 const MANY = 60;
 
 const closers: (() => unknown)[] = [];

@@ -5,10 +5,16 @@ import { RpcFixture } from "../../test/rpc-fixture.ts";
 
 const PATH = "/rollcall.registry.v1.RegistryService/GetNode";
 const CALLS = 100;
-/** The pieces of one turn of the loop's budget, and as many that other events of that turn let through. */
-const MOST_IN_A_TURN = 16;
+/**
+ * Maximum number of pieces that the loop's budget runs in one iteration. It is doubled here, because
+ * other events of the same iteration can release more pieces.
+ */
+const MAX_PER_TICK = 16;
 
-/** Begin calls whose requests never come whole. Returns how to cut their connection. */
+/**
+ * Begin calls whose requests never arrive completely. Returns a function that breaks the connection of
+ * these calls.
+ */
 async function begin({ url }: RpcFixture, contentType: string): Promise<() => void> {
   const session = http2.connect(url);
   session.on("error", () => {});
@@ -24,12 +30,12 @@ async function begin({ url }: RpcFixture, contentType: string): Promise<() => vo
 }
 
 it.each(["application/grpc", "application/grpc-web+proto", "application/json"])(
-  "should end calls of %s that are cut off together over several turns of the event loop",
+  "should spread the end of %s calls that are cut together over several iterations of the event loop",
   async (contentType) => {
     const fixture = await RpcFixture.start();
     try {
       const cut = await begin(fixture, contentType);
-      await until("all calls to be under way", () => sum(fixture.held) === CALLS);
+      await until("all calls to be in progress", () => sum(fixture.held) === CALLS);
       cut();
       let most = 0;
       let before = 0;
@@ -40,7 +46,7 @@ it.each(["application/grpc", "application/grpc-web+proto", "application/json"])(
       };
       setImmediate(look);
       await until("all calls to have ended", () => fixture.lines.length >= CALLS);
-      expect(most).toBeLessThanOrEqual(MOST_IN_A_TURN);
+      expect(most).toBeLessThanOrEqual(MAX_PER_TICK);
     } finally {
       await fixture.stop();
     }

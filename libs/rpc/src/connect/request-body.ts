@@ -8,19 +8,20 @@ import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { type BodyShape, checkedBody, emptyBody } from "./checked-body.ts";
 
-/** What a request brings: messages of this type. */
+/** How to read the messages of a request, which are all of the same type. */
 export interface RequestedMessages extends Omit<BodyCheck, "source"> {
   readonly shape: BodyShape;
-  /** Whose request it is; null where it is decoded for everyone. */
+  /** The identity of the caller; null if the request is decoded for any caller. */
   readonly identity: Promise<Identity> | null;
-  /** Whether there may be several. */
+  /** Whether the request can have several messages. */
   readonly isStream: boolean;
 }
 
 /**
- * The body of a request, each of its messages in one piece and unpacked, failing as MESSAGE_TOO_LARGE when one has more
- * parts than any needs, and as CANCELLED when the caller resets the call or its connection breaks. Node ends such a
- * body as if it were complete, or with an ECONNRESET that could be taken for the store's.
+ * The body of a request, with each message in one piece and decompressed. Fails with MESSAGE_TOO_LARGE if a message has
+ * more parts than any valid message. Fails with CANCELLED if the caller resets the call or its connection breaks.
+ * Without this, Node would end the body as if it were complete, or with an ECONNRESET that could be mistaken for an
+ * error of the store.
  */
 export function requestBody(
   request: HttpRequest,
@@ -28,11 +29,14 @@ export function requestBody(
 ): AsyncIterable<Uint8Array> {
   const source = connectionOf(request)?.address ?? "";
   const body = checkedBody(rawBody(request, isStream, source), shape, { schema, source, mostBytes });
-  return identity === null ? body : ofKnownCaller(body, shape, identity);
+  return identity === null ? body : ofIdentifiedCaller(body, shape, identity);
 }
 
-/** The body of a caller that is identified. Nothing of another's is read: the call is refused with an empty message. */
-async function* ofKnownCaller(
+/**
+ * The body, if the caller is identified. Otherwise one empty message: the call will be refused, so nothing of the body
+ * is read.
+ */
+async function* ofIdentifiedCaller(
   body: AsyncIterable<Uint8Array>,
   shape: BodyShape,
   identity: Promise<Identity>,
@@ -43,19 +47,19 @@ async function* ofKnownCaller(
 
 async function* rawBody(request: HttpRequest, isStream: boolean, source: string): AsyncGenerator<Uint8Array> {
   try {
-    // A request that is refused half read must not take its connection with it before the refusal has been sent.
+    // Keep the connection open when a partly read request is refused, until the refusal has been sent.
     const chunks = request.iterator({ destroyOnReturn: false });
     yield* chunks as AsyncIterable<Uint8Array>;
   } catch (error) {
     await loopBudget.turn(source);
-    throw refuse("CANCELLED", "the connection of the caller broke", { cause: error });
+    throw refuse("CANCELLED", "the caller's connection broke", { cause: error });
   }
-  // Clients on Node close their half first and reset the stream right after: a handler must not take that for a
-  // farewell.
+  // Wait for a reset, so that a handler does not mistake the end of the body for a regular one: a client on Node ends
+  // its half of the stream and resets the stream right after.
   if (isStream) await turn();
   if (!request.aborted && !isReset(request)) return;
   await loopBudget.turn(source);
-  throw refuse("CANCELLED", "the caller went away");
+  throw refuse("CANCELLED", "the caller disconnected");
 }
 
 function isReset(request: HttpRequest): boolean {

@@ -10,29 +10,30 @@ import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 const queue = new UnpackingQueue();
 
 /**
- * The compressions that requests and answers may have. Connect only compresses answers with them: requests are unpacked
- * before it reads them, where the schema and the format are known by which a message is checked.
+ * The supported compressions of requests and responses. Connect uses them only to compress responses. Requests are
+ * decompressed and checked before Connect reads them, because Connect's decompression does not know the schema and
+ * format that the check needs.
  */
 export const COMPRESSIONS: Compression[] = [compressionGzip, compressionBrotli].map((compression) => ({
   name: compression.name,
   compress: (bytes) => compression.compress(bytes),
-  decompress: () => Promise.reject(new Error("a compressed message was not unpacked before it was read")),
+  decompress: () => Promise.reject(new Error("a compressed message was not decompressed before it was read")),
 }));
 
-/** Unpacks a message. */
+/** Decompresses a message. */
 export type Unpack = (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>;
 
 /**
- * What unpacks messages of an encoding; null for identity, and for encodings that are not supported. Messages of a
- * whole process are unpacked one after the other: each takes a thread of Node's pool, and with several the event loop
- * would have no core for itself. Rejects with MESSAGE_TOO_LARGE and MALFORMED_MESSAGE.
+ * Get the function that decompresses messages of an encoding; null for identity and for unsupported encodings. A
+ * process decompresses one message at a time, because each takes a thread of Node's pool, and several would leave the
+ * event loop no core. The function rejects with MESSAGE_TOO_LARGE or MALFORMED_MESSAGE.
  */
 export function unpackerOf(encoding: string): Unpack | null {
   const compression = [compressionGzip, compressionBrotli].find(({ name }) => name === encoding);
   return compression === undefined ? null : (bytes) => queue.add(() => unpack(compression, bytes));
 }
 
-/** The URL of a Connect GET request with an empty message in place of its own. */
+/** Replace the message in the URL of a Connect GET request with an empty one. */
 export function emptiedUrl(text: string): string {
   const url = new URL(text);
   url.search = new URLSearchParams({ connect: "v1", encoding: "json", message: "{}" }).toString();
@@ -40,14 +41,14 @@ export function emptiedUrl(text: string): string {
 }
 
 /**
- * The URL of a Connect GET request with its message unpacked and checked. Rejects with MESSAGE_TOO_LARGE and
- * MALFORMED_MESSAGE.
+ * Decompress and check the message in the URL of a Connect GET request. Returns the new URL. Rejects with
+ * MESSAGE_TOO_LARGE or MALFORMED_MESSAGE.
  */
 export async function unpackedUrl(text: string, { schema, source, mostBytes }: BodyCheck): Promise<string> {
   const url = new URL(text);
   const query = url.searchParams;
   const unpackMessage = unpackerOf(query.get("compression") ?? "");
-  // Without compression it is no longer than the headers of a request may be.
+  // Do not check an uncompressed message: it is small, because the size of request headers is limited.
   if (unpackMessage === null) return text;
   const message = await unpackMessage(Buffer.from(query.get("message") ?? "", "base64url"));
   checkSize(message.length, mostBytes);
@@ -64,8 +65,8 @@ async function unpack(compression: Compression, bytes: Uint8Array): Promise<Uint
     return await compression.decompress(new Uint8Array(bytes), MESSAGE_LIMIT_BYTES);
   } catch (error) {
     throw isTooLarge(error)
-      ? refuse("MESSAGE_TOO_LARGE", `the message unpacks to more than ${MESSAGE_LIMIT_BYTES} bytes`)
-      : refuse("MALFORMED_MESSAGE", `the message is no ${compression.name}`, { cause: error });
+      ? refuse("MESSAGE_TOO_LARGE", `the decompressed message is larger than the limit of ${MESSAGE_LIMIT_BYTES} bytes`)
+      : refuse("MALFORMED_MESSAGE", `the message is not valid ${compression.name}`, { cause: error });
   }
 }
 

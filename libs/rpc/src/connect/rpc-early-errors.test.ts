@@ -34,11 +34,11 @@ describe("errors before any interceptor", () => {
       code: 8,
       reason: "MESSAGE_TOO_LARGE",
     });
-    // The connection and the server are none the worse for it.
+    // The connection and the server still work.
     expect((await fixture.registry(kind).getNode({ node: "n" })).node?.id).toBe("n");
   });
 
-  it("should refuse a small message that unpacks to one beyond the limit", async () => {
+  it("should refuse a small message that decompresses to one above the limit", async () => {
     const packed = gzipSync(Buffer.from(`{"node":"${"x".repeat(MESSAGE_LIMIT_BYTES + 1)}"}`));
     expect(packed.length).toBeLessThan(5_000);
     const answer = await reasonOfPost(packed, { "content-encoding": "gzip" });
@@ -46,7 +46,7 @@ describe("errors before any interceptor", () => {
   });
 
   it.each([
-    ["no JSON", "}{"],
+    ["malformed JSON", "}{"],
     ["an unknown field", '{"nodes":"n"}'],
     ["a value of another type", '{"node":7}'],
     ["nothing", ""],
@@ -54,7 +54,7 @@ describe("errors before any interceptor", () => {
     expect(await reasonOfPost(body)).toEqual([400, "invalid_argument", "MALFORMED_MESSAGE"]);
   });
 
-  it("should refuse bytes that are no message, over Connect, gRPC and gRPC-Web", async () => {
+  it("should refuse malformed messages over Connect, gRPC and gRPC-Web", async () => {
     const garbage = new Uint8Array([0x0a, 0xff, 0xff]);
     const answer = await reasonOfPost(garbage, { "content-type": "application/proto" });
     expect(answer).toEqual([400, "invalid_argument", "MALFORMED_MESSAGE"]);
@@ -72,7 +72,7 @@ describe("errors before any interceptor", () => {
     expect((await reasonOfPost("{}", { "connect-timeout-ms": "soon" }))[2]).toBe("MALFORMED_MESSAGE");
   });
 
-  it("should log and count them all the same, once", async () => {
+  it("should still log and count them, once", async () => {
     await reasonOfPost("}{");
     expect(fixture.lines).toHaveLength(1);
     expect(fixture.lines[0]).toMatchObject({
@@ -92,7 +92,7 @@ describe("requests that name no host", () => {
     ["an impossible host", "POST /x HTTP/1.1\r\nhost: [::z\r\n", 404],
     ["an impossible host for a method", `POST /${GET_NODE} HTTP/1.1\r\nhost: [::z\r\n`, 400],
     ["no host for a method", `POST /${GET_NODE} HTTP/1.0\r\n`, 400],
-  ])("should be answered to their sender alone: %s", async (_, head, status) => {
+  ])("should only affect their sender: %s", async (_, head, status) => {
     const socket = net.connect(fixture.server.port, "127.0.0.1");
     socket.write(`${head}content-type: application/json\r\ncontent-length: 0\r\n\r\n`);
     const [answer] = await once(socket, "data");
@@ -102,7 +102,7 @@ describe("requests that name no host", () => {
   });
 });
 
-describe("paths that no method has", () => {
+describe("unknown paths", () => {
   it.each(TRANSPORT_KINDS)("should be UNIMPLEMENTED, UNKNOWN_METHOD over %s", async (kind) => {
     const admin = createClient(AdminService, fixture.transport(kind));
     const error = describeError(await failureOf(admin.approveNode({ node: "n" })));
@@ -113,7 +113,7 @@ describe("paths that no method has", () => {
     });
   });
 
-  it("should be UNKNOWN_METHOD too for a method that is declared and not implemented", async () => {
+  it("should also be UNKNOWN_METHOD for a method that is declared but not implemented", async () => {
     const call = fixture.registry("grpc", "admin-token").getClusterSummary({});
     expect(describeError(await failureOf(call))).toMatchObject({
       code: 12,
@@ -121,7 +121,7 @@ describe("paths that no method has", () => {
     });
   });
 
-  it("should be plain 404 for a browser, or whatever the fallback answers", async () => {
+  it("should be a plain 404 for a browser, or the fallback's response", async () => {
     const plain = await fetch(`${fixture.url}/`, { headers: { connection: "close" } });
     expect([plain.status, await plain.text()]).toEqual([404, "not found\n"]);
     const pages = await RpcFixture.start({

@@ -14,9 +14,9 @@ import {
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { mapError } from "@rollcall/errors";
-import type { KnownCaller } from "@rollcall/identity";
+import type { IdentifiedCaller } from "@rollcall/identity";
 import type { Logger } from "@rollcall/process";
-import { endingKey, identityKey, onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
+import { callSlotKey, endingKey, identityKey, onKnownKey, peerKey, seenKey } from "../calls/call-context.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import { needsRole } from "../calls/find-caller.ts";
 import {
@@ -50,17 +50,19 @@ export interface RpcHandlerOptions {
   readonly interceptors: Interceptor[];
   readonly policies: PolicyTable;
   readonly log: Logger;
-  /** The error of a call that is refused before any of it is read; null for one that may go on. */
+  /**
+   * Find out whether to refuse a call before any of it is read. Returns the error, or null if the call can continue.
+   */
   refuseUnread(method: DescMethod, authorization: string | null): ConnectError | null;
-  /** Finds who calls a method that needs a role, before any of the request is decoded. */
+  /** Identifies the caller of a method that requires a role, before any of the request is decoded. */
   readonly identify: Identify;
   /** Called for calls that failed before any interceptor saw them. */
   onEarlyError(method: string, error: ConnectError, peer: string): void;
   /** Called for calls of unknown methods. */
   onUnknownMethod(path: string, peer: string): void;
-  /** Counts calls under way; they are not counted when absent. */
+  /** Counts and limits calls in progress; absent for no limits. */
   readonly calls?: CallAdmission | undefined;
-  /** Gives up what is not read. */
+  /** Aborts responses that are not read. */
   readonly answers: UnreadAnswers;
   /** See RpcServerOptions. */
   readonly clientAddress?: ClientAddress | undefined;
@@ -68,10 +70,10 @@ export interface RpcHandlerOptions {
   readonly fallback?: HttpHandler | undefined;
 }
 
-/** A method as a call of it is served. */
+/** A method and how it is served. */
 interface Served {
   readonly handler: UniversalHandler;
-  /** Absent for methods that take several requests. */
+  /** The implementation; absent for methods that take several requests. */
   readonly spec: DirectSpec | undefined;
   readonly method: string;
   readonly needs: MethodCaller;
@@ -79,12 +81,12 @@ interface Served {
   readonly isStream: boolean;
 }
 
-/** What does not depend on which method it is: a page, or an unknown method. */
+/** Used for requests that do not call a known method, such as requests for pages. */
 const NO_METHOD = { method: "none", needs: "anyone", deadlineMs: 0, isStream: false } as const;
 
 /**
- * Make the HTTP handler that serves the routes over gRPC, gRPC-Web and Connect. connectNodeAdapter() is not used
- * because it lets a request with a malformed authority end the process, and writes to the console.
+ * Create the HTTP handler that serves the routes over gRPC, gRPC-Web and Connect. It does not use connectNodeAdapter(),
+ * which ends the process on a request with a malformed authority, and writes to the console.
  */
 export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
   const methods = servedMethods(options);
@@ -94,7 +96,7 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
     const values = admit(served ?? NO_METHOD, request, response, options);
     if (values === null) return;
     if (served === undefined) {
-      const known = (caller: KnownCaller): void => countFor(caller, values);
+      const known = (caller: IdentifiedCaller): void => countFor(caller, values);
       serveElse({ request, response, path, peer: values.get(peerKey), known }, options);
       return;
     }
@@ -114,8 +116,9 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
         ? serveGrpc({ ...served, spec }, request, response, values, options)
         : serve(served, request, response, values, options);
     serving.catch((error: unknown) => {
-      // Nearly always a caller that went away while its answer was written; the call itself has its own line.
-      options.log.debug({ method: served.method, err: error }, "answer not written");
+      // Log at debug level: nearly always, the caller disconnected while its response was written. The call itself has
+      // its own log line.
+      options.log.debug({ method: served.method, err: error }, "response not written");
       giveUp(response);
     });
   };
@@ -136,8 +139,8 @@ function servedMethods(options: RpcHandlerOptions): ReadonlyMap<string, Served> 
 }
 
 /**
- * Give a call its place among those under way and look after its answer, by its headers alone. Null when there is no
- * place: then it has its refusal, and none of it was decoded.
+ * Give a call a slot among the calls in progress, and watch its response. This reads only the call's headers. If no
+ * slot is free, the call is refused before any of it is decoded, and this returns null.
  */
 function admit(
   served: Omit<Served, "handler" | "spec">,
@@ -155,9 +158,10 @@ function admit(
     const { authorization = null } = request.headers;
     const place = calls?.enter({ needs, isStream, peer, authorization });
     if (place === undefined) return values;
-    // Not when its handler has returned: an answer that was not read yet holds its place.
+    // Release the slot when the response closes, rather than when the handler returns: a response that has not been
+    // read keeps the slot.
     response.once("close", () => place.leave());
-    return values.set(placeKey, place);
+    return values.set(callSlotKey, place);
   } catch (error) {
     const refusal = mapError(error);
     onEarlyError(method, refusal, peer);
@@ -166,7 +170,10 @@ function admit(
   }
 }
 
-/** Nothing that is thrown in a request listener may end the process. */
+/**
+ * Serve a request that does not call a method of this server. An exception in a request listener must not end the
+ * process.
+ */
 function serveElse(call: ForeignCall, { fallback, passOn, log, onUnknownMethod }: RpcHandlerOptions): void {
   const { request, response, path, peer } = call;
   try {
@@ -184,12 +191,12 @@ function routerOptions(interceptors: Interceptor[]): ConnectRouterOptions {
     interceptors,
     readMaxBytes: MESSAGE_LIMIT_BYTES,
     acceptCompression: COMPRESSIONS,
-    // A misspelled field in a hand-written request is an error, not something to be silently dropped.
+    // Refuse a misspelled field in a hand-written request instead of ignoring it.
     jsonOptions: { ignoreUnknownFields: false },
   };
 }
 
-/** A router that also keeps the implementations of methods that take one request. */
+/** Wrap a router so that it also records the implementations of methods that take one request. */
 function recordSpecs(router: ConnectRouter, specs: Map<DescMethod, DirectSpec>): ConnectRouter {
   const record = (spec: MethodImplSpec) => {
     if (spec.kind === "unary" || spec.kind === "server_streaming") specs.set(spec.method, spec);
@@ -263,7 +270,10 @@ async function serve(
   await universalResponseToNodeResponse(answerInPieces(complete), response);
 }
 
-/** The trailers of an answer are complete only once its body has been read, which is when they are asked for. */
+/**
+ * Send a response in pieces. Its trailers are complete only once its body has been read, so the getter returns them
+ * only when they are needed.
+ */
 function answerInPieces(answer: UniversalServerResponse): UniversalServerResponse {
   const { status, header = new Headers(), body } = answer;
   if (body === undefined || body === null) return answer;
@@ -278,8 +288,8 @@ function answerInPieces(answer: UniversalServerResponse): UniversalServerRespons
 }
 
 /**
- * Unpack the message of a GET request, or empty it without a check: then its caller is unknown. Resolves to its
- * refusal; null for none.
+ * Decompress the message of a GET request. If `check` is null because the caller is unknown, replace the message with
+ * an empty one. Resolves to the error if the message is refused, otherwise to null.
  */
 async function unpackQuery(universal: { url: string }, check: BodyCheck | null): Promise<ConnectError | null> {
   try {
@@ -290,7 +300,7 @@ async function unpackQuery(universal: { url: string }, check: BodyCheck | null):
   }
 }
 
-/** Null when the request has no authority, or one that makes no URL. */
+/** Convert a request for Connect. Returns null if its authority is missing, or does not form a URL. */
 function universalRequest(
   request: HttpRequest,
   response: HttpResponse,
@@ -306,7 +316,7 @@ function universalRequest(
     const { header } = universal;
     const shape = bodyShapeOf(header);
     const identity = values.get(identityKey);
-    // They describe what was sent.
+    // Remove the headers that describe the compressed body, because it is decompressed here.
     if (shape.framing === "whole" && shape.unpack !== null) header.delete("content-encoding");
     if (shape.framing === "whole" && (shape.unpack !== null || identity !== null)) header.delete("content-length");
     const body = requestBody(request, {
@@ -320,21 +330,21 @@ function universalRequest(
 }
 
 /**
- * End a call when its signal aborts. Calls whose callers went away share the event loop's budget: a hundred of them may
- * end at once with their connections, and each has its work to end and its line to write.
+ * Abort a call when its signal aborts. When a connection breaks, a hundred calls can end at the same moment, and each
+ * has work to stop and a log line to write. So calls whose callers disconnected share the event loop's budget.
  */
 function spreadAbort(ending: AbortController, signal: AbortSignal, request: HttpRequest, response: HttpResponse): void {
   const source = connectionOf(request)?.address ?? "";
   const onAbort = () => {
     const abort = () => ending.abort(signal.reason);
-    // Listeners for the end of a call are called, however it ended.
+    // The signal also aborts after a complete response. Then there is no work to spread, so abort immediately.
     if (response.writableFinished) abort();
     else loopBudget.run(source, abort);
   };
   signal.addEventListener("abort", onAbort, { once: true });
 }
 
-/** The largest message that is decoded for a method. */
+/** The maximum size of a method's messages, in bytes. */
 function mostBytesOf(needs: MethodCaller): number {
   return needs === "anyone" || needs === "node" ? OPEN_MESSAGE_LIMIT_BYTES : MESSAGE_LIMIT_BYTES;
 }

@@ -56,7 +56,7 @@ function transportsTo(baseUrl: string, options: tls.SecureContextOptions) {
 }
 
 describe("createRpcServer() with TLS", () => {
-  it("should speak every protocol on one port, by ALPN", async () => {
+  it("should support every protocol on one port, by ALPN", async () => {
     const { server } = await startApi(await fixture.openSource());
     const transports = transportsTo(`https://127.0.0.1:${server.port}`, fixture.clientTls());
     for (const transport of Object.values(transports)) {
@@ -70,7 +70,7 @@ describe("createRpcServer() with TLS", () => {
     expect(plain).toBe(404);
   });
 
-  it("should hand out its authority over HTTP/1.1 and HTTP/2, to clients that trust nothing yet", async () => {
+  it("should serve its authority over HTTP/1.1 and HTTP/2 to clients that trust nothing yet", async () => {
     const { authority } = fixture;
     const files = { ...authority.write("server"), clientCaFile: undefined, caFile: authority.caFile };
     const source = await TlsSource.open({ files, clock: systemClock, log: captureLog().log });
@@ -93,7 +93,8 @@ describe("createRpcServer() with TLS", () => {
       const [error] = await once(socket, "error");
       expect(error).toMatchObject({ code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" });
     }
-    // At a higher level OpenSSL refuses the version itself, before it says a word to the server.
+    // Lower the security level. Otherwise, OpenSSL on the client itself would refuse the version, before it sends
+    // anything to the server.
     const ciphers = "DEFAULT:@SECLEVEL=0";
     const old = tls.connect({ port: server.port, maxVersion: "TLSv1.1", minVersion: "TLSv1", ciphers });
     await once(old, "error");
@@ -102,7 +103,7 @@ describe("createRpcServer() with TLS", () => {
     expect(failures().filter(({ reason }) => reason === "version")).toHaveLength(1);
   });
 
-  it("should tell a client that speaks in clear text, in its own protocol, and log it once", async () => {
+  it("should refuse a clear-text client in its own protocol, and log it once", async () => {
     const { server, lines, metrics } = await startApi(await fixture.openSource());
     for (const transport of Object.values(transportsTo(`http://127.0.0.1:${server.port}`, {}))) {
       const failure = await failureOf(createClient(RegistryService, transport).getNode({ node: "n" }));
@@ -112,8 +113,8 @@ describe("createRpcServer() with TLS", () => {
       });
     }
     const text = await fetch(`http://127.0.0.1:${server.port}/`).then((answer) => answer.text());
-    expect(text).toContain("this port speaks TLS");
-    const refused = lines.filter(({ msg }) => msg === "clear text on a port that speaks TLS, refused");
+    expect(text).toContain("this port requires TLS");
+    const refused = lines.filter(({ msg }) => msg === "refused clear text on a TLS port");
     expect(refused).toHaveLength(1);
     expect(await renderMetrics(metrics)).toMatch(/failures_total\{reason="plaintext"\} [5-9]/);
   });
@@ -133,16 +134,16 @@ describe("createRpcServer() with TLS", () => {
     );
   });
 
-  it("should ask for a certificate where clients need one, and say what is wrong with the one shown", async () => {
+  it("should ask for a certificate if clients need one, and report what is wrong with theirs", async () => {
     const { server, lines } = await startApi(await fixture.openSource(true));
     const url = `https://127.0.0.1:${server.port}`;
     for (const transport of Object.values(transportsTo(url, fixture.clientTls(true)))) {
       const client = createClient(RegistryService, transport);
       expect((await client.getNode({ node: "n1" })).node?.id).toBe("n1");
     }
-    const stranger = new TestAuthority();
-    fixture.atEnd(() => rmSync(stranger.dir, { recursive: true, force: true }));
-    const { certPem, keyPem } = stranger.issue({ usage: "client" });
+    const other = new TestAuthority();
+    fixture.atEnd(() => rmSync(other.dir, { recursive: true, force: true }));
+    const { certPem, keyPem } = other.issue({ usage: "client" });
     for (const options of [fixture.clientTls(), { ...fixture.clientTls(), cert: certPem, key: keyPem }]) {
       for (const transport of Object.values(transportsTo(url, options))) {
         const client = createClient(RegistryService, transport);
@@ -154,7 +155,7 @@ describe("createRpcServer() with TLS", () => {
     expect(lines.filter(({ reason }) => reason === "client_certificate")).toHaveLength(1);
   });
 
-  it("should not let a client in by a session that was begun without a certificate", async () => {
+  it("should not admit a client that resumes a session without a certificate", async () => {
     const { server } = await startApi(await fixture.openSource(true));
     const connect = (session?: Buffer) =>
       tls.connect({
@@ -178,7 +179,7 @@ describe("createRpcServer() with TLS", () => {
     expect(await answerOn(connect(ticket))).toEqual(refused);
   });
 
-  it("should answer new connections with a new certificate, and keep those that stand", async () => {
+  it("should use a new certificate for new connections, and keep existing ones", async () => {
     const source = await fixture.openSource();
     const { server } = await startApi(source);
     const standing = http2.connect(`https://127.0.0.1:${server.port}`, fixture.clientTls());
@@ -197,7 +198,7 @@ describe("createRpcServer() with TLS", () => {
     expect(await fixture.serialOf(server.port)).toBe(last);
   });
 
-  it("should end with all its connections", async () => {
+  it("should close with all its connections", async () => {
     const api = await RpcFixture.start({ tls: await fixture.openSource() });
     const { port } = api.server;
     const { grpc } = transportsTo(`https://127.0.0.1:${port}`, fixture.clientTls());
@@ -207,6 +208,6 @@ describe("createRpcServer() with TLS", () => {
     halting.write(Buffer.from([0x16, 3, 1]));
     await once(halting, "connect");
     await api.stop();
-    expect(api.lines.filter(({ msg }) => msg === "calls under way were cut")).toEqual([]);
+    expect(api.lines.filter(({ msg }) => msg === "calls in progress were cut")).toEqual([]);
   });
 });

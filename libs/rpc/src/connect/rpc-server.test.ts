@@ -50,7 +50,7 @@ describe("createRpcServer()", () => {
     expect(response.status).toBe(405);
   });
 
-  it("should not start when a method has no policy row, or an impossible one", async () => {
+  it("should not start if a method has no policy row, or an invalid one", async () => {
     await start();
     const { [GET_NODE]: row, ...rest } = TEST_POLICIES;
     await expect(RpcFixture.start({ policies: rest })).rejects.toThrow(`${GET_NODE} has no policy row`);
@@ -71,7 +71,7 @@ describe("createRpcServer()", () => {
 describe("long tokens", () => {
   const asked = { node: "n1" };
 
-  it.each(TRANSPORT_KINDS)("should be taken up to 16 KiB over %s, and refused in words above", async (kind) => {
+  it.each(TRANSPORT_KINDS)("should be accepted up to 16 KiB over %s, and refused with a reason above", async (kind) => {
     const longest = "t".repeat(16_384);
     const authenticate = async (bearer: string) =>
       bearer === longest ? ({ kind: "token", id: "long", role: "viewer" } as const) : null;
@@ -81,20 +81,20 @@ describe("long tokens", () => {
     for (const length of [16_385, 50_000]) {
       const refusal = await failureOf(fixture.registry(kind, "t".repeat(length)).getNode(asked));
       expect(describeError(refusal)).toMatchObject({ reason: "TOKEN_INVALID", metadata: { longest: "16384" } });
-      expect(String(refusal)).toMatch(/too long, 16384 characters are the most/);
+      expect(String(refusal)).toMatch(/longer than the limit of 16384 characters/);
     }
   });
 
-  it("should be refused in words over HTTP/1.1", async () => {
+  it("should be refused with a reason over HTTP/1.1", async () => {
     await start();
     const answer = await fixture.post(GET_NODE, '{"node":"n1"}', { authorization: `Bearer ${"t".repeat(40_000)}` });
     expect(answer.status).toBe(401);
-    expect(await answer.text()).toMatch(/too long/);
+    expect(await answer.text()).toMatch(/longer than the limit/);
   });
 });
 
 describe("request ids", () => {
-  it("should send the caller's id back, or one of its own, with answers and errors", async () => {
+  it("should return the caller's id, or a new one, with responses and errors", async () => {
     const seen: string[] = [];
     await start({
       registry: {
@@ -127,7 +127,7 @@ describe("request ids", () => {
 
 describe("errors that end several calls", () => {
   it("should carry the id of each call, not of the last one", async () => {
-    const shared = refuse("OVERLOADED", "too many requests wait already");
+    const shared = refuse("OVERLOADED", "too many requests are waiting");
     await start({ registry: { getNode: () => Promise.reject(shared) } });
     const authorization = "Bearer viewer-token";
     const ids = ["a", "b", "c"];
@@ -153,7 +153,7 @@ describe("log and metrics", () => {
     await failureOf(fixture.registry().getNode({ node: "gone" }));
     expect(fixture.lines).toHaveLength(2);
     expect(fixture.lines[0]).toMatchObject({
-      // A read that succeeds.
+      // Successful reads are logged at debug level.
       level: "debug",
       msg: "call finished",
       method: GET_NODE,
@@ -176,7 +176,7 @@ describe("log and metrics", () => {
     expect(text).toContain(count("unauthenticated"));
   });
 
-  it("should hide what a defect says from the caller and log it once", async () => {
+  it("should hide the text of an internal error from the caller and log it once", async () => {
     await start({
       registry: {
         getNode: () => {
@@ -199,11 +199,11 @@ describe("authorisation", () => {
     ["getNode", "admin-token", null],
     ["listNodes", "operator-token", null],
     ["getNode", undefined, "TOKEN_MISSING"],
-    ["getNode", "stranger", "TOKEN_INVALID"],
+    ["getNode", "unknown", "TOKEN_INVALID"],
     ["getNode", "not a token", "TOKEN_INVALID"],
     ["listNodes", "viewer-token", "ROLE_TOO_LOW"],
     ["getClusterSummary", "operator-token", "ROLE_TOO_LOW"],
-  ] as const)("should judge %s with %s: %s", async (method, token, reason) => {
+  ] as const)("should decide on %s with %s: %s", async (method, token, reason) => {
     await start({
       registry: { getNode: echoNode, listNodes: () => ({}), getClusterSummary: () => ({}) },
     });
@@ -216,7 +216,7 @@ describe("authorisation", () => {
     expect(fixture.lines.at(-1)?.reason ?? null).toBe(reason);
   });
 
-  it("should not look at tokens of methods that need none, so that they answer without a store", async () => {
+  it("should ignore tokens of methods that need none, so that they answer without a store", async () => {
     await start({
       authenticate: () => Promise.reject(new Error("no store")),
       registry: { createChallenge: (_, context) => ({ clusterId: callerOf(context).kind }) },
@@ -225,7 +225,7 @@ describe("authorisation", () => {
     expect(clusterId).toBe("anonymous");
   });
 
-  it("should tell a store that is away from a token that is wrong", async () => {
+  it("should distinguish an unavailable store from an invalid token", async () => {
     const away = new StoreUnavailableError("connect ECONNREFUSED");
     await start({ authenticate: () => Promise.reject(away) });
     const error = describeError(await failureOf(fixture.registry().getNode({ node: "n" })));
@@ -234,7 +234,7 @@ describe("authorisation", () => {
 });
 
 describe("deadlines and validation", () => {
-  it("should end a unary call at its deadline though its handler does not heed the signal", async () => {
+  it("should end a unary call at its deadline even if its handler ignores the signal", async () => {
     let aborted = false;
     await start({
       policies: {
@@ -255,9 +255,9 @@ describe("deadlines and validation", () => {
     expect(aborted).toBe(true);
   });
 
-  it("should heed the caller's own deadline where that is sooner", async () => {
+  it("should obey the caller's own deadline if it is sooner", async () => {
     await start({ registry: { getNode: () => new Promise(() => {}) } });
-    // Not by a client of ours, which would also cancel the call at its deadline.
+    // Do not use our own client, which would also cancel the call at its deadline.
     const response = await fixture.post(GET_NODE, '{"node":"n"}', {
       authorization: "Bearer viewer-token",
       "connect-timeout-ms": "50",
@@ -266,7 +266,7 @@ describe("deadlines and validation", () => {
     expect(fixture.lines).toMatchObject([{ code: "deadline_exceeded", reason: "DEADLINE_EXCEEDED" }]);
   });
 
-  it("should tell all violations at once", async () => {
+  it("should report all violations together", async () => {
     await start({ registry: { listNodes: () => ({}) } });
     const call = fixture
       .registry("connect", "admin-token")

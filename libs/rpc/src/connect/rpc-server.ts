@@ -23,10 +23,10 @@ import { measureCalls, rpcDurations } from "../interceptors/measure-calls.ts";
 import { recordRefusals } from "../interceptors/record-refusals.ts";
 import { requestId } from "../interceptors/request-id.ts";
 import { traceCalls } from "../interceptors/trace-calls.ts";
+import { AnonymousLog, type AnonymousLogLine } from "../limits/anonymous-log.ts";
 import { limitFailures } from "../limits/failed-attempts.ts";
 import { HostGuard, type HostGuardOptions } from "../limits/host-guard.ts";
-import { refuseStrangers } from "../limits/refuse-strangers.ts";
-import { type StrangerLine, StrangerLog } from "../limits/stranger-log.ts";
+import { refuseAnonymous } from "../limits/refuse-anonymous.ts";
 import { StreamCallers } from "../limits/stream-callers.ts";
 import { UnreadAnswers } from "../limits/unread-answers.ts";
 import { serveOpenApi } from "../openapi/serve-openapi.ts";
@@ -39,25 +39,25 @@ import type { GuardedServer, RpcServerOptions } from "./server-options.ts";
 
 const DEFAULT_MAX_CONNECTIONS = 8_192;
 
-/** What a client is told to wait before it connects again, there or elsewhere. */
+/** How long clients are asked to wait, in milliseconds, before they reconnect to this replica or another. */
 const RECONNECT_AFTER_MS = 250;
 
 /**
  * Serve RPCs on one port, in clear text or over TLS: gRPC, gRPC-Web and Connect over HTTP/1.1 and HTTP/2, with
- * reflection and grpc.health.v1. Rejects when a method has no policy row, or when the address cannot be taken.
+ * reflection and grpc.health.v1. Rejects if a method has no policy row, or if the address cannot be bound.
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<GuardedServer> {
   const reflection = reflectionServices([...options.services, GrpcHealth]);
   const builtin = [GrpcHealth, ...reflection.map(({ service }) => service)];
   const policies = { ...options.policies, ...builtinPolicies(builtin) };
   const problems = policyProblems([...options.services, ...builtin], policies);
-  if (problems.length > 0) throw new Error(`the policy table is not right: ${problems.join("; ")}`);
+  if (problems.length > 0) throw new Error(`the policy table is invalid: ${problems.join("; ")}`);
 
   const serving = options.serving ?? new ServingStatus();
   const ending = { streams: new CallGroup(), unary: new CallGroup() };
-  const strangers = options.strangers ?? new StrangerLog({ log: options.log });
-  const rpc = rpcHandler({ ...options, strangers }, { serving, policies, reflection, ending });
-  const handler = guarded({ ...options, strangers }, rpc);
+  const anonymousClients = options.anonymousClients ?? new AnonymousLog({ log: options.log });
+  const rpc = rpcHandler({ ...options, anonymousClients }, { serving, policies, reflection, ending });
+  const handler = guarded({ ...options, anonymousClients }, rpc);
   const listener = await PolyglotListener.listen({
     host: options.host,
     port: options.port,
@@ -70,7 +70,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Guarde
     metrics: options.metrics,
     clock: options.clock ?? systemClock,
     ...options.connectionTimes,
-    strangers,
+    anonymousClients,
     ...tlsOf(options),
   });
   for (const { typeName } of options.services) serving.set(typeName, "SERVING");
@@ -86,7 +86,10 @@ function inputsOf(services: readonly DescService[]): readonly DescMessage[] {
   return services.flatMap(({ methods }) => methods.map(({ input }) => input));
 }
 
-/** A request under another server's name reaches nothing of this one, nor one that the door refuses. */
+/**
+ * Refuse requests for another host name, and requests that the origin check refuses, before anything else of this
+ * server sees them.
+ */
 function guarded(options: HostGuardOptions & Pick<RpcServerOptions, "door">, handler: HttpHandler): HttpHandler {
   const guard = new HostGuard(options);
   return (request, response) => {
@@ -102,15 +105,15 @@ function tlsOf({ tls, asksClients }: RpcServerOptions): Pick<PolyglotOptions, "t
   return { tls: { source: tls, ...asking } };
 }
 
-/** How often answers are looked at, unless their times are shorter. */
-const LOOK_EVERY_MS = 5_000;
+/** How often to check for unread responses, in milliseconds, unless their time limits are shorter. */
+const SCAN_EVERY_MS = 5_000;
 
-/** How long the answers of calls that were cut may take to be written. */
+/** How long the responses of aborted calls can take to be written, in milliseconds. */
 const LAST_WORDS_MS = 250;
 
 /**
- * In this order: balancers are told, no connection is accepted and GOAWAY is sent, streams end with their reason, unary
- * calls get the grace period to finish, and what is left is told and cut.
+ * Shut down in this order: notify load balancers, stop accepting connections and send GOAWAY, end streams with a
+ * reason, give unary calls the grace period to finish, and abort and cut the remaining calls.
  */
 async function close(
   options: RpcServerOptions,
@@ -123,10 +126,10 @@ async function close(
   const done = new AbortController();
   const ended = listener.drain().then(() => done.abort());
   ending.streams.abort(shuttingDown());
-  // Both sleeps end early, by rejecting, when the last connection has ended.
+  // Ignore rejections of both sleeps, which end early when the last connection has closed.
   await clock.sleep(closeGraceMs, done.signal).catch(() => {});
   if (!done.signal.aborted) {
-    options.log.warn({ connections: listener.connections }, "calls under way were cut");
+    options.log.warn({ connections: listener.connections }, "calls in progress were cut");
     ending.unary.abort(shuttingDown());
     await clock.sleep(LAST_WORDS_MS, done.signal).catch(() => {});
   }
@@ -135,12 +138,12 @@ async function close(
 }
 
 function shuttingDown() {
-  return refuse("SERVER_SHUTTING_DOWN", "the server is ending, connect again, there or elsewhere", {
+  return refuse("SERVER_SHUTTING_DOWN", "the server is shutting down; connect again, here or to another replica", {
     retryAfterMs: RECONNECT_AFTER_MS,
   });
 }
 
-/** What a server's handler needs besides its options. */
+/** What the handler of a server needs in addition to the server's options. */
 interface Handling {
   readonly serving: ServingStatus;
   readonly policies: PolicyTable;
@@ -149,17 +152,17 @@ interface Handling {
 }
 
 function rpcHandler(
-  options: RpcServerOptions & { readonly strangers: StrangerLog },
+  options: RpcServerOptions & { readonly anonymousClients: AnonymousLog },
   { serving, policies, reflection, ending }: Handling,
 ): HttpHandler {
-  const { clock = systemClock, log, metrics, strangers } = options;
+  const { clock = systemClock, log, metrics, anonymousClients } = options;
   const observe = rpcDurations(metrics);
   const { failures, calls, clientAddress, tls } = options;
   const interceptors: Interceptor[] = [
     requestId,
-    // Before the log, whose lines name the trace.
+    // Trace calls before logCalls logs them, because its lines contain the trace id.
     ...(options.tracer ? [traceCalls(options.tracer)] : []),
-    logCalls({ log, strangers, clock }),
+    logCalls({ log, anonymousClients, clock }),
     measureCalls(metrics, clock),
     mapErrors,
     recordRefusals(policies, metrics, options.recordRefusal ?? (() => {})),
@@ -168,9 +171,9 @@ function rpcHandler(
     countCallers,
     endWithCaller(policies, new StreamCallers({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
-    // Before it takes a slot, which other calls can use while it waits.
+    // Wait for a revision before takeTurns, so that a call that waits does not take a turn.
     ...(options.logReader === undefined ? [] : [awaitRevision(policies, options.logReader, options.readWithinMs)]),
-    takeTurns,
+    takeTurns(policies),
     validateRequests(createRequestValidator(inputsOf(options.services))),
     limitPages({ clock, ...options.pageTurns }),
   ];
@@ -184,16 +187,16 @@ function rpcHandler(
     },
     interceptors,
     log,
-    refuseUnread: refuseStrangers(policies, options),
+    refuseUnread: refuseAnonymous(policies, options),
     identify: createIdentify(options),
     policies,
     onEarlyError: (method, error, peer) => {
       observe(method, codeName(error.code), 0);
-      strangers.write(earlyLine(method, error, peer));
+      anonymousClients.write(earlyLine(method, error, peer));
     },
-    // Their paths are chosen by callers: metrics with them would grow without a bound.
-    onUnknownMethod: (path, peer) => strangers.write(unknownLine(path, peer)),
-    answers: new UnreadAnswers({ clock, log: strangers, metrics, ...answerTimes(options) }),
+    // Do not count these calls in metrics: callers choose the paths, so labels would grow without bound.
+    onUnknownMethod: (path, peer) => anonymousClients.write(unknownLine(path, peer)),
+    answers: new UnreadAnswers({ clock, log: anonymousClients, metrics, ...answerTimes(options) }),
     calls,
     clientAddress,
     passOn: options.passOn,
@@ -202,14 +205,14 @@ function rpcHandler(
 }
 
 function answerTimes({ unreadAnswerMs, requestMs }: RpcServerOptions) {
-  // Tests have short times, and do not want to wait for a look that is long.
+  // Check more often with the short limits that tests use.
   const times = unreadAnswerMs === undefined ? {} : { unreadMs: unreadAnswerMs };
-  const shortestMs = Math.min(unreadAnswerMs ?? LOOK_EVERY_MS, requestMs ?? LOOK_EVERY_MS);
+  const shortestMs = Math.min(unreadAnswerMs ?? SCAN_EVERY_MS, requestMs ?? SCAN_EVERY_MS);
   return { ...times, ...(requestMs === undefined ? {} : { requestMs }), everyMs: shortestMs };
 }
 
-/** The line of a call that failed before it was known whose it is. */
-function earlyLine(method: string, error: ConnectError, peer: string): StrangerLine {
+/** The log line of a call that failed before its caller was identified. */
+function earlyLine(method: string, error: ConnectError, peer: string): AnonymousLogLine {
   const { code, reason, message } = describeError(error);
   const fields = { method, code: codeName(code), reason, message };
   return {
@@ -224,7 +227,7 @@ function earlyLine(method: string, error: ConnectError, peer: string): StrangerL
 
 const SHOWN_PATH_LENGTH = 200;
 
-function unknownLine(path: string, peer: string): StrangerLine {
+function unknownLine(path: string, peer: string): AnonymousLogLine {
   const reason = "UNKNOWN_METHOD";
   const fields = { path: path.slice(0, SHOWN_PATH_LENGTH), code: "unimplemented", reason };
   return {
@@ -237,7 +240,7 @@ function unknownLine(path: string, peer: string): StrangerLine {
   };
 }
 
-/** What the runtime serves by itself is open to anyone: balancers and tools carry no token. */
+/** The policies of the built-in services, which anyone can call: load balancers and tools have no token. */
 function builtinPolicies(services: readonly DescService[]): PolicyTable {
   const row = (isUnary: boolean): MethodPolicy => ({
     caller: "anyone",

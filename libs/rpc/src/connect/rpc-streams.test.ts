@@ -26,7 +26,7 @@ afterEach(async () => await fixture.stop());
 const ack = () => create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence: 1 } } });
 const beat = () => create(HeartbeatRequestSchema, { frame: { case: "goodbye", value: {} } });
 
-/** A stream of the shape that every long stream should have: each request is answered. */
+/** A well-behaved long stream: it answers each request, and ends when it is aborted. */
 async function* wellShaped(
   requests: AsyncIterable<HeartbeatRequest>,
   context: HandlerContext,
@@ -36,7 +36,7 @@ async function* wellShaped(
     for await (const _ of requests) outbox.push(ack());
   };
   const inbound = receive().finally(() => outbox.close());
-  // Surfaced by the last line; avoids an unhandled rejection until then.
+  // Avoid an unhandled rejection until the last line of this stream rethrows the error.
   inbound.catch(() => {});
   context.signal.addEventListener("abort", () => outbox.close(), { once: true });
   yield* outbox;
@@ -44,12 +44,12 @@ async function* wellShaped(
   await inbound;
 }
 
-/** The shape that looks right and is parked at shutdown, waiting for its caller. */
+/** A stream that looks right, but hangs at shutdown because it waits for its caller. */
 async function* parked(requests: AsyncIterable<HeartbeatRequest>): AsyncGenerator<HeartbeatResponse> {
   for await (const _ of requests) yield ack();
 }
 
-/** A caller that sends one frame and then holds the stream until it is told to close it. */
+/** Create the requests of a caller that sends one frame and keeps its stream open until the test closes it. */
 function holdingCaller() {
   const hold = new Outbox<HeartbeatRequest>(8);
   hold.push(beat());
@@ -65,7 +65,7 @@ describe.each([
   ["well shaped", wellShaped],
   ["parked", parked],
 ] as const)("a %s stream", (_, heartbeat) => {
-  it("should end well when its caller closes it", async () => {
+  it("should end normally when its caller closes it", async () => {
     fixture = await RpcFixture.start({ health: { heartbeat } });
     const requests = holdingCaller();
     const responses = fixture.health().heartbeat(requests)[Symbol.asyncIterator]();
@@ -88,7 +88,7 @@ describe.each([
         },
       },
     });
-    // grpc-js, since connect-node closes its half properly before it resets the stream.
+    // Use grpc-js, because connect-node properly ends its half before it resets the stream.
     const client = new GrpcClient(`127.0.0.1:${fixture.server.port}`, credentials.createInsecure());
     const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
     const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
@@ -121,8 +121,8 @@ describe.each([
     expect((await closedLine())[1]).toMatchObject({ code: "canceled", reason: "CANCELLED" });
   });
 
-  it("should end at the server's end, telling why and when to come back", async () => {
-    // The test would time out if the grace period were waited for.
+  it("should end when the server shuts down, with the reason and retry time", async () => {
+    // Set a long grace period. If the server waited for its end, the test would time out.
     fixture = await RpcFixture.start({ health: { heartbeat }, closeGraceMs: 3_600_000 });
     const responses = fixture.health().heartbeat(holdingCaller())[Symbol.asyncIterator]();
     await responses.next();
@@ -135,7 +135,7 @@ describe.each([
 });
 
 describe("server close", () => {
-  it("should let unary calls under way finish, and take no new connection", async () => {
+  it("should let unary calls in progress finish, and accept no new connection", async () => {
     let release: (() => void) | undefined;
     fixture = await RpcFixture.start({
       registry: {
@@ -148,7 +148,7 @@ describe("server close", () => {
       },
     });
     const call = fixture.registry().getNode({ node: "n" });
-    await until("the call is under way", () => release !== undefined);
+    await until("the call is in progress", () => release !== undefined);
     const closed = fixture.server.close();
     await until("connections are refused", async () => await refusesConnections(fixture.url));
     release?.();
@@ -157,7 +157,7 @@ describe("server close", () => {
     expect(fixture.lines).toMatchObject([{ msg: "call finished", code: "ok" }]);
   });
 
-  it("should cut unary calls that take longer than the grace period, telling why", async () => {
+  it("should cut unary calls that exceed the grace period, with the reason", async () => {
     let underWay = 0;
     fixture = await RpcFixture.start({
       closeGraceMs: 100,
@@ -170,11 +170,11 @@ describe("server close", () => {
     });
     const overGrpc = failureOf(fixture.registry("grpc").getNode({ node: "n" }));
     const overHttp1 = failureOf(fixture.registry("connect-http1").getNode({ node: "n" }));
-    await until("both calls are under way", () => underWay === 2);
+    await until("both calls are in progress", () => underWay === 2);
     await fixture.server.close();
     expect(describeError(await overGrpc).reason).toBe("SERVER_SHUTTING_DOWN");
     expect(describeError(await overHttp1).reason).toBe("SERVER_SHUTTING_DOWN");
-    expect(fixture.lines.some((line) => line.msg === "calls under way were cut")).toBe(true);
+    expect(fixture.lines.some((line) => line.msg === "calls in progress were cut")).toBe(true);
   });
 
   it("should not wait for idle connections of either protocol", async () => {

@@ -4,8 +4,8 @@ import { sendWhole } from "./answer-error.ts";
 import { notFound } from "./answer-unknown-path.ts";
 
 /**
- * A fallback that answers GET /ca.pem with the authority of the server's certificate, for clients that know nothing but
- * its fingerprint, and leaves all else to `otherwise`. Any client may have it: it is public.
+ * Create a handler that answers GET /ca.pem with the certificate authority of the server, for clients that know only
+ * its fingerprint. Any client can read it. Other requests go to `otherwise`.
  */
 export function serveAuthority(tls: Pick<TlsSource, "authority">, otherwise: HttpHandler = notFound): HttpHandler {
   return (request, response) => {

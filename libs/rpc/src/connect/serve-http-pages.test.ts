@@ -7,7 +7,7 @@ import { createRpcServer } from "./rpc-server.ts";
 import { serveHttpPages } from "./serve-http-pages.ts";
 
 describe("serveHttpPages()", () => {
-  it("should make no page for a caller that has gone away while its token was looked up", async () => {
+  it("should create no page for a caller that disconnected while its token was looked up", async () => {
     let isMade = false;
     const page = {
       ...({ path: "/page", caller: "viewer", deadlineMs: 60_000 } as const),
@@ -33,7 +33,7 @@ describe("serveHttpPages()", () => {
     expect(response.listenerCount("close")).toBe(0);
   });
 
-  it("should let one caller keep no page from the others", async () => {
+  it("should not let one caller block the pages of others", async () => {
     const gate = new EventEmitter();
     let begun = 0;
     const page = {
@@ -53,7 +53,7 @@ describe("serveHttpPages()", () => {
       fetch(`http://127.0.0.1:${server.port}/page`, { headers: { authorization: `Bearer ${token}` } });
     try {
       const first = read("greedy");
-      await until("its first page is made", () => begun === 1);
+      await until("its first page is created", () => begun === 1);
       const further = Array.from({ length: 9 }, () => read("greedy").then((answer) => answer.text()));
       expect(await Promise.race(further)).toContain("TOO_MANY_CALLS");
       expect(await (await read("other")).text()).toBe("made");

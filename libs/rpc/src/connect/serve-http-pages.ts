@@ -11,52 +11,57 @@ import { trustConnection } from "../connections/connection.ts";
 import { type FailedAttempts, tokenAttempt } from "../limits/failed-attempts.ts";
 import { answerConnectError, sendWhole } from "./answer-error.ts";
 
-/** Something that is read by plain HTTP, for programs that have a format of their own. */
+/** A page that is read over plain HTTP, by programs that need their own format. */
 export interface HttpPage {
-  /** Where it is, for example "/v1/prometheus/sd". */
+  /** The path, for example "/v1/prometheus/sd". */
   readonly path: string;
-  /** The role that its readers need. */
+  /** The role that a caller needs. */
   readonly caller: Role;
-  /** How long it may take, waiting for its turn included, in milliseconds. */
+  /** Time limit in milliseconds. It includes the wait for a slot. */
   readonly deadlineMs: number;
-  /** Make it. What this throws is answered as that of a method is, with a status of HTTP and JSON. */
+  /** Create the page. Errors are sent like those of a method, with an HTTP status and JSON. */
   answer(request: PageRequest): Promise<PageAnswer>;
 }
 
-/** What is asked for. */
 export interface PageRequest {
-  /** The parameters after the path. */
+  /** The query parameters. */
   readonly query: URLSearchParams;
-  /** Aborts when the caller goes away, or the deadline passes. */
+  /** Aborts when the caller disconnects or the deadline passes. */
   readonly signal: AbortSignal;
 }
 
-/** A page, in pieces. */
+/** The contents of a page, in pieces. */
 export interface PageAnswer {
   readonly contentType: string;
   readonly pieces: readonly Uint8Array[];
 }
 
-/** What serving pages needs of a server. */
+/** What the server provides to serve pages. */
 export interface PageServing {
   readonly authenticate: Authenticator;
   readonly failures?: FailedAttempts | undefined;
   readonly clientAddress?: ClientAddress | undefined;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Measures, under the name of the page. */
+  /** Record a request in the metrics, under the page's path. */
   observe(page: string, code: string, durationMs: number): void;
 }
 
-/** Pages made and read at a time, and those that wait for their turn: each can have many bytes. */
+/**
+ * Maximum number of pages that are created and sent at the same time, and of requests that wait. The limits are low
+ * because pages can be large.
+ */
 const AT_A_TIME = 2;
 const MOST_WAITING = 16;
-/** Of one caller: one that reads slowly, or not at all, leaves the other place to the others. */
+/**
+ * Limits for a single caller: pages at a time, and waiting requests. If the caller reads slowly or not at all, other
+ * callers can still use the other slot.
+ */
 const OF_A_CALLER = 1;
 const MOST_WAITING_OF_A_CALLER = 8;
 const RETRY_AFTER_MS = 1_000;
 
-/** A handler of these pages that leaves all else to `otherwise`. */
+/** Create a handler that serves these pages. Other requests go to `otherwise`. */
 export function serveHttpPages(pages: readonly HttpPage[], serving: PageServing, otherwise: HttpHandler): HttpHandler {
   const byPath = new Map(pages.map((page) => [page.path, page]));
   const limiter = new Limiter(AT_A_TIME, OF_A_CALLER);
@@ -66,7 +71,7 @@ export function serveHttpPages(pages: readonly HttpPage[], serving: PageServing,
     if (page === undefined) return otherwise(request, response);
     if (request.method !== "GET") {
       const headers = { "content-type": "text/plain", allow: "GET" };
-      return sendWhole(request, response, 405, headers, "this page is read with GET\n");
+      return sendWhole(request, response, 405, headers, "this page only supports GET\n");
     }
     const startMs = serving.clock.nowMs();
     const done = (error?: ConnectError) => {
@@ -77,7 +82,7 @@ export function serveHttpPages(pages: readonly HttpPage[], serving: PageServing,
       (error: unknown) => {
         const mapped = mapError(error);
         done(mapped);
-        serving.log.debug({ path, err: error }, "page not answered");
+        serving.log.debug({ path, err: error }, "page failed");
         if (response.headersSent || response.writableEnded) response.destroy();
         else answerConnectError(request, response, mapped);
       },
@@ -95,8 +100,8 @@ interface Asked {
 
 async function answerPage({ page, query, request, response, limiter }: Asked, serving: PageServing): Promise<void> {
   const ending = new AbortController();
-  const onClose = () => ending.abort(new Error("the caller has gone away"));
-  // Before anything is waited for: who goes away meanwhile is told of once.
+  const onClose = () => ending.abort(new Error("the caller disconnected"));
+  // Listen before the first await, because a disconnect is reported only once.
   response.once("close", onClose);
   try {
     const caller = await admit(page, request, serving);
@@ -110,16 +115,16 @@ async function makePage(asked: Asked, party: string, ending: AbortController, cl
   const { page, query, request, response, limiter } = asked;
   ending.signal.throwIfAborted();
   if (!limiter.isFree && limiter.waiting >= MOST_WAITING) {
-    throw refuse("OVERLOADED", "too many pages are being made at present; try again", { retryAfterMs: RETRY_AFTER_MS });
+    throw refuse("OVERLOADED", "too many pages are being created; try again", { retryAfterMs: RETRY_AFTER_MS });
   }
   if (limiter.waitingOf(party) >= MOST_WAITING_OF_A_CALLER) {
-    const message = `one page of a caller is made at a time, and ${MOST_WAITING_OF_A_CALLER} wait; try again`;
+    const message = `a caller can have one page in progress and ${MOST_WAITING_OF_A_CALLER} waiting; try again`;
     throw refuse("TOO_MANY_CALLS", message, { retryAfterMs: RETRY_AFTER_MS });
   }
   const over = new AbortController();
   clock.sleep(page.deadlineMs, over.signal).then(
     () => ending.abort(refuse("DEADLINE_EXCEEDED", `the page took longer than ${page.deadlineMs / 1_000} s`)),
-    // It was answered in time.
+    // Ignore the rejection: the sleep was aborted, because the page was sent in time.
     () => {},
   );
   try {
@@ -136,7 +141,7 @@ async function makePage(asked: Asked, party: string, ending: AbortController, cl
   }
 }
 
-/** Let in a caller whose token is good and whose role suffices. */
+/** Check that the caller's token is valid and that its role suffices. */
 async function admit(page: HttpPage, request: HttpRequest, serving: PageServing): Promise<Caller> {
   const { authorization = null } = request.headers;
   const peer = addressOf(peerOf(request.socket), request.headers, serving.clientAddress);
@@ -157,7 +162,7 @@ async function admit(page: HttpPage, request: HttpRequest, serving: PageServing)
   }
 }
 
-/** Write a page no faster than it is read; its place is held until then. */
+/** Send a page no faster than the caller reads it. The caller's slot is held until the page is sent. */
 async function send(
   request: HttpRequest,
   response: HttpResponse,
@@ -167,7 +172,7 @@ async function send(
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   request.resume();
   writeHead(response, 200, { "content-type": contentType, "content-length": String(length) });
-  // One type of both kinds of answers, whose methods differ in their overloads alone.
+  // Use one type for both kinds of responses, which differ only in the overloads of their methods.
   const out = response as { write(piece: Uint8Array): boolean } & NodeJS.EventEmitter;
   for (const piece of pieces) if (!out.write(piece)) await drained(out, signal);
   response.end();

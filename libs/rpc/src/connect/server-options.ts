@@ -4,130 +4,146 @@ import type { Authenticator, ReplicaAuthenticator, TlsSource } from "@rollcall/i
 import type { Clock, Logger, MetricsRegistry, Tracer } from "@rollcall/process";
 import type { ServingStatus } from "../builtins/serving-status.ts";
 import type { ClientAddress } from "../calls/client-address.ts";
-import type { HttpHandler, PassOn, RequestDoor } from "../calls/http-handler.ts";
+import type { HttpHandler, PassOn, RequestCheck } from "../calls/http-handler.ts";
 import type { PolicyTable } from "../calls/policy.ts";
 import type { LogReader } from "../calls/revisions.ts";
-import type { PageTurns } from "../interceptors/limit-pages.ts";
+import type { PageLimits } from "../interceptors/limit-pages.ts";
 import type { RecordRefusal } from "../interceptors/record-refusals.ts";
+import type { AnonymousLog } from "../limits/anonymous-log.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
 import type { FailedAttempts } from "../limits/failed-attempts.ts";
 import type { HostRule } from "../limits/host-guard.ts";
-import type { StrangerLog } from "../limits/stranger-log.ts";
 import type { HttpPage } from "./serve-http-pages.ts";
 
-/** The largest message that any port of ours takes: 1 MiB. */
+/** The maximum message size on any port, in bytes: 1 MiB. */
 export const MESSAGE_LIMIT_BYTES = 1_048_576;
 
 /**
- * The largest message of a method that takes no token: it is decoded before anything is known of its caller. What a
- * node says about itself, 64 KiB as binary protobuf, is the largest of them.
+ * The maximum message size of a method that requires no token, in bytes. It is lower, because these messages are
+ * decoded before the caller is identified. The largest valid message is what a node reports about itself, 64 KiB as
+ * binary protobuf.
  */
 export const OPEN_MESSAGE_LIMIT_BYTES = 262_144;
 
 export interface RpcServerOptions {
-  /** An address of this machine; "127.0.0.1" unless the operator says otherwise. */
+  /** An address of this machine. Default "127.0.0.1". */
   readonly host: string;
-  /** 0 takes a free one. */
+  /** The port to listen on; 0 picks a free one. */
   readonly port: number;
-  /**
-   * Whether a worker of node:cluster takes the port for itself. Without it workers share it, 0 included. Default false.
-   */
+  /** Whether this worker of node:cluster has the port to itself. By default, workers share the port, even port 0. */
   readonly exclusive?: boolean;
-  /** Register the implementations, as for connectNodeAdapter. */
+  /** Register the implementations, as with connectNodeAdapter. */
   routes(router: ConnectRouter): void;
-  /** What `routes` registers. Each method needs a policy row, and reflection lists them. */
+  /** The services that `routes` registers. Each of their methods needs a policy row. Reflection lists them. */
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
   readonly authenticate: Authenticator;
-  /** Required when the caller of a method is "replica". */
+  /** Authenticates other processes. Required if a method's caller is "replica". */
   readonly authenticateReplica?: ReplicaAuthenticator;
-  /** Told of mutations that were refused to authenticated callers. Optional. */
+  /** Called when an authenticated caller is refused a mutation. */
   readonly recordRefusal?: RecordRefusal;
-  /** Which names a browser may call this server by; any when absent. Others are refused with HOST_NOT_ALLOWED. */
-  readonly hosts?: HostRule | undefined;
-  /** Lets in who comes with a credential in another form than a bearer token, such as a cookie. None when absent. */
-  readonly door?: RequestDoor | undefined;
-  /** Takes calls of methods that this server does not have; they are refused with UNKNOWN_METHOD when absent. */
-  readonly passOn?: PassOn | undefined;
-  /** Limits failed attempts by address; one for all servers of a process. Without it they are not limited. */
-  readonly failures?: FailedAttempts;
   /**
-   * Limits the calls under way of each caller and address; one for all servers of a process. Without it they are not
-   * limited.
+   * The host names under which a browser can reach this server; any if absent. Other names are refused with
+   * HOST_NOT_ALLOWED.
    */
+  readonly hosts?: HostRule | undefined;
+  /**
+   * The origin check for requests with a credential other than a bearer token, such as a cookie; absent for no check.
+   */
+  readonly door?: RequestCheck | undefined;
+  /**
+   * Handles calls of methods that this server does not have. If absent, these calls are refused with UNKNOWN_METHOD.
+   */
+  readonly passOn?: PassOn | undefined;
+  /** Limits failed attempts per address; absent for no limit. All servers of a process share it. */
+  readonly failures?: FailedAttempts;
+  /** Limits calls in progress per caller and address; absent for no limits. All servers of a process share it. */
   readonly calls?: CallAdmission;
   /**
-   * Tells where a call comes from that a proxy passed on. Without it the socket's peer counts, whatever headers say.
+   * Finds the address of a call that a proxy forwarded. If absent, the address is that of the socket's peer, whatever
+   * the headers contain.
    */
   readonly clientAddress?: ClientAddress;
   /**
-   * Where lines about callers are written who are not known; one for all servers of a process. Without it each is
-   * written to the log.
+   * Logs lines about anonymous clients, up to a limit. All servers of a process share it. If absent, every line is
+   * written.
    */
-  readonly strangers?: StrangerLog;
-  /** How long a peer may read nothing of an answer before that is given up. Default 30 s. */
+  readonly anonymousClients?: AnonymousLog;
+  /** How long a peer can read nothing of a response before the response is aborted. Default 30 s. */
   readonly unreadAnswerMs?: number;
-  /** How long the request of a call with one answer may take to come. Default 60 s. */
+  /** How long the request of a call with one response can take to arrive. Default 60 s. */
   readonly requestMs?: number;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** Traces unary calls; they are not traced when absent or null. */
+  /** Traces unary calls; absent or null for no traces. */
   readonly tracer?: Tracer | null;
-  /** What grpc.health.v1 answers; one for all ports of a process. Its own when absent. */
+  /** The statuses for grpc.health.v1, which all ports of a process share. If absent, the server creates its own. */
   readonly serving?: ServingStatus;
-  /** What is read by plain HTTP. */
+  /** Pages to serve over plain HTTP. */
   readonly pages?: readonly HttpPage[];
-  /** Answers what is no RPC and no page, but for the authority of `tls`. Without it: 404. */
+  /**
+   * Answers requests that are neither RPCs, nor for pages, nor for the certificate authority of `tls`. If absent,
+   * these requests get a 404.
+   */
   readonly fallback?: HttpHandler | undefined;
-  /** How long close() waits for calls under way. Default 5 s. */
+  /** How long close() waits for calls in progress. Default 5 s. */
   readonly closeGraceMs?: number;
-  /** How long a new connection may take for its first bytes. Default 10 s. */
+  /** How long a new connection can take to send its first bytes. Default 10 s. */
   readonly firstByteMs?: number;
-  /** What the port is called in the log and in metrics. Default "api". */
+  /** The port's name in the log and in metrics. Default "api". */
   readonly name?: string;
   /**
-   * Most connections at a time. At the limit those without a call give way to new ones, the longest idle first. Default
-   * 8,192.
+   * Maximum number of connections. At the limit, connections without a call are closed for new ones, the longest idle
+   * first. Default 8,192.
    */
   readonly maxConnections?: number;
-  /** How connections are looked after, for tests. */
+  /** Timing of the connection checks, for tests. */
   readonly connectionTimes?: ConnectionTimes;
-  /** How many answers with pages are made at a time; the usual limits when absent. */
-  readonly pageTurns?: Partial<PageTurns>;
-  /** What the process knows of the log. Calls do not wait for a revision, and answers have none, when it is absent. */
+  /** How many responses with pages can be created at a time; absent for the usual limits. */
+  readonly pageTurns?: Partial<PageLimits>;
+  /**
+   * Reports how far this process has read the log. If absent, calls do not wait for a revision, and responses do not
+   * contain one.
+   */
   readonly logReader?: LogReader;
   /** How long a call waits for a revision, in milliseconds. Default 5000. */
   readonly readWithinMs?: number;
-  /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
+  /** The certificates to serve TLS with; clear text if absent. */
   readonly tls?: TlsSource;
-  /** Whether clients must show a certificate. Default: as the source says. */
+  /** Whether clients must present a certificate. By default, the TLS source decides. */
   readonly asksClients?: boolean;
   readonly clock?: Clock;
 }
 
-/** How the connections of a port are looked after. */
+/** How a port checks its connections. */
 export interface ConnectionTimes {
-  /** How long a connection may have no call under way. Default 90 s; 30 s on the agents' port. */
+  /** How long a connection can be without a call in progress. Default 90 s; 30 s on the agents' port. */
   readonly idleMs?: number;
-  /** How often connections are looked at. Default 250 ms. */
+  /** How often connections are checked. Default 250 ms. */
   readonly tickMs?: number;
-  /** How long a peer may take to answer a ping. Default 20 s. */
+  /** How long a peer can take to answer a ping. Default 20 s. */
   readonly answerMs?: number;
-  /** How often those are asked by ping that have shown who they are. Default 5 min. */
+  /** How often connections of identified callers are pinged. Default 5 min. */
   readonly knownEveryMs?: number;
 }
 
-/** A server that listens. */
+/** A server that listens on a port. */
 export interface RunningServer {
   readonly host: string;
-  /** The port that was taken. */
+  /** The port that the server listens on. */
   readonly port: number;
-  /** End within the grace period: no new calls, streams are told SERVER_SHUTTING_DOWN, what is left is cut. */
+  /**
+   * Shut down within the grace period: accept no new calls, end streams with SERVER_SHUTTING_DOWN, and cut remaining
+   * calls.
+   */
   close(): Promise<void>;
 }
 
-/** A server whose connections are looked after. */
+/** A server that checks its connections. */
 export interface GuardedServer extends RunningServer {
-  /** End connections that have no call, up to twice `most`, since the process has no descriptors left; how many. */
+  /**
+   * Close connections without a call, because the process has run out of file descriptors. Closes at most twice
+   * `most`, and returns how many.
+   */
   spare(most: number): number;
 }

@@ -17,7 +17,7 @@ const REGISTRY = RegistryService.typeName;
 const READ = `/${REGISTRY}/GetNode`;
 const WATCH = `/${REGISTRY}/WatchNodes`;
 const OPEN = `/${REGISTRY}/CreateChallenge`;
-/** Malformed in every encoding, so that an attempt to decode it has another error. */
+/** A body that is malformed in every encoding. An attempt to decode it would cause another error. */
 const GARBAGE = Buffer.from("}{");
 const BAD_TOKEN = { authorization: "Bearer guessed" };
 
@@ -42,7 +42,7 @@ afterEach(async () => {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What a call is answered, whether its request has ended or not. */
+/** Make a call and return its response, even if its request has not ended. */
 function ask(path: string, headers: Headers, body: Uint8Array | null, method = "POST"): Promise<string> {
   return new Promise((resolve, reject) => {
     const stream = session.request({ ":method": method, ":path": path, ...headers }, { endStream: body?.length === 0 });
@@ -51,13 +51,13 @@ function ask(path: string, headers: Headers, body: Uint8Array | null, method = "
     stream.on("response", (it) => Object.assign(seen, it)).on("trailers", (it) => Object.assign(seen, it));
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
     stream.on("end", () => resolve(reasonIn(seen, Buffer.concat(chunks)))).on("error", reject);
-    // One byte of a request of which the rest never comes.
+    // Send one byte of a request. The rest never arrives.
     if (body === null) stream.write("{");
     else if (body.length > 0) stream.end(body);
   });
 }
 
-/** The reason of an error in whichever protocol; "ok" for none. */
+/** Return the reason of an error in any protocol; "ok" for none. */
 function reasonIn(headers: Readonly<Record<string, unknown>>, body: Buffer): string {
   const text = body.toString("latin1");
   const details = headers["grpc-status-details-bin"] ?? /grpc-status-details-bin: (\S+)/.exec(text)?.[1];
@@ -94,7 +94,7 @@ describe("a request of an unknown caller", () => {
     expect(await ask(path, { ...headers, ...BAD_TOKEN }, body)).toBe("TOKEN_INVALID");
   });
 
-  it.each(PROTOCOLS)("should be refused before it has come: %s", async (_, headers, _body, path) => {
+  it.each(PROTOCOLS)("should be refused before it has arrived: %s", async (_, headers, _body, path) => {
     const large = { ...headers, "content-length": "1000000" };
     expect(await ask(path, large, null)).toBe("TOKEN_MISSING");
     expect(await ask(path, { ...large, ...BAD_TOKEN }, null)).toBe("TOKEN_INVALID");
@@ -133,7 +133,7 @@ describe("a request of a known caller", () => {
     expect(await ask(path, viewer, body)).toBe("MALFORMED_MESSAGE");
   });
 
-  it("should be served with an empty body, also when many come at once", async () => {
+  it("should be served with an empty body, even many at the same time", async () => {
     const headers = { "content-type": "application/proto", authorization: "Bearer operator-token" };
     const path = `/${REGISTRY}/ListNodes`;
     const answers = await Promise.all(Array.from({ length: 60 }, () => ask(path, headers, new Uint8Array())));
@@ -141,7 +141,7 @@ describe("a request of a known caller", () => {
   });
 });
 
-describe("a method that takes no token", () => {
+describe("a method that requires no token", () => {
   const json = { "content-type": "application/json" };
   const large = (bytes: number) => Buffer.from(`{"nodeId":"${"x".repeat(bytes)}"}`);
 
@@ -151,11 +151,11 @@ describe("a method that takes no token", () => {
     ["Connect", { "content-type": "application/proto" }, (message) => message],
     ["gRPC", { "content-type": "application/grpc" }, envelope],
     ["gRPC-Web with JSON", { "content-type": "application/grpc-web+json" }, envelope],
-  ])("should decode no request that is larger than any of it needs: %s", async (_, headers, wrap) => {
+  ])("should not decode a request that is larger than any valid one: %s", async (_, headers, wrap) => {
     expect(await ask(OPEN, headers, wrap(large(OPEN_MESSAGE_LIMIT_BYTES)))).toBe("MESSAGE_TOO_LARGE");
   });
 
-  it("should take what is as large as that", async () => {
+  it("should accept a request of the maximum size", async () => {
     expect(await ask(OPEN, json, large(OPEN_MESSAGE_LIMIT_BYTES - 13))).not.toBe("MESSAGE_TOO_LARGE");
   });
 });

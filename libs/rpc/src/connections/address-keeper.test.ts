@@ -12,7 +12,7 @@ const owner: ConnectionOwner = {
   nuisance: () => {},
 };
 
-/** A connection that is served, whose handle tells whether it is read. */
+/** Create a connection that is being served. `isRead` returns whether the server reads from it. */
 function connect(address: string): { readonly connection: Connection; readonly isRead: () => boolean } {
   let isRead = true;
   const _handle = {
@@ -30,13 +30,13 @@ function connect(address: string): { readonly connection: Connection; readonly i
 }
 
 describe("AddressKeeper", () => {
-  it("should read the connections of an address in turns once they have brought much in one turn", () => {
+  it("should make the connections of an address take turns after they brought much in one iteration", () => {
     const here = [connect("here"), connect("here")];
     const there = connect("there");
     const keeper = new AddressKeeper({
       accounts: null,
       nowMs: () => 1,
-      strangersOf: (address) => (address === "here" ? here : [there]).map(({ connection }) => connection),
+      anonymousOf: (address) => (address === "here" ? here : [there]).map(({ connection }) => connection),
     });
     const [first, second] = here;
     if (first === undefined || second === undefined) throw new Error("there are two");

@@ -1,33 +1,36 @@
-import type { StrangerAccounts } from "../limits/stranger-log.ts";
+import type { AnonymousAccounts } from "../limits/anonymous-log.ts";
 import type { Connection } from "./connection.ts";
-import { ReadingTurns } from "./reading-turns.ts";
+import { FairReading } from "./fair-reading.ts";
 import { WaitingRoom } from "./waiting-room.ts";
 
-/** What connections of one address may bring in one turn of the event loop before they are read in turns: 50 calls. */
+/**
+ * How much work the connections of one address can cause in one iteration of the event loop before they must take turns
+ * to be read, in tenths of a call.
+ */
 const MUCH_BROUGHT = 500;
 const A_CALL = 10;
 
 export interface AddressKeeperOptions {
-  /** The costs of each address, shared by all ports. Null turns accounting and waiting off. */
-  readonly accounts: StrangerAccounts | null;
-  /** Monotonic milliseconds. */
+  /** The costs per address, which all ports share. Null turns off accounting and waiting. */
+  readonly accounts: AnonymousAccounts | null;
+  /** The monotonic time in milliseconds. */
   nowMs(): number;
-  /** The unauthenticated connections of an address. */
-  strangersOf(address: string): Iterable<Connection>;
+  /** List the unauthenticated connections of an address. */
+  anonymousOf(address: string): Iterable<Connection>;
 }
 
 /**
- * The limits of a port that apply to an address as a whole, since a client that floods can reconnect and start over:
- * its wasted work is charged, its new connections wait while it is over budget, and its connections are read in turns
- * after a burst of calls. See docs/decisions/0032.
+ * The limits of a port that apply to a whole address, because a client that floods can reconnect and start over. An
+ * address is charged for the work that it wastes. While it is over budget, its new connections wait. After a burst of
+ * calls, its connections take turns to be read. See docs/decisions/0067.
  */
 export class AddressKeeper {
   readonly #options: AddressKeeperOptions;
   readonly #waiting: WaitingRoom<Connection>;
-  readonly #reading = new ReadingTurns<Connection>();
-  /** What strangers have brought in this turn of the event loop, by address. */
+  readonly #reading = new FairReading<Connection>();
+  /** The work that anonymous clients have caused in this iteration of the event loop, keyed by address. */
   readonly #brought = new Map<string, number>();
-  /** Addresses whose connections were held back in this turn. */
+  /** Addresses whose connections have been held back in this iteration. */
   readonly #held = new Set<string>();
 
   constructor(options: AddressKeeperOptions) {
@@ -36,48 +39,54 @@ export class AddressKeeper {
     this.#waiting = new WaitingRoom({ msUntilFree: (it) => this.#msUntilPaid(it), nowMs });
   }
 
-  /** How many connections wait. */
+  /** How many connections wait to be served. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** What counts as one address. */
+  /** The name of the group of addresses that a host belongs to. All limits treat the group as one address. */
   groupOf(host: string): string {
     return this.#options.accounts?.groupOf(host) ?? host;
   }
 
-  /** Whether nothing is charged to a host. */
+  /** Whether a host is exempt from charges. */
   isSpared(host: string): boolean {
     return this.#options.accounts?.isSpared(host) ?? true;
   }
 
   /**
-   * Have a new connection served by calling `serve`, once it is its turn; never once newcomers are refused. Whether
-   * there was room for it.
+   * Serve a new connection by calling `serve`, now or later, but not after refuseNewcomers(). Returns false if too many
+   * connections of its address wait.
    */
   enter(connection: Connection, serve: () => void): boolean {
     return this.#waiting.enter(connection, serve);
   }
 
-  /** Forget a connection that is gone. */
+  /** Forget a closed connection. */
   leave(connection: Connection): void {
     this.#waiting.leave(connection);
     this.#reading.leave(connection);
   }
 
-  /** Serve no new connection any more; those that wait. */
+  /** Stop serving new connections. Returns the connections that wait. */
   refuseNewcomers(): readonly Connection[] {
     return this.#waiting.close();
   }
 
-  /** Note that a session has begun: those of an address that owes are read in turns from their first bytes. */
+  /**
+   * Record the start of a session. If the connection's address is over budget, the connection takes turns to be read
+   * from its first bytes on.
+   */
   sessionBegan(connection: Connection): void {
     const { address, isTrusted } = connection;
-    // Only this one: to look at all of them for each new one would itself be a way to flood.
+    // Hold back only this connection: scanning all connections for each new session would make flooding easier.
     if (!isTrusted && this.#msUntilPaid(address) > 0) this.#reading.hold(address, [connection]);
   }
 
-  /** Note that a stranger has begun a call; whether that is a nuisance, since its address owes. */
+  /**
+   * Record the start of a call by an anonymous client. Returns whether the call is a nuisance because its address is
+   * over budget.
+   */
   callBegan(connection: Connection): boolean {
     const { address, isTrusted } = connection;
     this.brought(connection, A_CALL);
@@ -85,8 +94,8 @@ export class AddressKeeper {
   }
 
   /**
-   * Note what a connection has brought in this turn of the event loop, in tenths of a call. Others of its address that
-   * are ready with as much are not read in the same turn.
+   * Record work that a connection causes in this iteration of the event loop, in tenths of a call. Above the limit,
+   * other connections of the same address are not read in this iteration.
    */
   brought({ address }: Connection, work: number): void {
     if (this.#brought.size === 0) setImmediate(() => this.#brought.clear());
@@ -95,7 +104,10 @@ export class AddressKeeper {
     if (before < MUCH_BROUGHT && before + work >= MUCH_BROUGHT) this.readInTurns(address);
   }
 
-  /** Have the strangers of an address read in turns, since they have brought much at once. Once in a turn is enough. */
+  /**
+   * Make the anonymous connections of an address take turns to be read, because together they cause much work. This
+   * happens at most once per iteration.
+   */
   readInTurns(address: string): void {
     if (this.#held.has(address)) return;
     if (this.#held.size === 0) setImmediate(() => this.#held.clear());
@@ -104,8 +116,9 @@ export class AddressKeeper {
   }
 
   /**
-   * Charge what a connection has cost to its address, unless its caller is known. @param mostOwed the largest debt for
-   * it, where that is less than for other costs.
+   * Charge the cost of a connection to its address, unless its caller is known.
+   *
+   * @param mostOwed the maximum debt for this cost, if it is lower than for other costs.
    */
   spend({ address, standing, isTrusted }: Connection, cost: number, mostOwed?: number): void {
     const { accounts, nowMs } = this.#options;
@@ -113,7 +126,7 @@ export class AddressKeeper {
   }
 
   *#servedOf(address: string): Iterable<Connection> {
-    for (const connection of this.#options.strangersOf(address)) {
+    for (const connection of this.#options.anonymousOf(address)) {
       if (!connection.isWaiting) yield connection;
     }
   }

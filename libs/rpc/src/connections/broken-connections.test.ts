@@ -17,12 +17,12 @@ import { TlsFixture } from "@rollcall/testkit/tls-fixture";
 import { BREAKING, connectRaw, frame, PREFACE } from "../../test/raw-http2.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer } from "../grpc/grpc-server.ts";
-import { StrangerLog } from "../limits/stranger-log.ts";
+import { AnonymousLog } from "../limits/anonymous-log.ts";
 import { PolyglotListener } from "./polyglot-listener.ts";
 
 const MOST = 50;
 const BROKEN = 20;
-/** Fewer than a port takes here. */
+/** How many connections to open at the same time: fewer than the limit of the port in this test. */
 const TOGETHER = 40;
 const fixture = new TlsFixture();
 let source: TlsSource;
@@ -38,12 +38,12 @@ afterEach(async () => {
 
 interface Port {
   readonly port: number;
-  /** Resolves once a call was answered. */
+  /** Make a call. Resolves once it is answered. */
   call(): Promise<unknown>;
   metrics(): Promise<string>;
 }
 
-/** @param answerMs how long a peer may take to answer a ping. */
+/** @param answerMs how long a peer can take to answer a ping. */
 async function openApi(isSecure: boolean, answerMs = 20_000): Promise<Port> {
   const metrics = createMetrics({ defaults: false });
   const listener = await PolyglotListener.listen({
@@ -55,7 +55,7 @@ async function openApi(isSecure: boolean, answerMs = 20_000): Promise<Port> {
     tickMs: 20,
     answerMs,
     log: captureLog().log,
-    strangers: new StrangerLog({ log: captureLog().log }),
+    anonymousClients: new AnonymousLog({ log: captureLog().log }),
     metrics,
     clock: systemClock,
     handler: (_, response) => response.end("served"),
@@ -107,7 +107,7 @@ function caOf(isSecure: boolean): Buffer | undefined {
   return isSecure ? readFileSync(fixture.authority.caFile) : undefined;
 }
 
-/** How many descriptors this process holds; both ends of a connection are in it. */
+/** Count the open file descriptors of this process, which holds both ends of each connection. */
 function descriptors(): number {
   return readdirSync("/proc/self/fd").length;
 }
@@ -116,7 +116,7 @@ async function breakOne(port: number, ca: Buffer | undefined, bytes: Buffer): Pr
   const socket = await connectRaw(port, ca).catch(() => null);
   if (socket === null) return;
   socket.write(Buffer.concat([PREFACE, bytes]));
-  // It has read how the server takes it: settings, or the end.
+  // Wait until the client has read the server's reaction: settings, or the end of the connection.
   await Promise.race([once(socket, "data"), closed(socket)]);
   socket.destroy();
 }
@@ -132,14 +132,14 @@ describe.each([
   it.each([
     ["in clear text", false],
     ["over TLS", true],
-  ])("should neither stay nor keep other clients out, %s", async (_, isSecure) => {
+  ])("should neither stay open nor block other clients, %s", async (_, isSecure) => {
     const { port, call, metrics } = await open(isSecure);
     await call();
     const ca = caOf(isSecure);
     const [, first] = BREAKING[0] ?? [];
     await breakOne(port, ca, first ?? Buffer.alloc(0));
     const atFirst = await until("the first connections are gone", async () =>
-      (await metrics()).includes('kind="stranger"} 0') ? descriptors() : null,
+      (await metrics()).includes('kind="anonymous"} 0') ? descriptors() : null,
     );
     for (const [, bytes] of BREAKING) {
       for (let count = 0; count < BROKEN; count += 20) {
@@ -147,12 +147,12 @@ describe.each([
       }
       await call();
     }
-    // Node.js ends such sessions itself, or they are found by the ping that is never sent.
+    // Either Node.js ends this session itself, or the checks find it because its ping is never sent.
     await until("the descriptors are back", () => descriptors() <= atFirst);
     await call();
   });
 
-  it("should be cut when they answer no ping", async () => {
+  it("should be cut if they do not answer pings", async () => {
     const { port, call, metrics } = await open(false, 100);
     const socket = await connectRaw(port);
     socket.write(Buffer.concat([PREFACE, frame("SETTINGS", { flags: 1 })]));
@@ -169,26 +169,26 @@ describe.each([
       socket.write(Buffer.concat([PREFACE, OVERFLOWING_WINDOW]), () => socket.destroy());
       await closed(socket);
     }
-    await until("all connections are gone", async () => (await metrics()).includes('kind="stranger"} 0'));
+    await until("all connections are gone", async () => (await metrics()).includes('kind="anonymous"} 0'));
     await until("their sockets are collected", () => kept(BROKEN) < BROKEN / 4);
   });
 
-  it("should leave nothing in memory when they end together", async () => {
+  it("should leave nothing in memory when they close at the same time", async () => {
     const { port, metrics } = await open(false);
     const kept = watchAccepted();
     const sockets = await Promise.all(Array.from({ length: TOGETHER }, () => openUntilAsked(port)));
     for (const socket of sockets) socket.destroy();
-    await until("all connections are gone", async () => (await metrics()).includes('kind="stranger"} 0'));
+    await until("all connections are gone", async () => (await metrics()).includes('kind="anonymous"} 0'));
     await until("their sockets are collected", () => kept(TOGETHER) < TOGETHER / 8);
   });
 });
 
-/** Unlike BREAKING, nghttp2 reports this one, and Node.js ends the session with an error. */
+/** Unlike the frames in BREAKING, nghttp2 reports this frame, and Node.js ends the session with an error. */
 const OVERFLOWING_WINDOW = frame("WINDOW_UPDATE", {
   payload: Buffer.from([0x7f, 0xff, 0xff, 0xff]),
 });
 
-/** Open a connection, and wait until it was looked at for the first time. */
+/** Open a connection and wait until the server first pings it. */
 async function openUntilAsked(port: number): Promise<net.Socket> {
   const socket = await connectRaw(port);
   const asked = frame("PING", { payload: Buffer.alloc(8) }).subarray(0, 9);
@@ -204,8 +204,8 @@ async function openUntilAsked(port: number): Promise<net.Socket> {
 }
 
 /**
- * Note the sockets that servers of this process accept from now on. What is returned tells how many of them are still
- * in memory; a few may be kept for a while by what has just run.
+ * Track the sockets that servers of this process accept from now on. Returns a function that counts the sockets that
+ * are still in memory. Recent code may still hold a few of them for a while.
  */
 function watchAccepted(): (least: number) => number {
   const accepted: WeakRef<object>[] = [];

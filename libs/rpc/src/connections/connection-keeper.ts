@@ -2,7 +2,7 @@ import type http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
 import { type Clock, errorCode, gauge, type Logger, type MetricsRegistry, onScrape } from "@rollcall/process";
-import type { StrangerAccounts } from "../limits/stranger-log.ts";
+import type { AnonymousAccounts } from "../limits/anonymous-log.ts";
 import { AddressKeeper } from "./address-keeper.ts";
 import {
   Connection,
@@ -20,48 +20,55 @@ import { FloodBudget, NUISANCE_COSTS, type Nuisance } from "./flood-budget.ts";
 import { SessionChecks } from "./session-checks.ts";
 
 export interface ConnectionKeeperOptions {
-  /** What the port is called in the log and in metrics. */
+  /** The port's name in the log and in metrics. */
   readonly name: string;
   readonly limits: ConnectionLimits;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   readonly clock: Pick<Clock, "nowMs">;
-  /** The costs of each address, shared by all ports. Null turns accounting and waiting off. */
-  readonly accounts: StrangerAccounts | null;
-  /** How often connections are looked at. Default 250 ms. */
+  /** The costs per address, which all ports share. Null turns off accounting and waiting. */
+  readonly accounts: AnonymousAccounts | null;
+  /** How often to check connections. Default 250 ms. */
   readonly tickMs?: number;
-  /** How long a peer may take to answer a ping. Default 20 s. */
+  /** How long a peer can take to answer a ping. Default 20 s. */
   readonly answerMs?: number;
-  /** How often those are asked that have shown who they are. Default 5 min. */
+  /** How often to ping connections of identified callers. Default 5 min. */
   readonly knownEveryMs?: number;
 }
 
 const TICK_MS = 250;
-/** As gRPC's own keepalive has it. */
+/** How long a peer can take to answer a ping, in milliseconds. gRPC's own keepalive has the same default. */
 const ANSWER_MS = 20_000;
-/** For machines that lost power behind a proxy, whose kernel answers for them. */
+/**
+ * How often to ping connections of identified callers, in milliseconds. The pings find machines that lost power behind
+ * a proxy whose kernel still acknowledges TCP keepalives.
+ */
 const KNOWN_EVERY_MS = 300_000;
-/** Most connections that are ended in one tick for each standing. */
+/** Maximum number of connections closed per tick, for each standing. */
 const MOST_ENDED_A_TICK = 2_000;
-/** What a connection without any call costs its address, and what its handshake costs besides. */
+/** What to charge for a connection without any call, and what to charge in addition for its TLS handshake. */
 const CONNECTION_COST = 5;
 const HANDSHAKE_COST = 10;
-/** Those alone bring no debt that is not paid within a second. */
+/** The maximum debt from connections. A debt of this size is paid off within a second. */
 const CONNECTIONS_MOST_OWED = 2_000;
-/** What a flood costs its address, besides what was counted of it. */
+/** What to charge for a flood, in addition to the charges for its counted events. */
 const FLOOD_COST = 1_000;
 
-/** More than this is left with the kernel: what waits is not charged. Few clients send more before an answer. */
+/**
+ * Maximum number of bytes to read of a waiting connection. The rest stays in the kernel, because waiting connections
+ * are not charged. Few clients send more before they get a response.
+ */
 const MOST_BYTES = 8_192;
-/** Reads, too: a packet may have one byte. */
+/** Maximum number of reads of a waiting connection, because a packet may have only one byte. */
 const MOST_CHUNKS = 16;
 
 /**
- * The connections of one port, from their acceptance to the end of their socket: counted by the sockets that exist,
- * bounded in number, and ended when they do nothing, answer nothing, or flood. Node.js stops reading from an HTTP/2
- * connection on which it sent GOAWAY for an error, and so never learns that its peer has closed it; there is no event
- * of it. So each connection of a stranger is asked by ping, and one that does not answer is cut. No connection has a
- * timer of its own. See docs/decisions/0024.
+ * The connections of one port, from acceptance until their socket closes. Their number is limited. A connection is
+ * closed if it does nothing, does not respond, or floods.
+ *
+ * After Node.js has sent GOAWAY for an error on an HTTP/2 connection, it stops reading from the connection. From then
+ * on it never notices that the peer has closed the connection, and emits no event. For this reason each anonymous
+ * connection is pinged, and cut if it does not answer. No connection has its own timer. See docs/decisions/0024.
  */
 export class ConnectionKeeper {
   readonly #table: ConnectionTable<Connection>;
@@ -69,24 +76,24 @@ export class ConnectionKeeper {
   readonly #checks: SessionChecks;
   readonly #owner: ConnectionOwner;
   readonly #clock: Pick<Clock, "nowMs">;
-  /** Strangers by HOST:PORT, where they can become known. */
-  readonly #strangers: Map<string, Connection> | null;
+  /** Anonymous connections, keyed by HOST:PORT; null on ports where callers are never identified. */
+  readonly #anonymousClients: Map<string, Connection> | null;
   readonly #addresses: AddressKeeper;
-  /** Connections whose flood ends them before the next turn of the event loop. */
+  /** Connections that will be closed for flooding before the next iteration of the event loop. */
   readonly #flooding = new Set<Connection>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: ConnectionKeeperOptions) {
     const { limits, clock, tickMs = TICK_MS, answerMs = ANSWER_MS, knownEveryMs = KNOWN_EVERY_MS } = options;
     this.#table = new ConnectionTable(limits);
-    this.#strangers = Number.isFinite(limits.maxStrangersOfAddress) ? new Map() : null;
+    this.#anonymousClients = Number.isFinite(limits.maxAnonymousOfAddress) ? new Map() : null;
     this.#tally = new ConnectionTally(options.name, options);
     this.#clock = clock;
     const nowMs = () => this.#nowMs();
     this.#addresses = new AddressKeeper({
       accounts: options.accounts,
       nowMs,
-      strangersOf: (address) => this.#table.strangersOf(address),
+      anonymousOf: (address) => this.#table.anonymousOf(address),
     });
     this.#checks = new SessionChecks({
       answerMs,
@@ -100,14 +107,16 @@ export class ConnectionKeeper {
     this.#measure(options);
   }
 
-  /** How many connections are open. */
+  /** The number of open connections. */
   get size(): number {
     return this.#table.size;
   }
 
   /**
-   * Take a new connection, or destroy it. @param serve goes on with it, later where its address has to wait; not at all
-   * when it was not taken.
+   * Accept a new connection or destroy it.
+   *
+   * @param serve called to serve the connection, later if its address has to wait; not called if the connection is
+   *   refused.
    */
   accept(socket: net.Socket, serve: () => void): void {
     const host = socket.remoteAddress ?? "";
@@ -120,7 +129,7 @@ export class ConnectionKeeper {
     }
     if (admission.shed !== null) this.#cut(admission.shed, "shed");
     watchSocket(socket, connection);
-    this.#strangers?.set(grpcPeerOf(socket), connection);
+    this.#anonymousClients?.set(grpcPeerOf(socket), connection);
     connection.isTrusted = this.#addresses.isSpared(host);
     let putBack: (() => void) | null = null;
     const begin = () => {
@@ -129,19 +138,21 @@ export class ConnectionKeeper {
       connection.cost = CONNECTION_COST;
       if (!socket.destroyed) serve();
     };
-    // A thousand agents behind one address reconnect at the same moment, and must not queue behind each other.
-    if (connection.isTrusted || this.#strangers !== null) begin();
+    // Serve connections on agents' ports without waiting: a thousand agents behind one address can reconnect at the
+    // same moment, and must not wait for each other.
+    if (connection.isTrusted || this.#anonymousClients !== null) begin();
     else if (!this.#addresses.enter(connection, begin)) this.#cut(connection, "refused_address");
-    // One that has left would keep the others waiting.
+    // Remove a waiting connection when its peer disconnects. Otherwise the closed connection would delay the other
+    // waiting connections.
     else if (connection.isWaiting) putBack = destroyWithPeer(socket);
   }
 
-  /** Cut the connections that still wait to be served. Call it once the port has stopped accepting. */
+  /** Cut the connections that wait to be served. Must be called after the port has stopped accepting connections. */
   refuseNewcomers(): void {
     for (const { socket } of this.#addresses.refuseNewcomers()) socket.destroy();
   }
 
-  /** Tell that a connection goes on in another socket, which decrypts it. */
+  /** Report that a connection continues on a TLS socket, which decrypts the bytes of `raw`. */
   secured(socket: net.Socket, raw: net.Socket): void {
     const connection = held(raw);
     if (connection === undefined) return;
@@ -149,47 +160,56 @@ export class ConnectionKeeper {
     connection.cost += HANDSHAKE_COST;
   }
 
-  /** Tell that it is known what a connection speaks. */
+  /** Report that the protocol of a connection is known. */
   recognised(socket: net.Socket): void {
     const connection = held(socket);
     if (connection?.standing === "fresh") this.#move(connection, "idle");
   }
 
-  /** Tell that a stranger has shown who it is. It is one again when its last call has ended. @param peer HOST:PORT. */
+  /**
+   * Report that the caller on an anonymous connection was identified. The connection becomes anonymous again when its
+   * last call has ended.
+   *
+   * @param peer HOST:PORT.
+   */
   known(peer: string): void {
-    const connection = this.#strangers?.get(peer);
+    const connection = this.#anonymousClients?.get(peer);
     if (connection === undefined || connection.calls === 0) return;
-    this.#strangers?.delete(peer);
+    this.#anonymousClients?.delete(peer);
     connection.askedAtMs = 0;
     this.#move(connection, "known");
   }
 
   /**
-   * Look after the sessions of a server whose connections were accepted here. @param countsSettings whether floods of
-   * settings are found by their number.
+   * Watch the sessions of a server. Their connections must have been accepted here.
+   *
+   * @param countsSettings whether to detect floods of SETTINGS frames by counting them.
    */
   watchHttp2(server: http2.Http2Server, countsSettings: boolean): void {
     watchHttp2(server, countsSettings);
   }
 
-  /** The same for a server of HTTP/1.1. */
+  /** Like watchHttp2(), for an HTTP/1.1 server. */
   watchHttp1(server: http.Server): void {
     watchHttp1(server);
   }
 
-  /** Tell that a connection could not be taken, most often for lack of descriptors. */
+  /** Report that a connection could not be accepted, usually for lack of file descriptors. */
   notAccepted(error: unknown): void {
     this.#tally.add("not_accepted", errorCode(error) ?? "");
   }
 
-  /** End connections that do nothing, since the process has no descriptors left; how many. */
+  /**
+   * Close connections without a call, at most `most` of each standing, because the process has run out of file
+   * descriptors. Returns how many were closed.
+   */
   spare(most: number): number {
     const spared = this.#table.spareable(most);
     for (const connection of spared) this.#cut(connection, "out_of_descriptors");
     return spared.length;
   }
 
-  /** Look after nothing any more. */
+  /** Stop all checks. */
   close(): void {
     clearInterval(this.#timer);
     this.#checks.close();
@@ -219,14 +239,15 @@ export class ConnectionKeeper {
   }
 
   #forget(connection: Connection): void {
-    // Who shares an address with a port scanner waits for a second; a scanner finishes no handshake.
+    // Limit the debt from a connection without a handshake. A port scanner does not complete handshakes, so a client
+    // that shares a scanner's address waits for a second at most.
     const mostOwed = connection.cost <= CONNECTION_COST ? CONNECTIONS_MOST_OWED : undefined;
     this.#addresses.spend(connection, connection.cost, mostOwed);
     this.#addresses.leave(connection);
     this.#table.remove(connection);
     this.#checks.delete(connection);
     const peer = grpcPeerOf(connection.socket);
-    if (this.#strangers?.get(peer) === connection) this.#strangers.delete(peer);
+    if (this.#anonymousClients?.get(peer) === connection) this.#anonymousClients.delete(peer);
   }
 
   #onCallEnd(connection: Connection): void {
@@ -234,16 +255,17 @@ export class ConnectionKeeper {
     if (connection.calls > 0) return;
     connection.provedAtMs = this.#nowMs();
     this.#move(connection, "idle");
-    if (connection.isListed) this.#strangers?.set(grpcPeerOf(connection.socket), connection);
+    if (connection.isListed) this.#anonymousClients?.set(grpcPeerOf(connection.socket), connection);
   }
 
   #onNuisance(connection: Connection, nuisance: Nuisance): void {
-    // What ends takes its calls along.
+    // Ignore calls that end because their connection is closing.
     if (connection.socket.destroyed || connection.session?.destroyed === true || this.#flooding.has(connection)) return;
     connection.budget ??= new FloodBudget();
-    // A debt itself costs nothing further.
+    // Do not charge for "owing", because the address is already in debt.
     if (nuisance !== "owing") this.#addresses.spend(connection, NUISANCE_COSTS[nuisance]);
-    // A packet of pings is thousands of them; the calls of resets and of requests behind each other were noted.
+    // Record pings and settings as work, because one packet can contain thousands of them. Resets and pipelined
+    // requests are already recorded as calls.
     if (nuisance === "ping" || nuisance === "settings") this.#addresses.brought(connection, NUISANCE_COSTS[nuisance]);
     if (connection.budget.spend(nuisance, this.#nowMs())) this.#cut(connection, "flood");
   }
@@ -281,16 +303,16 @@ export class ConnectionKeeper {
       socket.destroy();
       return;
     }
-    // This runs in callbacks of the session, which still reads the frame: it must not be destroyed there. The GOAWAY
-    // names the reason; the socket follows, or is destroyed by the next checks.
+    // Do not destroy the session here: this code runs in a callback of the session while it is still reading the frame.
+    // The GOAWAY reports the reason. The socket ends afterwards, or the next checks destroy it.
     this.#flooding.add(connection);
     setImmediate(() => {
       this.#flooding.delete(connection);
-      session.destroy(new Error("the peer floods"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      session.destroy(new Error("the peer sends too many frames"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
     });
   }
 
-  /** In whole milliseconds, which take no memory of their own, and never 0. */
+  /** The time in whole milliseconds, never 0. V8 stores whole numbers without allocation. */
   #nowMs(): number {
     return Math.ceil(this.#clock.nowMs()) + 1;
   }
@@ -298,31 +320,32 @@ export class ConnectionKeeper {
   #measure({ name, limits, metrics }: ConnectionKeeperOptions): void {
     const open = gauge(metrics, {
       name: "rollcall_connections",
-      help: "Connections of a port; strangers have not shown who they are, or need not.",
+      help: "Open connections by port and kind. Connections are anonymous until an agent has proved its identity.",
       labelNames: ["port", "kind"],
     });
     gauge(metrics, {
       name: "rollcall_connections_limit",
-      help: "Most connections that a port takes at a time.",
+      help: "Maximum number of connections of a port.",
       labelNames: ["port"],
     }).set({ port: name }, limits.maxConnections);
     const waiting = gauge(metrics, {
       name: "rollcall_connections_waiting",
-      help: "New connections that are not read yet, because their address has cost more than it may.",
+      help: "New connections that wait to be read because their address is over its budget.",
       labelNames: ["port"],
     });
     onScrape(metrics, () => {
       waiting.set({ port: name }, this.#addresses.waiting);
-      const { size, strangers } = this.#table;
-      open.set({ port: name, kind: "stranger" }, strangers);
-      open.set({ port: name, kind: "known" }, size - strangers);
+      const { size, anonymousClients } = this.#table;
+      open.set({ port: name, kind: "anonymous" }, anonymousClients);
+      open.set({ port: name, kind: "known" }, size - anonymousClients);
     });
   }
 }
 
 /**
- * Destroy a socket that is not served yet once its peer has closed it. Node.js tells of that only after all that came
- * before was read, so it is read here, and put back when the returned function is called, before the socket is served.
+ * Destroy a socket that waits to be served once its peer has closed it. Node.js reports the close only after it has
+ * read everything sent before, so this reads the data. Call the returned function before the socket is served: it puts
+ * the data back.
  */
 function destroyWithPeer(socket: net.Socket): () => void {
   const chunks: Buffer[] = [];
@@ -338,7 +361,7 @@ function destroyWithPeer(socket: net.Socket): () => void {
   return () => {
     socket.off("data", onData);
     socket.off("end", onEnd);
-    // It flows again in the next tick, to what listens by then.
+    // After resume(), the data flows in the next tick, to the listeners that are registered by then.
     socket.pause();
     if (bytes > 0) socket.unshift(Buffer.concat(chunks));
     socket.resume();

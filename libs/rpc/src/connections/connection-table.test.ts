@@ -11,14 +11,17 @@ class Entry extends TableEntry {
 
 const LIMITS: ConnectionLimits = {
   maxConnections: 3,
-  maxStrangersOfAddress: 2,
+  maxAnonymousOfAddress: 2,
   freshMs: 10,
   idleMs: 100,
   spareBusyMs: 1_000,
 };
-const PORT_ONLY = { ...LIMITS, maxStrangersOfAddress: Number.POSITIVE_INFINITY };
+const PORT_ONLY = { ...LIMITS, maxAnonymousOfAddress: Number.POSITIVE_INFINITY };
 
-/** Admit `<name>@<address>`; who was shed, or what was in the way. */
+/**
+ * Admit `<name>@<address>`. Returns the connection that was closed to make room, or the limit that prevented
+ * the admission; otherwise null.
+ */
 function admit(table: ConnectionTable<Entry>, entry: Entry, nowMs: number): string | null {
   const admission = table.admit(entry, nowMs);
   return admission.ok ? (admission.shed?.name ?? null) : `refused by ${admission.crowd}`;
@@ -29,7 +32,7 @@ function names(entries: readonly Entry[]): readonly string[] {
 }
 
 describe("ConnectionTable", () => {
-  it("should shed the stranger that has had no call for the longest, when the port is full", () => {
+  it("should shed the longest idle anonymous connection when the port is full", () => {
     const table = new ConnectionTable<Entry>(PORT_ONLY);
     const [a, b, c] = ["a", "b", "c"].map((name) => new Entry(name)) as [Entry, Entry, Entry];
     for (const [index, entry] of [a, b, c].entries()) expect(admit(table, entry, index)).toBeNull();
@@ -41,7 +44,7 @@ describe("ConnectionTable", () => {
     expect(table.size).toBe(3);
   });
 
-  it("should refuse a newcomer where all others have calls, or are known", () => {
+  it("should refuse a newcomer if all others have calls or are known", () => {
     const table = new ConnectionTable<Entry>(PORT_ONLY);
     const entries = ["a", "b", "c"].map((name) => new Entry(name));
     for (const entry of entries) {
@@ -53,10 +56,10 @@ describe("ConnectionTable", () => {
     for (const entry of entries) table.move(entry, "known", 1_000);
     for (const d of table.spareable(10)) table.move(d, "known", 1_000);
     expect(admit(table, new Entry("e"), 99_999)).toBe("refused by port");
-    expect(table.strangers).toBe(0);
+    expect(table.anonymousClients).toBe(0);
   });
 
-  it("should bound the strangers of one address, and neither its known connections nor those of others", () => {
+  it("should only limit the anonymous connections of an address, not its known ones or those of others", () => {
     const table = new ConnectionTable<Entry>({ ...LIMITS, maxConnections: 100 });
     for (let index = 0; index < 20; index += 1) {
       const agent = new Entry(`agent-${index}`);
@@ -74,7 +77,7 @@ describe("ConnectionTable", () => {
     expect(admit(table, new Entry("another", "b"), 36)).toBeNull();
   });
 
-  it("should take a known connection for a stranger again when it is idle", () => {
+  it("should treat a known connection as anonymous again when it is idle", () => {
     const table = new ConnectionTable<Entry>(LIMITS);
     const entry = new Entry("a");
     admit(table, entry, 0);
@@ -85,7 +88,7 @@ describe("ConnectionTable", () => {
     expect(names(table.overdue(1_000_100, 10))).toEqual(["a"]);
   });
 
-  it("should return those whose time is over, at the limit and not before, as many as asked for at most", () => {
+  it("should return timed-out connections, exactly from the limit on, and at most the requested number", () => {
     const table = new ConnectionTable<Entry>({ ...PORT_ONLY, maxConnections: 100 });
     const entries = Array.from({ length: 6 }, (_, index) => new Entry(`e${index}`));
     for (const entry of entries) admit(table, entry, 0);
@@ -95,13 +98,13 @@ describe("ConnectionTable", () => {
     expect(names(table.overdue(100, 2))).toEqual(["e0", "e1", "e3", "e4"]);
   });
 
-  it("should forget a connection once, and ignore what is said of it later", () => {
+  it("should forget a connection once, and ignore later changes", () => {
     const table = new ConnectionTable<Entry>(LIMITS);
     const entry = new Entry("a");
     admit(table, entry, 0);
     table.remove(entry);
     table.remove(entry);
     table.move(entry, "idle", 1);
-    expect([table.size, table.strangers, table.overdue(1_000, 10)]).toEqual([0, 0, []]);
+    expect([table.size, table.anonymousClients, table.overdue(1_000, 10)]).toEqual([0, 0, []]);
   });
 });

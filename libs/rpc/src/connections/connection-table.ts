@@ -1,51 +1,54 @@
 /**
- * How far a connection has come: `fresh` has not said yet what it speaks, `idle` has nothing under way, `busy` has, and
- * `known` has shown who it is. The first three are strangers.
+ * The state of a connection: `fresh` has not shown its protocol yet, `idle` has no calls in progress, `busy` has calls
+ * in progress, and `known` has an identified caller. The first three are anonymous.
  */
 export type Standing = "fresh" | "idle" | "busy" | "known";
 
-type StrangerStanding = Exclude<Standing, "known">;
+type UnknownStanding = Exclude<Standing, "known">;
 
 export interface ConnectionLimits {
-  /** Most connections at a time. */
+  /** Limit of connections. */
   readonly maxConnections: number;
-  /** Most strangers of one address at a time. Infinity for a port on which no caller becomes known. */
-  readonly maxStrangersOfAddress: number;
-  /** How long a connection may be fresh. */
+  /** Maximum number of anonymous connections per address. Infinity for a port where callers are never identified. */
+  readonly maxAnonymousOfAddress: number;
+  /** How long a connection can be fresh. */
   readonly freshMs: number;
-  /** How long a connection may be idle. */
+  /** How long a connection can be idle. */
   readonly idleMs: number;
-  /** How long a busy stranger is spared when room is needed; Infinity when it always is. */
+  /**
+   * How long an anonymous connection must be busy before it can be closed to make room, in milliseconds. Infinity means
+   * never.
+   */
   readonly spareBusyMs: number;
 }
 
-/** What holds a connection back: all of the port, or those of its address. */
+/** Which limit a connection exceeds: the port's, or its address's. */
 export type Crowd = "port" | "address";
 
 /**
- * What to do with a new connection. When `shed` is not null, that one has to be ended for it; it is in the table no
- * more.
+ * What to do with a new connection. If `shed` is not null, the table has removed that connection to make room, and the
+ * caller must close it.
  */
 export type Admission<E> =
   | { readonly ok: true; readonly shed: E | null }
   | { readonly ok: false; readonly crowd: Crowd };
 
-/** What a ConnectionTable knows of a connection. Only the table changes it. */
+/** What the table stores about a connection. Only the table changes it. */
 export abstract class TableEntry {
   readonly address: string;
   standing: Standing = "fresh";
-  /** Since when it has this standing, in monotonic milliseconds. */
+  /** When the connection got its current standing, in monotonic milliseconds. */
   sinceMs = 0;
   isListed = false;
 
-  /** @param address what counts as one address, see ConnectionLimits.maxStrangersOfAddress. */
+  /** @param address the group of addresses that counts as one address, see ConnectionLimits.maxAnonymousOfAddress. */
   constructor(address: string) {
     this.address = address;
   }
 }
 
-/** Strangers in the order in which they came by their standing: the longest first. */
-class Strangers<E extends TableEntry> {
+/** Anonymous connections, grouped by standing. Connections that have had their standing longest come first. */
+class AnonymousConnections<E extends TableEntry> {
   readonly fresh = new Set<E>();
   readonly idle = new Set<E>();
   readonly busy = new Set<E>();
@@ -55,8 +58,8 @@ class Strangers<E extends TableEntry> {
   }
 
   /**
-   * Who is ended first when room is needed: the one without anything under way for the longest, then one that is busy
-   * for too long.
+   * Find the connection to close when room is needed. This is the connection that has been without calls for longest.
+   * If all have calls, it is the one that has been busy for longest, provided that this is at least `spareBusyMs`.
    */
   spareable(nowMs: number, spareBusyMs: number): E | null {
     const [fresh] = this.fresh;
@@ -70,40 +73,40 @@ class Strangers<E extends TableEntry> {
 }
 
 /**
- * The connections of one port: who is let in, who has to go for it, and whose time is over. A newcomer is let in at a
- * limit as long as there is one to shed for it, so that connections that do nothing lock no one out. Known connections
- * cost only their entry.
+ * The connections of one port. It decides which connections to admit, which to close to make room, and which have timed
+ * out. At a limit, a new connection is admitted if another connection can be closed for it, so idle connections cannot
+ * keep new ones out. Known connections are never closed for new ones; they count only towards the port's limit.
  */
 export class ConnectionTable<E extends TableEntry> {
   readonly #limits: ConnectionLimits;
-  readonly #strangers = new Strangers<E>();
-  readonly #byAddress = new Map<string, Strangers<E>>();
+  readonly #anonymousClients = new AnonymousConnections<E>();
+  readonly #byAddress = new Map<string, AnonymousConnections<E>>();
   #size = 0;
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits;
   }
 
-  /** How many connections there are. */
+  /** The number of connections. */
   get size(): number {
     return this.#size;
   }
 
-  /** How many of them are not known. */
-  get strangers(): number {
-    return this.#strangers.size;
+  /** The number of anonymous connections. */
+  get anonymousClients(): number {
+    return this.#anonymousClients.size;
   }
 
-  /** Let a new connection in, or not. */
+  /** Admit or refuse a new connection. */
   admit(entry: E, nowMs: number): Admission<E> {
-    const { maxConnections, maxStrangersOfAddress, spareBusyMs } = this.#limits;
+    const { maxConnections, maxAnonymousOfAddress, spareBusyMs } = this.#limits;
     const siblings = this.#byAddress.get(entry.address);
     let shed: E | null = null;
-    if (siblings !== undefined && siblings.size >= maxStrangersOfAddress) {
+    if (siblings !== undefined && siblings.size >= maxAnonymousOfAddress) {
       shed = siblings.spareable(nowMs, spareBusyMs);
       if (shed === null) return { ok: false, crowd: "address" };
     } else if (this.#size >= maxConnections) {
-      shed = this.#strangers.spareable(nowMs, spareBusyMs);
+      shed = this.#anonymousClients.spareable(nowMs, spareBusyMs);
       if (shed === null) return { ok: false, crowd: "port" };
     }
     if (shed !== null) this.remove(shed);
@@ -114,7 +117,7 @@ export class ConnectionTable<E extends TableEntry> {
     return { ok: true, shed };
   }
 
-  /** Note how far a connection has come. Nothing happens to one that was removed. */
+  /** Record the new standing of a connection. No effect if the connection was removed. */
   move(entry: E, standing: Standing, nowMs: number): void {
     if (!entry.isListed || entry.standing === standing) return;
     this.#unlist(entry);
@@ -131,8 +134,8 @@ export class ConnectionTable<E extends TableEntry> {
     this.#size -= 1;
   }
 
-  /** The strangers of an address. */
-  *strangersOf(address: string): Iterable<E> {
+  /** List the anonymous connections of an address. */
+  *anonymousOf(address: string): Iterable<E> {
     const siblings = this.#byAddress.get(address);
     if (siblings === undefined) return;
     yield* siblings.fresh;
@@ -141,38 +144,39 @@ export class ConnectionTable<E extends TableEntry> {
   }
 
   /**
-   * Those that have been fresh or idle for too long, the longest first, `most` of each at most. They stay in the table.
+   * List connections that have been fresh or idle for too long, longest first, at most `most` of each. They stay in the
+   * table.
    */
   overdue(nowMs: number, most: number): readonly E[] {
     const { freshMs, idleMs } = this.#limits;
     return [
-      ...longest(this.#strangers.fresh, nowMs - freshMs, most),
-      ...longest(this.#strangers.idle, nowMs - idleMs, most),
+      ...longest(this.#anonymousClients.fresh, nowMs - freshMs, most),
+      ...longest(this.#anonymousClients.idle, nowMs - idleMs, most),
     ];
   }
 
   /**
-   * Those without anything under way, the longest first, `most` of each standing at most: who goes when descriptors
-   * have run out.
+   * List connections to close when file descriptors run out: those without calls, the longest idle first, at most
+   * `most` of each standing.
    */
   spareable(most: number): readonly E[] {
-    const { fresh, idle } = this.#strangers;
+    const { fresh, idle } = this.#anonymousClients;
     return [...longest(fresh, Number.POSITIVE_INFINITY, most), ...longest(idle, Number.POSITIVE_INFINITY, most)];
   }
 
-  #enlist(entry: E, standing: StrangerStanding): void {
+  #enlist(entry: E, standing: UnknownStanding): void {
     let siblings = this.#byAddress.get(entry.address);
     if (siblings === undefined) {
-      siblings = new Strangers();
+      siblings = new AnonymousConnections();
       this.#byAddress.set(entry.address, siblings);
     }
     siblings[standing].add(entry);
-    this.#strangers[standing].add(entry);
+    this.#anonymousClients[standing].add(entry);
   }
 
   #unlist(entry: E): void {
     if (entry.standing === "known") return;
-    this.#strangers[entry.standing].delete(entry);
+    this.#anonymousClients[entry.standing].delete(entry);
     const siblings = this.#byAddress.get(entry.address);
     siblings?.[entry.standing].delete(entry);
     if (siblings?.size === 0) this.#byAddress.delete(entry.address);

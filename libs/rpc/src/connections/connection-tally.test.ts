@@ -14,7 +14,7 @@ function setUp() {
 }
 
 describe("ConnectionTally", () => {
-  it("should say at once what began, and then once a minute what has come since", () => {
+  it("should log the first event immediately, and then a count once a minute", () => {
     const { clock, tally, said } = setUp();
     tally.add("flood", "10.0.0.1");
     tally.say();
@@ -32,7 +32,7 @@ describe("ConnectionTally", () => {
     expect(said()).toEqual([]);
   });
 
-  it("should name three addresses, and count what is no trouble without a word", async () => {
+  it("should name three addresses, and only count harmless events", async () => {
     const { tally, metrics, said } = setUp();
     for (let host = 1; host <= 5; host += 1) tally.add("refused_port", `10.0.0.${host}`);
     for (let count = 0; count < 3; count += 1) tally.add("idle", "10.0.0.1");

@@ -1,6 +1,6 @@
 import { type Clock, counter, type Logger, type MetricsRegistry } from "@rollcall/process";
 
-/** Why a port ended a connection, or did not take it. */
+/** Why a port closed or refused a connection. */
 export type EndReason =
   | "silent"
   | "idle"
@@ -12,20 +12,23 @@ export type EndReason =
   | "out_of_descriptors"
   | "not_accepted";
 
-/** What the log says of each; null for what is no trouble. */
+/** The log message for each reason; null for reasons that are no problem. */
 const MESSAGES: Readonly<Record<EndReason, string | null>> = {
   silent: null,
   idle: null,
   unresponsive: "connections that no longer answer were cut",
   flood: "connections that flooded were cut",
-  shed: "connections without a call were cut for new ones at the limit",
-  refused_port: "connections refused, the port has as many as it may",
-  refused_address: "connections refused, their address has as many strangers as it may",
-  out_of_descriptors: "connections without a call were cut, no file descriptors were left",
+  shed: "connections without a call were cut to make room at the limit",
+  refused_port: "connections refused because the port is at its limit",
+  refused_address: "connections refused because their address is at its limit of anonymous connections",
+  out_of_descriptors: "connections without a call were cut because no file descriptors were left",
   not_accepted: "connections could not be accepted",
 };
 
-/** One line for each reason within so long, however many connections it concerns. */
+/**
+ * Shortest time between two lines for the same reason in milliseconds, whatever the number of
+ * connections.
+ */
 const SAY_EVERY_MS = 60_000;
 const NAMED_ADDRESSES = 3;
 
@@ -35,7 +38,7 @@ interface Unsaid {
   saidAtMs: number;
 }
 
-/** Counts the connections that a port ended or refused, and sums them up in the log. */
+/** Counts the connections that a port closes or refuses, and summarizes them in the log. */
 export class ConnectionTally {
   readonly #port: string;
   readonly #log: Logger;
@@ -56,12 +59,16 @@ export class ConnectionTally {
     this.#clock = deps.clock;
     this.#ended = counter(deps.metrics, {
       name: "rollcall_connections_ended_total",
-      help: "Connections that a port ended, or did not take, by why.",
+      help: "Connections that a port closed or refused, by reason.",
       labelNames: ["port", "reason"],
     });
   }
 
-  /** Count a connection. @param from its address, or the code of what failed. */
+  /**
+   * Count a connection.
+   *
+   * @param from the connection's address, or the error code.
+   */
   add(reason: EndReason, from: string): void {
     this.#ended.inc({ port: this.#port, reason });
     if (MESSAGES[reason] === null) return;
@@ -74,7 +81,9 @@ export class ConnectionTally {
     if (unsaid.from.size < NAMED_ADDRESSES) unsaid.from.add(from);
   }
 
-  /** Write what was counted, where its last line is long enough ago. To be called every second or so. */
+  /**
+   * Log the counts of each reason whose last line is old enough. Must be called about once a second.
+   */
   say(): void {
     const nowMs = this.#clock.nowMs();
     for (const [reason, unsaid] of this.#unsaid) {

@@ -6,66 +6,69 @@ import { loopBudget } from "../limits/loop-budget.ts";
 import { TableEntry } from "./connection-table.ts";
 import type { FloodBudget, Nuisance } from "./flood-budget.ts";
 
-/** Receives what happens to connections. */
+/** Receives the events of connections. */
 export interface ConnectionOwner {
-  /** The socket is gone. */
+  /** The socket has closed. */
   gone(connection: Connection): void;
-  /** A session of HTTP/2 has begun. */
+  /** An HTTP/2 session has begun. */
   sessionBegan(connection: Connection): void;
-  /** The peer's first settings have come. */
+  /** The peer's first settings have arrived. */
   settled(connection: Connection): void;
   callBegan(connection: Connection): void;
   callEnded(connection: Connection): void;
-  /** The peer did something that honest peers do rarely. */
+  /** The peer did something that well-behaved peers rarely do. */
   nuisance(connection: Connection, nuisance: Nuisance): void;
 }
 
 /**
- * Most streams of a connection whose callers are all strangers: more of them in one packet are refused before they cost
- * anything.
+ * Maximum number of streams on a connection whose callers are all anonymous. If a packet opens more, the excess streams
+ * are refused before they cost anything.
  */
-export const STRANGERS_STREAMS = 100;
+export const ANONYMOUS_STREAMS = 100;
 /**
- * Most streams once a known caller has called. A client with more opens another connection; to end all of one at once
- * takes some 50 ms.
+ * Maximum number of streams on a connection once a known caller has made a call. A client that needs more streams opens
+ * another connection. Ending all streams of one connection together takes about 50 ms.
  */
 const KNOWN_STREAMS = 1_000;
-/** Most streams between replicas: all watches that one serves for another share a connection. */
+/**
+ * Maximum number of streams on a connection between replicas. The limit is high, because all watches that one replica
+ * serves for another share a connection.
+ */
 const REPLICAS_STREAMS = 10_000;
 
 /**
- * What is kept of a connection. There may be a hundred thousand: a field here is a megabyte. Its listeners are shared
- * by all.
+ * The state of a connection. A process can have a hundred thousand connections, so each field costs about a megabyte.
+ * All connections share their listeners.
  */
 export class Connection extends TableEntry {
   readonly owner: ConnectionOwner;
-  /** As it was accepted: under TLS, what carries the encrypted bytes. */
+  /** The accepted socket. Under TLS, it carries the encrypted bytes. */
   readonly socket: net.Socket;
   session: http2.ServerHttp2Session | null = null;
-  /** Calls under way. */
+  /** The number of calls in progress. */
   calls = 0;
-  /** When a ping was sent that is not answered; 0 for none. */
+  /** When the unanswered ping was sent; 0 for none. */
   askedAtMs = 0;
-  /** When the peer last showed that it lives. */
+  /** When the peer last proved that it is alive. */
   provedAtMs = 0;
-  /** Since when the session is known to have ended; 0 while it has not. */
+  /** When the checks found that the session had ended; 0 before that. */
   endingAtMs = 0;
   hasSettings = false;
-  /** Charged to its address if it ends without a single call. */
+  /** What to charge to the address if the connection ends without any call. */
   cost = 0;
-  /** How many streams it was allowed because of who called on it; 0 while all its callers are strangers. */
+  /** The raised maximum number of streams after a call by an identified caller; 0 while all callers are anonymous. */
   grantedStreams = 0;
   /**
-   * Whether it is exempt from charges: an authenticated caller uses it, it comes from a trusted proxy, or its port has
-   * no accounting.
+   * Whether the connection is exempt from charges: an authenticated caller uses it, it comes from a trusted proxy, or
+   * its port has no accounting.
    */
   isTrusted = false;
-  /** Whether it still has to wait before it is served. */
+  /** Whether the connection is still waiting to be served. */
   isWaiting = true;
-  /** Only of those that have been some nuisance. */
+  /** The budget for nuisances and unexplained bytes; null until it is needed. */
   budget: FloodBudget | null = null;
 
-  /** @param address what counts as one address. */
+  /** @param address the group of addresses that counts as one address. */
   constructor(owner: ConnectionOwner, socket: net.Socket, address: string) {
     super(address);
     this.owner = owner;
@@ -73,7 +76,7 @@ export class Connection extends TableEntry {
   }
 }
 
-/** HOST:PORT of the other end, as grpc-js writes it. */
+/** The address of a connection's peer as HOST:PORT, in the format of grpc-js. */
 export function grpcPeerOf({ remoteAddress, remotePort }: net.Socket): string {
   return `${remoteAddress}:${remotePort}`;
 }
@@ -82,35 +85,34 @@ const CONNECTION = Symbol("connection");
 
 type Held = { [CONNECTION]?: Connection };
 
-/** Note to which connection a socket, a session or a call belongs. */
+/** Associate a socket, a session or a call with its connection. */
 export function hold(thing: object, connection: Connection): void {
   (thing as Held)[CONNECTION] = connection;
 }
 
-/**
- * To which connection a socket, a session or a call belongs; undefined when it was not accepted by a ConnectionKeeper.
- */
+/** Get the connection that a socket, a session or a call belongs to; undefined if no ConnectionKeeper accepted it. */
 export function held(thing: object | undefined): Connection | undefined {
   return thing === undefined ? undefined : (thing as Held)[CONNECTION];
 }
 
-/** On which connection a request came; undefined when that has ended. */
+/** Get the connection that a request arrived on; undefined if the connection has ended. */
 export function connectionOf(request: http.IncomingMessage | http2.Http2ServerRequest): Connection | undefined {
-  // Where it has ended, not even its socket can be asked for.
+  // Use the session, because properties of its socket cannot be read once the session has ended.
   return held("stream" in request ? request.stream.session : request.socket);
 }
 
-/** Begin to look after a connection. */
+/** Begin to watch a connection. */
 export function watchSocket(socket: net.Socket, connection: Connection): void {
   hold(socket, connection);
   socket.on("close", onSocketClose);
 }
 
 /**
- * Tell the owners of connections of the sessions and calls of a server, and have so many of those calls begin in one
- * turn of the event loop. To be called once the server has its listeners: what their owners end is never seen by them.
+ * Report a server's sessions and calls to the owners of their connections, and limit how many of the calls start in one
+ * iteration of the event loop. Must be called after the server's listeners are registered, so that they do not see the
+ * calls that owners end.
  *
- * @param countsSettings whether owners see settings, for which Node.js keeps some 300 bytes a session.
+ * @param countsSettings whether to report settings to owners, which costs about 300 bytes per session in Node.js.
  */
 export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): void {
   server.on("session", (session: http2.ServerHttp2Session) => {
@@ -129,7 +131,8 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
   server.on("stream", (stream: http2.ServerHttp2Stream, ...rest: unknown[]) => {
     stream.on("error", ignore);
     const { session } = stream;
-    // Node.js announces every stream of a packet, even after the session was destroyed because of an earlier one.
+    // Ignore a stream of a destroyed session: Node.js announces every stream of a packet, even if an earlier stream in
+    // the packet caused the session to be destroyed.
     if (session === undefined || session.destroyed) return;
     const connection = held(session);
     if (connection !== undefined) {
@@ -138,13 +141,14 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
       connection.owner.callBegan(connection);
     }
     loopBudget.run(connection?.address ?? "", () => {
-      // A stream that its peer has reset is closed before it is destroyed, and respond() throws on it.
+      // Check `closed` too: a stream that its peer has reset is closed before it is destroyed, and respond() throws on
+      // a closed stream.
       if (stream.destroyed || stream.closed) return false;
       stream.off("error", ignore);
       const hasEnded = stream.readableEnded;
       for (const serve of listeners) serve.call(server, stream, ...rest);
-      // Node.js emits the end of an empty body without a reader. If that happened while the stream was queued, its
-      // handlers missed it.
+      // Emit the end again, because Node.js emits the end of an empty body even without a reader. If that happened
+      // while the stream was queued, the handlers missed it.
       if (hasEnded) stream.emit("end");
       return true;
     });
@@ -154,8 +158,8 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
 type StreamListener = (stream: http2.ServerHttp2Stream, ...rest: unknown[]) => void;
 
 /**
- * Node.js creates an error for every stream that ends with its session. Capturing their unused stack traces is half of
- * the cost of ending a session with a thousand streams.
+ * Destroy a session without stack traces. Node.js creates an error for every stream that ends with its session, and
+ * nothing uses the stack traces. Capturing them is half of the cost of ending a session with a thousand streams.
  */
 function destroyWithoutStacks(
   this: http2.ServerHttp2Session,
@@ -170,26 +174,27 @@ function destroyWithoutStacks(
   }
 }
 
-/** For a stream that fails before it is served. */
+/** Ignores the error of a stream that fails before it is served. */
 function ignore(): void {}
 
 /**
- * V8 keeps the receivers of an error's frames until its stack is first read. Among them is the native session, which
- * keeps settings that the peer has not acknowledged, which keep the session, its socket and this error: a cycle through
- * native memory that is never collected, 20 KB a connection.
+ * Read the stack of an error, because V8 keeps the receivers of the stack's frames until the stack is read. One
+ * receiver is the native session. It keeps unacknowledged settings, which keep the session, its socket and this error.
+ * Such a cycle through native memory is never collected, and takes 20 KB per connection.
  */
 function releaseFrames(error: Error): void {
   void error.stack;
 }
 
-/** The same for a server of HTTP/1.1, whose requests are StoppableRequests. */
+/** Like watchHttp2(), for an HTTP/1.1 server. Its requests must be StoppableRequests. */
 export function watchHttp1(server: http.Server): void {
   server.on("request", ({ socket }: http.IncomingMessage, response: http.ServerResponse) => {
     const connection = held(socket);
     if (connection === undefined) return;
     hold(response, connection);
     response.on("close", onResponseClose);
-    // Hardly any client sends one request behind the other, and all that came are kept until they are answered.
+    // Report pipelining as a nuisance: hardly any client does it, and all pipelined requests are kept until they are
+    // answered.
     if (connection.calls > 0) connection.owner.nuisance(connection, "pipelined");
     connection.owner.callBegan(connection);
     if (connection.socket.destroyed) closeWithoutStacks(socket);
@@ -197,8 +202,8 @@ export function watchHttp1(server: http.Server): void {
 }
 
 /**
- * Node.js creates an error for every pipelined request that is aborted. Capturing their unused stack traces dominates
- * the cost of closing the socket.
+ * Close a socket without stack traces. Node.js creates an error for every pipelined request that is aborted, and
+ * nothing uses the stack traces. Capturing them is most of the cost of closing the socket.
  */
 function closeWithoutStacks(socket: net.Socket): void {
   const { stackTraceLimit } = Error;
@@ -210,8 +215,8 @@ function closeWithoutStacks(socket: net.Socket): void {
   });
 }
 
-// Each is one function for all connections, with what it listens to as `this`: a closure a connection would cost more
-// than all that is kept of it.
+// All connections share these listeners, whose `this` is the socket or session: a closure per connection would need
+// more memory than the connection's whole state.
 
 function onSocketClose(this: net.Socket): void {
   const connection = held(this);
@@ -245,8 +250,8 @@ function onResponseClose(this: http.ServerResponse): void {
 }
 
 /**
- * Trust a connection on which a known caller or a replica has called: it may have more streams, for many watches, and
- * does not suffer for what strangers of its address do.
+ * Trust a connection on which a known caller or a replica has made a call. The connection can have more streams, for
+ * many watches, and is not charged for what anonymous clients of its address do.
  */
 export function trustConnection(request: HttpRequest, by: "known" | "replica"): void {
   const connection = connectionOf(request);

@@ -11,7 +11,10 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Calls that are reset at once: more than Node.js takes from one connection, and more than it reads ahead. */
+/**
+ * Calls that are reset immediately. There are more than Node.js accepts from one connection, and more than it reads
+ * ahead.
+ */
 const RESETS = Buffer.concat(
   Array.from({ length: 40_000 }, (_, index) => index * 2 + 1).flatMap((stream) => [
     frame("HEADERS", { flags: 5, stream, payload: POST_HEADERS }),
@@ -25,8 +28,8 @@ interface Port {
 }
 
 /**
- * A server that reads `enough` bytes of each connection, puts them back, and hands it over. Each call is answered with
- * 200.
+ * Start a server that reads `enough` bytes of each connection, puts them back, and hands the connection over. Each
+ * call is answered with 200.
  */
 async function listen(
   enough: number,
@@ -72,7 +75,7 @@ describe("handToHttp2()", () => {
     expect(await get(port)).toBe(200);
   });
 
-  it("should drop the rest of a flood that ends its session while it is read, and serve others", async () => {
+  it("should drop the rest of a flood that ends its session while being read, and serve others", async () => {
     const { port, sessions } = await listen(RESETS.length / 2);
     const socket = await connectRaw(port);
     socket.write(Buffer.concat([PREFACE, RESETS]));
@@ -90,7 +93,7 @@ describe("handToHttp2()", () => {
     await once(socket, "close");
   });
 
-  it("should not begin a session on a socket that is gone", () => {
+  it("should not begin a session on a closed socket", () => {
     const server = http2.createServer();
     const socket = new net.Socket();
     socket.destroy();

@@ -4,12 +4,13 @@ import net from "node:net";
 import { afterEach, describe, it } from "@jest/globals";
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
+import { needs } from "@rollcall/testkit/needs";
 import { ManualClock, until } from "@rollcall/testkit/time";
 import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
 import type { ConnectionTimes } from "../connect/server-options.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer, type GrpcServer } from "../grpc/grpc-server.ts";
-import { StrangerLog } from "../limits/stranger-log.ts";
+import { AnonymousLog } from "../limits/anonymous-log.ts";
 import { PolyglotListener } from "./polyglot-listener.ts";
 
 const closers: (() => unknown)[] = [];
@@ -21,7 +22,7 @@ async function openAgents(): Promise<number> {
   return (await openServer({}, new ManualClock(), () => {})).port;
 }
 
-/** Its time stands still, so that no other limit ends a connection. */
+/** Start a server. The clock moves only when the test advances it, so that no other limit ends a connection. */
 async function openServer(
   connectionTimes: ConnectionTimes,
   clock: ManualClock,
@@ -41,7 +42,7 @@ async function openServer(
   return server;
 }
 
-/** A literal of HPACK, whose name is one of the static table. */
+/** Encode an HPACK literal whose name is in the static table. */
 function header(name: readonly number[], value: string): Buffer {
   return Buffer.concat([Buffer.from([...name, value.length]), Buffer.from(value)]);
 }
@@ -61,7 +62,7 @@ async function openApi(): Promise<number> {
     firstByteMs: 60_000,
     maxConnections: 10,
     log: silentLogger,
-    strangers: new StrangerLog({ log: silentLogger }),
+    anonymousClients: new AnonymousLog({ log: silentLogger }),
     metrics: createMetrics({ defaults: false }),
     clock: systemClock,
     handler: () => {},
@@ -70,7 +71,10 @@ async function openApi(): Promise<number> {
   return listener.port;
 }
 
-/** In how many seconds the kernel asks after the peer of a connection, from the server's side; null for never. */
+/**
+ * Read the number of seconds until the server's kernel sends a keepalive probe to the peer of a connection; null for
+ * never.
+ */
 async function probesAfterSeconds(port: number, clientPort: number): Promise<number | null> {
   const hex = (value: number) => value.toString(16).toUpperCase().padStart(4, "0");
   const table = await readFile("/proc/net/tcp", "utf8");
@@ -78,15 +82,15 @@ async function probesAfterSeconds(port: number, clientPort: number): Promise<num
     .split("\n")
     .map((line) => line.trim().split(/\s+/))
     .find(([, local = "", remote = ""]) => local.endsWith(`:${hex(port)}`) && remote.endsWith(`:${hex(clientPort)}`));
-  // Timer 2 is that of keepalives; its time is in hundredths of a second.
+  // Return the time of timer 2, the keepalive timer, which is in hundredths of a second.
   const [timer, when = "0"] = row?.[5]?.split(":") ?? [];
   return timer === "02" ? Number.parseInt(when, 16) / 100 : null;
 }
 
-const onLinux = process.platform === "linux" ? it : it.skip;
+const onLinux = needs("Linux", process.platform === "linux");
 
 describe("keepalives", () => {
-  onLinux.each([
+  onLinux.it.each([
     ["the agents' port", openAgents, 30],
     ["the API's port", openApi, 60],
   ] as const)("should have the kernel ask after silent peers of %s", async (_, open, afterSeconds) => {
@@ -100,7 +104,7 @@ describe("keepalives", () => {
     });
   });
 
-  it("should ask agents that have shown who they are, and leave those that do not answer", async () => {
+  it("should probe identified agents, and close the connections of those that do not answer", async () => {
     const clock = new ManualClock();
     const times = { tickMs: 5, answerMs: 10_000, knownEveryMs: 300_000 };
     let peer = "";
@@ -110,7 +114,7 @@ describe("keepalives", () => {
     });
     const socket = await connectRaw(server.port);
     closers.push(() => socket.destroy());
-    // Settings are acknowledged, pings are not: the machine is gone, and something before it is not.
+    // Acknowledge settings but not pings, like a proxy whose machine is gone.
     socket.write(Buffer.concat([PREFACE, frame("SETTINGS", { flags: 1 })]));
     socket.write(frame("HEADERS", { flags: 4, stream: 1, payload: HEARTBEAT_HEADERS }));
     await until("the agent is known", () => peer !== "");

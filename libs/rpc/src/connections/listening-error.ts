@@ -1,14 +1,14 @@
-/** Why a server cannot listen, by the system's code. */
+/** Why a server cannot listen, keyed by the system's error code. */
 const REASONS: Readonly<Record<string, (host: string, port: number) => string>> = {
-  EADDRINUSE: (host, port) => `port ${port} of ${host} is taken by another process`,
+  EADDRINUSE: (host, port) => `port ${port} of ${host} is in use by another process`,
   EADDRNOTAVAIL: (host) => `${host} is not an address of this machine`,
-  EACCES: (_, port) => `this user may not listen on port ${port}`,
+  EACCES: (_, port) => `this user has no permission to listen on port ${port}`,
 };
 
-/** A server cannot listen where it was told to. */
+/** The error of a server that cannot listen at its configured address. */
 export class ListeningError extends Error {
   override readonly name = "ListeningError";
-  /** The system's code, such as EADDRINUSE. */
+  /** The system's error code, such as EADDRINUSE. */
   readonly code: string;
   readonly port: number;
 
@@ -19,9 +19,9 @@ export class ListeningError extends Error {
   }
 }
 
-/** The ListeningError of an error of the system; other errors are returned as they are. */
+/** Convert a system error to a ListeningError. Other errors are returned unchanged. */
 export function listeningError(error: unknown, host: string, port: number): unknown {
-  // grpc-js has no code on its error, only the texts of the system's errors within its own.
+  // Find the code in the text: the errors of grpc-js have no code, but contain the messages of system errors.
   const code = /\bE[A-Z]{4,}\b/.exec(String(error))?.[0] ?? "";
   const reason = REASONS[code]?.(host, port);
   return reason === undefined ? error : new ListeningError(reason, { code, port, cause: error });

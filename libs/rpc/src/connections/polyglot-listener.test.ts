@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { createMetrics, systemClock } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
-import { StrangerLog } from "../limits/stranger-log.ts";
+import { AnonymousLog } from "../limits/anonymous-log.ts";
 import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
 
 let listener: PolyglotListener;
@@ -20,7 +20,7 @@ async function listen(options: Partial<PolyglotOptions> = {}): Promise<number> {
     maxConnections: 100,
     name: "api",
     log: captureLog().log,
-    strangers: new StrangerLog({ log: captureLog().log }),
+    anonymousClients: new AnonymousLog({ log: captureLog().log }),
     metrics: createMetrics({ defaults: false }),
     clock: systemClock,
     handler: (request, response) => {
@@ -64,7 +64,7 @@ describe("PolyglotListener", () => {
     expect(await overHttp2(port)).toBe("served 2.0");
   });
 
-  it("should tell them apart when their first bytes come one at a time", async () => {
+  it("should distinguish them when their first bytes arrive one at a time", async () => {
     const port = await listen();
     const posting = await connect(port);
     for (const byte of "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\nconnection: close\r\n\r\n") {
@@ -82,7 +82,7 @@ describe("PolyglotListener", () => {
     expect(await overHttp2(port, slow)).toBe("served 2.0");
   });
 
-  it("should close a connection that says nothing, or too little, for too long", async () => {
+  it("should close a connection that sends nothing, or too little, for too long", async () => {
     const port = await listen({ firstByteMs: 50 });
     const silent = await connect(port);
     const short = await connect(port);
@@ -108,7 +108,7 @@ describe("PolyglotListener", () => {
       () => Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), randomBytes(4_096)]),
     ],
     ["half a preface and noise", () => Buffer.concat([Buffer.from("PRI * HT"), randomBytes(64)])],
-    ["an HTTP/1.1 request without end", () => Buffer.from(`GET /${"a".repeat(100_000)}`)],
+    ["an endless HTTP/1.1 request", () => Buffer.from(`GET /${"a".repeat(100_000)}`)],
     ["a request without a host", () => Buffer.from("GET / HTTP/1.0\r\n\r\n")],
     ["a request with an impossible host", () => Buffer.from("GET / HTTP/1.1\r\nhost: [::z\r\n\r\n")],
     ["a TLS hello", () => Buffer.from("16030100c8010000c40303", "hex")],
@@ -119,7 +119,7 @@ describe("PolyglotListener", () => {
     await once(bystander, "response");
     for (let round = 0; round < 5; round += 1) {
       const socket = await connect(port);
-      // A connection that is ended before all was read ends with a reset, or in order: both are fine.
+      // Wait for the close: a connection that is closed before everything was read ends either with a reset or cleanly.
       const closed = new Promise((resolve) => socket.resume().once("close", resolve));
       socket.end(bytes());
       await closed;
@@ -130,7 +130,7 @@ describe("PolyglotListener", () => {
     session.destroy();
   });
 
-  it("should end connections without a call for new ones at its limit, and refuse new ones when all have calls", async () => {
+  it("should close connections without a call for new ones at its limit, and refuse new ones if all have calls", async () => {
     const held: http2.Http2ServerResponse[] = [];
     const port = await listen({
       maxConnections: 2,
@@ -169,7 +169,7 @@ describe("PolyglotListener", () => {
     await expect(overHttp1(port)).rejects.toThrow("fetch failed");
   });
 
-  it("should end a connection that sends requests without waiting for answers, and close all of them", async () => {
+  it("should close a connection that pipelines too many requests, and all of these requests", async () => {
     let begun = 0;
     let closed = 0;
     const port = await listen({

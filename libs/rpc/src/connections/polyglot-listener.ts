@@ -6,9 +6,9 @@ import type { TLSSocket } from "node:tls";
 import type { TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { HttpHandler } from "../calls/http-handler.ts";
+import type { AnonymousLog } from "../limits/anonymous-log.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
-import type { StrangerLog } from "../limits/stranger-log.ts";
-import { connectionOf, STRANGERS_STREAMS } from "./connection.ts";
+import { ANONYMOUS_STREAMS, connectionOf } from "./connection.ts";
 import { ConnectionKeeper } from "./connection-keeper.ts";
 import { handToHttp2 } from "./hand-over.ts";
 import { listeningError } from "./listening-error.ts";
@@ -21,23 +21,26 @@ export interface PolyglotOptions {
   /** See RpcServerOptions. */
   readonly exclusive?: boolean;
   readonly handler: HttpHandler;
-  /** How long a new connection may take to show which protocol it speaks. */
+  /** How long a new connection can take to show its protocol. */
   readonly firstByteMs: number;
-  /** Most connections at a time. At the limit those without a call give way to new ones, the longest idle first. */
+  /**
+   * Maximum number of connections. At the limit, connections without a call are closed for new ones, the longest idle
+   * first.
+   */
   readonly maxConnections: number;
-  /** How long a connection may have no call under way. Default 90 s. */
+  /** How long a connection can be without a call in progress. Default 90 s. */
   readonly idleMs?: number;
-  /** How long the headers of an HTTP/1.1 request may take. Default 60 s, Node's own. */
+  /** How long the headers of an HTTP/1.1 request can take to arrive. Default 60 s, as in Node.js. */
   readonly http1HeadersMs?: number;
-  /** Speak TLS, and nothing else. In clear text when absent. */
+  /** Serve only TLS, with these options; clear text if absent. */
   readonly tls?: {
     readonly source: TlsSource;
     /** See TlsAcceptorOptions. */
     readonly asksClients?: boolean;
   };
-  /** Logs strangers, and counts their cost. */
-  readonly strangers: StrangerLog;
-  /** What the port is called in the log and in metrics. */
+  /** Logs what anonymous clients do, and counts their costs. */
+  readonly anonymousClients: AnonymousLog;
+  /** The port's name in the log and in metrics. */
   readonly name: string;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
@@ -48,22 +51,32 @@ export interface PolyglotOptions {
   readonly answerMs?: number;
 }
 
-/** As long as the API servers of Kubernetes keep one. */
+/**
+ * How long a connection can be without a call by default, in milliseconds. Kubernetes API servers keep an idle
+ * connection for the same time.
+ */
 const IDLE_MS = 90_000;
 
 const TCP_KEEPALIVE_MS = 60_000;
-/** As HTTP/2 has it: more than the longest token, so that a longer one is refused in words. */
+/**
+ * Maximum size of the headers, the same as for HTTP/2. It is larger than the longest valid token, so that a token that
+ * is too long gets a clear error.
+ */
 const MOST_HEADER_BYTES = 65_536;
 
 const waiting = new WeakMap<Socket, Set<ServerResponse>>();
 
-/** One port for HTTP/1.1 and HTTP/2: in clear text with prior knowledge, over TLS as the client asks by ALPN. */
+/**
+ * Serves HTTP/1.1 and HTTP/2 on one port. In clear text, HTTP/2 requires prior knowledge; over TLS, ALPN negotiates the
+ * protocol.
+ */
 export class PolyglotListener {
   readonly #net: net.Server;
   readonly #http1: http.Server;
   readonly #http2: http2.Http2Server;
   readonly #sockets = new Set<net.Socket>();
-  // The HTTP/2 server of Node.js 22 does not close its sessions when it is closed.
+  // The open sessions. drain() and destroy() need them, because closing the HTTP/2 server of Node.js 22 does not close
+  // its sessions.
   readonly #sessions = new Set<http2.ServerHttp2Session>();
   readonly #unrecognised = new Set<net.Socket>();
   readonly #keeper: ConnectionKeeper;
@@ -75,12 +88,12 @@ export class PolyglotListener {
     this.#firstByteMs = options.firstByteMs;
     this.#keeper = new ConnectionKeeper({
       ...options,
-      accounts: options.strangers.accounts,
+      accounts: options.anonymousClients.accounts,
       limits: {
         maxConnections: options.maxConnections,
         freshMs: options.firstByteMs,
         idleMs: options.idleMs ?? IDLE_MS,
-        maxStrangersOfAddress: Number.POSITIVE_INFINITY,
+        maxAnonymousOfAddress: Number.POSITIVE_INFINITY,
         spareBusyMs: Number.POSITIVE_INFINITY,
       },
     });
@@ -97,17 +110,17 @@ export class PolyglotListener {
         closeWithSocket(request, response);
         response.once("close", () => this.#closeIdleHttp1());
         loopBudget.run(connectionOf(request)?.address ?? "", () => {
-          // Nothing is done for those that have left meanwhile.
+          // Do nothing for clients that have disconnected in the meantime.
           if (response.destroyed || request.socket.destroyed) return false;
           options.handler(request, response);
           return true;
         });
       },
     );
-    // A server that never listens does not enforce its timeouts on slow requests unless it believes that it does.
+    // Pretend that the server listens: otherwise Node.js does not enforce timeouts on slow requests.
     this.#http1.emit("listening");
     this.#keeper.watchHttp1(this.#http1);
-    this.#http2 = http2.createServer({ settings: { maxConcurrentStreams: STRANGERS_STREAMS } }, options.handler);
+    this.#http2 = http2.createServer({ settings: { maxConcurrentStreams: ANONYMOUS_STREAMS } }, options.handler);
     this.#http2.on("session", (session) => this.#track(session));
     this.#keeper.watchHttp2(this.#http2, true);
     this.#net = net.createServer(
@@ -118,13 +131,13 @@ export class PolyglotListener {
   }
 
   #acceptTls(
-    { firstByteMs, metrics, strangers }: PolyglotOptions,
+    { firstByteMs, metrics, anonymousClients }: PolyglotOptions,
     tls: NonNullable<PolyglotOptions["tls"]>,
   ): TlsAcceptor {
     return new TlsAcceptor({
       ...tls,
       metrics,
-      strangers,
+      anonymousClients,
       limitMs: firstByteMs,
       protocols: ["h2", "http/1.1"],
       onSecure: (socket, raw) => {
@@ -134,7 +147,7 @@ export class PolyglotListener {
     });
   }
 
-  /** Listen. Rejects when the address is taken or not this machine's. */
+  /** Start to listen. Rejects if the address is in use or does not belong to this machine. */
   static async listen(options: PolyglotOptions): Promise<PolyglotListener> {
     const listener = new PolyglotListener(options);
     const { host, port, exclusive = false } = options;
@@ -145,7 +158,8 @@ export class PolyglotListener {
       listener.destroy();
       throw listeningError(error, options.host, options.port);
     }
-    // Accepting may fail for a while, for lack of file descriptors; that must not end the process.
+    // Report the error instead of letting it end the process: accepting connections can fail for a while, for lack of
+    // file descriptors.
     listener.#net.on("error", (error) => listener.#keeper.notAccepted(error));
     return listener;
   }
@@ -155,19 +169,22 @@ export class PolyglotListener {
     return typeof address === "object" && address !== null ? address.port : 0;
   }
 
-  /** How many connections are open. */
+  /** The number of open connections. */
   get connections(): number {
     return this.#sockets.size;
   }
 
-  /** End connections without a call, `most` of each kind, for the process has no descriptors left; how many. */
+  /**
+   * Close connections without a call, at most `most` of each standing, because the process has run out of file
+   * descriptors. Returns how many were closed.
+   */
   spare(most: number): number {
     return this.#keeper.spare(most);
   }
 
   /**
-   * Stop accepting connections, send GOAWAY, and let each connection end with its last call. Resolves when the last one
-   * has ended.
+   * Stop accepting connections, send GOAWAY, and let each connection end with its last call. Resolves when the last
+   * connection has ended.
    */
   async drain(): Promise<void> {
     this.#draining = true;
@@ -181,7 +198,7 @@ export class PolyglotListener {
     this.#keeper.close();
   }
 
-  /** Cut everything that is left. */
+  /** Cut all remaining connections. */
   destroy(): void {
     this.#net.close();
     this.#tls?.close();
@@ -198,7 +215,8 @@ export class PolyglotListener {
   #track(session: http2.ServerHttp2Session): void {
     this.#sessions.add(session);
     session.once("close", () => this.#sessions.delete(session));
-    // Bad frames have ended their session by then. Without a listener the error would end the process.
+    // Ignore errors, because bad frames have already ended the session. Without a listener, the error event would end
+    // the process.
     session.on("error", ignore);
     if (this.#draining) session.close();
   }
@@ -213,14 +231,15 @@ export class PolyglotListener {
     });
   }
 
-  /** Wait for as many bytes as tell the protocols apart, then hand the connection over with them. */
+  /** Wait for enough bytes to distinguish the protocols, put them back, and hand the connection over. */
   #recognise(socket: net.Socket): void {
     const recognised = () => this.#unrecognised.delete(socket);
     this.#unrecognised.add(socket);
     socket.once("close", recognised);
     recogniseOpening(socket, this.#firstByteMs, (opening) => {
       recognised();
-      // Over TLS the two have agreed on it already; the wait is only for the silent.
+      // Use the protocol that ALPN has selected over TLS. In that case, the wait only detects clients that send
+      // nothing.
       const isHttp2 = isTls(socket) ? socket.alpnProtocol === "h2" : opening === "http2";
       this.#serve(socket, isHttp2);
     });
@@ -244,12 +263,11 @@ function isTls(socket: net.Socket): socket is TLSSocket {
 }
 
 /**
- * Have a response of HTTP/1.1 close with its connection. Node.js closes only the one that is being written: those of
- * requests that were sent behind it without waiting would stay open for good, with all that is counted until they
- * close.
+ * Close an HTTP/1.1 response with its connection. Node.js closes only the response that is being written. Without this,
+ * responses to pipelined requests would stay open forever, and keep counting towards limits.
  */
 function closeWithSocket({ socket }: IncomingMessage, response: ServerResponse): void {
-  // It is the one that is written now.
+  // Do nothing for the response that is being written, because Node.js will close it.
   if (response.socket !== null) return;
   let behind = waiting.get(socket);
   if (behind === undefined) {

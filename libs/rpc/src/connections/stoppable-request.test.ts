@@ -10,7 +10,8 @@ afterEach(() => {
 });
 
 /**
- * Send 500 requests in one packet; their server cuts the connection at the tenth, and what it was told of is returned.
+ * Send 500 requests in one packet to a server that cuts the connection at the tenth request. Returns how many
+ * requests the server saw.
  */
 async function pipeline(options: http.ServerOptions): Promise<number> {
   let requests = 0;
@@ -28,13 +29,13 @@ async function pipeline(options: http.ServerOptions): Promise<number> {
   return requests;
 }
 
-it("should be the last of a packet once its connection was cut", async () => {
+it("should be the last parsed one of a packet once its connection was cut", async () => {
   expect(await pipeline({ IncomingMessage: StoppableRequest })).toBe(10);
-  // If this fails, Node.js stops by itself, and StoppableRequest can go.
+  // If this fails, Node.js has started to stop the parser itself, and StoppableRequest can be removed.
   expect(await pipeline({})).toBeGreaterThan(10);
 });
 
-it("should serve requests that ask for another protocol as if they did not", async () => {
+it("should serve upgrade requests like any others", async () => {
   const server = http.createServer({ IncomingMessage: StoppableRequest }, (_, response) => response.end("served"));
   server.listen(0, "127.0.0.1");
   closers.push(() => server.close());

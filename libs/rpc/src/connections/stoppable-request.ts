@@ -2,13 +2,13 @@ import http from "node:http";
 import { held } from "./connection.ts";
 
 /**
- * A request of HTTP/1.1 (`IncomingMessage` of a server's options) behind which nothing more is parsed once its
- * connection was cut. Node.js parses all that a packet holds before it does anything else: 1,500 pipelined requests in
- * 64 KiB, 40 to 60 ms. A request that upgrades is the last that it takes from a packet, so those of a connection that
- * was cut say that they do. Nothing listens for upgrades: the parser is let go.
+ * An HTTP/1.1 request (the `IncomingMessage` of a server's options) that stops the parser once its connection is cut.
+ * Without this, Node.js parses a whole packet before it does anything else: 1,500 pipelined requests in 64 KiB take
+ * 40 to 60 ms. Node.js stops parsing a packet after an upgrade request. So requests on a cut connection claim to be
+ * upgrades. Nothing listens for upgrades, so the parser is released.
  */
 export class StoppableRequest extends http.IncomingMessage {
-  // A field would be made after Node.js has set `upgrade` in its own constructor.
+  // Declare the field without a value: an initializer would run after Node.js has set `upgrade` in its constructor.
   declare isUpgrade: unknown;
 
   get upgrade(): unknown {
@@ -20,7 +20,10 @@ export class StoppableRequest extends http.IncomingMessage {
   }
 }
 
-/** Over TLS the socket of a request outlives the connection that carries it by a turn. */
+/**
+ * Whether the connection of a request is cut. Over TLS, the request's socket outlives the underlying connection by
+ * one iteration of the event loop.
+ */
 function isCut(socket: http.IncomingMessage["socket"]): boolean {
   return socket.destroyed || held(socket)?.socket.destroyed === true;
 }

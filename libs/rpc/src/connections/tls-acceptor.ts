@@ -4,46 +4,47 @@ import { refuse } from "@rollcall/errors";
 import type { TlsSource } from "@rollcall/identity";
 import { counter, errorCode, type MetricsRegistry } from "@rollcall/process";
 import { peerOf } from "../calls/client-address.ts";
+import type { AnonymousLog } from "../limits/anonymous-log.ts";
 import { RefusalServer } from "../limits/refusal-server.ts";
-import type { StrangerLog } from "../limits/stranger-log.ts";
 
 export interface TlsAcceptorOptions {
   readonly source: TlsSource;
-  /** Whether clients must show a certificate. Default: as the source says. */
+  /** Whether clients must present a certificate. By default, the TLS source decides. */
   readonly asksClients?: boolean;
-  /** Receives failures. */
-  readonly strangers: StrangerLog;
+  /** Logs failed handshakes and refused clients. */
+  readonly anonymousClients: AnonymousLog;
   readonly metrics: MetricsRegistry;
-  /** How long a new connection may take to show its first bytes, and again to finish its handshake. */
+  /** How long a new connection can take to send its first bytes. The handshake can take the same time again. */
   readonly limitMs: number;
-  /** Protocols that are spoken here, the first ones preferred. */
+  /** The supported protocols, in order of preference. */
   readonly protocols: readonly ("h2" | "http/1.1")[];
   /**
-   * Takes over a connection whose handshake is done, and whose client has shown a certificate if it must. `raw` is what
-   * carries it.
+   * Takes over a connection whose handshake is complete, and whose client has presented a certificate if one is
+   * required. `raw` carries the encrypted bytes.
    */
   onSecure(socket: tls.TLSSocket, raw: net.Socket): void;
 }
 
-/** What a connection begins with. */
+/** The protocol that a connection's first bytes indicate. */
 type Opening = "tls" | "http2" | "other";
 
-// What every HTTP/2 connection with prior knowledge starts with; no HTTP/1.1 method does ("PRI" would be one).
+// The first bytes of every HTTP/2 connection with prior knowledge. No HTTP/1.1 method starts like this.
 const HTTP2_PREFACE = Buffer.from("PRI");
-/** The first byte of a TLS handshake; no protocol of ours begins with it. */
+/** The first byte of a TLS handshake. No other protocol that is served starts with it. */
 const TLS_HANDSHAKE = 0x16;
 
 /**
- * Makes TLS connections of a port's connections, with the certificate that its source has at that moment; those that
- * stand are not touched by a new one. A peer that speaks in clear text, or lacks a certificate, is told so and cut.
+ * Wraps the connections of a port in TLS, with the current certificate of its source. A new certificate does not affect
+ * existing connections. A peer that sends clear text, or no certificate although one is required, gets an error and is
+ * cut.
  */
 export class TlsAcceptor {
   readonly #options: TlsAcceptorOptions;
   readonly #asksClients: boolean;
   readonly #server: tls.Server;
   readonly #toPlaintext = new RefusalServer(tlsRequired);
-  readonly #toStranger = new RefusalServer(certificateRequired);
-  /** Connections that were not taken over yet, by the address and port of their peer. */
+  readonly #toAnonymousClient = new RefusalServer(certificateRequired);
+  /** Connections that are not yet handed over, keyed by the address and port of their peer. */
   readonly #pending = new Map<string, net.Socket>();
   readonly #stopListening: () => void;
 
@@ -54,7 +55,8 @@ export class TlsAcceptor {
     this.#server = tls.createServer({
       ...source.context,
       requestCert: this.#asksClients,
-      // Judged in #onSecure(), which can say why: Node would cut the connection without a word.
+      // Let #onSecure() check the certificate, because it can report the reason. Node.js would cut the connection
+      // silently.
       rejectUnauthorized: false,
       ALPNProtocols: [...protocols],
       handshakeTimeout: limitMs,
@@ -64,7 +66,7 @@ export class TlsAcceptor {
     this.#stopListening = source.onChange((context) => this.#server.setSecureContext(context));
   }
 
-  /** Begin with a new connection. */
+  /** Start handling a new connection. */
   accept(socket: net.Socket): void {
     const peer = peerOf(socket);
     this.#pending.set(peer, socket);
@@ -74,31 +76,32 @@ export class TlsAcceptor {
         this.#server.emit("connection", socket);
         return;
       }
-      this.#note(socket.remoteAddress, "plaintext", "clear text on a port that speaks TLS, refused");
+      this.#note(socket.remoteAddress, "plaintext", "refused clear text on a TLS port");
       this.#toPlaintext.serve(socket, opening === "http2");
     });
   }
 
-  /** Cut the connections that were not handed on yet, and stop following certificates. */
+  /** Cut the connections that are not yet handed over, and stop following changes to the certificate. */
   close(): void {
     this.#stopListening();
     for (const socket of this.#pending.values()) socket.destroy();
   }
 
   #onSecure(socket: tls.TLSSocket): void {
-    // What takes over listens for errors too. Until then an unheard one would end the process.
+    // Destroy the socket on an error. Before the new owner listens for errors, an unhandled error event would end the
+    // process.
     socket.on("error", () => socket.destroy());
     if (this.#asksClients && !hasShownCertificate(socket)) {
       const problem = String(socket.authorizationError ?? "none was sent");
-      const message = "client without a certificate of the authority for clients, refused";
+      const message = "refused a client without a certificate of the client authority";
       this.#note(socket.remoteAddress, "client_certificate", message, { problem });
-      this.#toStranger.serve(socket, socket.alpnProtocol === "h2");
+      this.#toAnonymousClient.serve(socket, socket.alpnProtocol === "h2");
       return;
     }
     const peer = peerOf(socket);
     const raw = this.#pending.get(peer);
     this.#pending.delete(peer);
-    // It went away while its last bytes were being decrypted.
+    // Destroy the socket if the peer disconnected while its last bytes were being decrypted.
     if (raw === undefined) socket.destroy();
     else this.#options.onSecure(socket, raw);
   }
@@ -107,20 +110,20 @@ export class TlsAcceptor {
     const code = errorCode(error) ?? "";
     const reason = FAILURES[code] ?? "other";
     this.#note(socket.remoteAddress, reason, "tls handshake failed", { code });
-    // After a timeout Node leaves that to us.
+    // Destroy the socket, because Node.js does not do so after a timeout of the handshake.
     socket.destroy();
   }
 
   #note(peer = "", reason: string, message: string, fields: object = {}): void {
-    const { strangers, metrics } = this.#options;
+    const { anonymousClients, metrics } = this.#options;
     counter(metrics, {
       name: "rollcall_tls_handshake_failures_total",
       help: "Connections to TLS ports that failed before or during the handshake, by reason.",
       labelNames: ["reason"],
     }).inc({ reason });
-    // Balancers and port scans connect and leave: not worth a line.
+    // Log nothing about clients that connect and leave, such as load balancers and port scans.
     if (reason === "left") return;
-    strangers.write({
+    anonymousClients.write({
       level: "warn",
       peer,
       what: reason,
@@ -131,7 +134,10 @@ export class TlsAcceptor {
   }
 }
 
-/** Not `authorized` alone: that is true for a resumed session, too, that was begun without any certificate. */
+/**
+ * Whether the client has presented a valid certificate. `authorized` is not enough: it is also true for a resumed
+ * session that began without a certificate.
+ */
 function hasShownCertificate(socket: tls.TLSSocket): boolean {
   return socket.authorized && socket.getPeerX509Certificate() !== undefined;
 }
@@ -139,18 +145,18 @@ function hasShownCertificate(socket: tls.TLSSocket): boolean {
 function tlsRequired() {
   return refuse(
     "TLS_REQUIRED",
-    "this port speaks TLS: use https:// in the address, and trust the authority of its certificate",
+    "this port requires TLS: use https:// in the address, and trust the authority of its certificate",
   );
 }
 
 function certificateRequired() {
   return refuse(
     "CLIENT_CERTIFICATE_REQUIRED",
-    "this port takes only clients with a certificate of its authority for clients",
+    "this port requires a client certificate signed by its client authority",
   );
 }
 
-/** What OpenSSL and Node call it, and what it means. */
+/** Descriptions of failed handshakes, keyed by the error codes of OpenSSL and Node.js. */
 const FAILURES: Readonly<Record<string, string>> = {
   ECONNRESET: "left",
   EPIPE: "left",
@@ -164,8 +170,8 @@ const FAILURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Wait for as many bytes of a connection as tell the protocols apart, put them back, and pause it. A connection that
- * ends before, or shows too little within `limitMs`, is destroyed and never recognised.
+ * Wait for enough bytes of a connection to distinguish the protocols, put them back, and pause the connection. A
+ * connection that ends earlier, or sends too little within `limitMs`, is destroyed, and `onRecognised` is not called.
  */
 export function recogniseOpening(socket: net.Socket, limitMs: number, onRecognised: (opening: Opening) => void): void {
   const timer = setTimeout(() => socket.destroy(), limitMs);

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => fixture.end());
 
-/** Every kind of port, with one certificate. */
+/** Start every kind of port, all with the same certificate. */
 async function startPorts(source: TlsSource): Promise<Readonly<Record<string, number>>> {
   const common = { host: "127.0.0.1", port: 0, log: captureLog().log };
   const own = () => ({ ...common, metrics: createMetrics({ defaults: false }), tls: source });
@@ -28,7 +28,10 @@ async function startPorts(source: TlsSource): Promise<Readonly<Record<string, nu
   return { api: api.server.port, agents: agents.port, probes: probes.port };
 }
 
-/** The suite that a port and a client which offers these agree on; the code of the error when they find none. */
+/**
+ * Connect with these ciphers. Returns the cipher suite that the port and the client agree on, or the error code
+ * if they find none.
+ */
 async function agree(port: number, ciphers: string, version: "TLSv1.2" | "TLSv1.3") {
   const socket = tls.connect({
     ...{ port, host: "127.0.0.1", ...fixture.clientTls() },
@@ -47,8 +50,8 @@ async function agree(port: number, ciphers: string, version: "TLSv1.2" | "TLSv1.
 
 const REFUSED = /ERR_SSL_\S+_ALERT_HANDSHAKE_FAILURE$/;
 
-describe("the suites of TLS", () => {
-  it("should be those with authenticated encryption on every port, after a change of certificates too", async () => {
+describe("TLS cipher suites", () => {
+  it("should only use authenticated encryption on every port, even after certificates change", async () => {
     const source = await fixture.openSource();
     const ports = await startPorts(source);
     for (const round of ["first", "second"]) {
@@ -78,7 +81,7 @@ describe("the suites of TLS", () => {
     }
   });
 
-  it("should hold no CBC, no SHA-1 and no static key for certificates with RSA keys either", async () => {
+  it("should not use CBC, SHA-1 or static keys for certificates with RSA keys either", async () => {
     const { ciphers = "" } = (await fixture.openSource()).context;
     for (const suite of ciphers.split(":")) {
       expect(suite).toMatch(/^(TLS_|ECDHE-(RSA|ECDSA)-).*(GCM[-_]SHA\d+|CHACHA20[-_]POLY1305.*)$/);

@@ -26,17 +26,18 @@ describe("WaitingRoom", () => {
     return newcomer;
   }
 
-  it("should admit a newcomer at once when its address owes nothing", () => {
+  it("should admit a newcomer immediately if its address is within budget", () => {
     owedMs.there = 1_000;
     come("here", "a");
     expect(inside).toEqual(["a"]);
   });
 
-  it("should admit newcomers of one address in order, one per turn", () => {
+  it("should admit newcomers of one address in order, one per iteration", () => {
     for (const name of ["a", "b", "c"]) come("here", name);
     come("there", "d");
     expect(inside).toEqual(["a", "d"]);
-    // The bytes of one are read before the next one is admitted.
+    // Run the timers, because each newcomer's bytes must be read before the next newcomer is
+    // admitted.
     jest.runAllTimers();
     expect(inside).toEqual(["a", "d", "b", "c"]);
   });
@@ -51,7 +52,7 @@ describe("WaitingRoom", () => {
     expect(inside).toEqual(["a"]);
     owedMs.here = 500;
     jest.advanceTimersByTime(499);
-    // A later newcomer joins the end of the queue.
+    // Let a newcomer arrive later. It joins the end of the queue.
     owedMs.here = 0;
     come("here", "c");
     expect(inside).toEqual(["a"]);
@@ -84,7 +85,7 @@ describe("WaitingRoom", () => {
     expect(inside).toEqual([]);
   });
 
-  it("should take no more than 400 of an address that is over budget", () => {
+  it("should accept at most 400 of an address that is over budget", () => {
     owedMs.here = 60_000;
     for (let index = 0; index < 400; index += 1) come("here", String(index));
     expect(taken).toBe(true);
@@ -96,7 +97,7 @@ describe("WaitingRoom", () => {
     expect([inside.length, inside.includes("one too many")]).toEqual([401, false]);
   });
 
-  it("should take as many as come of an address that owes nothing", () => {
+  it("should accept any number of an address that is within budget", () => {
     for (let index = 0; index < 500; index += 1) come("here", String(index));
     expect(taken).toBe(true);
     jest.runAllTimers();

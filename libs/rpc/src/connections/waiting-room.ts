@@ -1,14 +1,14 @@
-/** A newcomer that has waited this long is admitted even if its address is still over budget. */
+/** Maximum time that a newcomer waits, in milliseconds, even if its address is still over budget. */
 const MOST_WAIT_MS = 5_000;
-/** Time between two such admissions. */
+/** Minimum time between two admissions from an address that is over budget, in milliseconds. */
 const PACE_MS = 10;
-/** So many of an address that is over budget that the last of them is admitted after twice that time at most. */
+/** Maximum number of waiting newcomers of an address. The last of them is admitted after at most twice MOST_WAIT_MS. */
 const MOST_WAITING = 400;
 
 export interface WaitingRoomOptions {
-  /** Milliseconds until an address is within its budget again; 0 if it is now. */
+  /** Milliseconds until an address is within its budget again; 0 if it already is. */
   msUntilFree(address: string): number;
-  /** Monotonic milliseconds. */
+  /** The monotonic time in milliseconds. */
   nowMs(): number;
 }
 
@@ -18,9 +18,9 @@ interface Waiting {
 }
 
 /**
- * A queue of newcomers for each address. They are admitted in order, one per turn of the event loop, so that the cost
- * of one is charged before the next is served. While their address is over budget, only those that have waited for five
- * seconds are admitted, at most a hundred a second, and no more than 400 may wait.
+ * A queue of new connections for each address. They are admitted in order, one per iteration of the event loop, so that
+ * the cost of one is charged before the next is served. While an address is over budget, only connections that have
+ * waited for five seconds are admitted, at most a hundred per second. At most 400 connections of an address can wait.
  */
 export class WaitingRoom<E extends { readonly address: string }> {
   readonly #options: WaitingRoomOptions;
@@ -31,7 +31,7 @@ export class WaitingRoom<E extends { readonly address: string }> {
     this.#options = options;
   }
 
-  /** How many wait. */
+  /** The number of waiting connections. */
   get size(): number {
     let size = 0;
     for (const row of this.#rows.values()) size += row.size;
@@ -39,8 +39,8 @@ export class WaitingRoom<E extends { readonly address: string }> {
   }
 
   /**
-   * Admit a newcomer by calling `letIn`, now or later; never after close(). Whether there was room for it: it was not
-   * taken otherwise.
+   * Admit a newcomer by calling `letIn`, now or later, but not after close(). Returns false if the queue is full. In
+   * that case, `letIn` is not called.
    */
   enter(newcomer: E, letIn: () => void): boolean {
     const { address } = newcomer;
@@ -63,7 +63,7 @@ export class WaitingRoom<E extends { readonly address: string }> {
     this.#rows.get(newcomer.address)?.delete(newcomer);
   }
 
-  /** Stop admitting; returns the newcomers still waiting. */
+  /** Stop admitting. Returns the newcomers that still wait. */
   close(): readonly E[] {
     this.#isClosed = true;
     return [...this.#rows.values()].flatMap((row) => [...row.keys()]);
@@ -75,7 +75,7 @@ export class WaitingRoom<E extends { readonly address: string }> {
     const waitMs = first === undefined || isFree ? 0 : Math.max(PACE_MS, this.#waitMs(address, first));
     const next = () => this.#next(address);
     if (waitMs > 0) setTimeout(next, waitMs).unref();
-    // This turn's end, and the end of the one in which its first bytes are read.
+    // Wait for the end of this iteration and of the next one, which reads the first bytes of the admitted connection.
     else setImmediate(() => setImmediate(next));
   }
 

@@ -4,37 +4,37 @@ import { describeError, isCallersFault } from "@rollcall/errors";
 import type { Clock, MetricsRegistry } from "@rollcall/process";
 import { codeName } from "../calls/policy.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
-import type { StrangerLog } from "../limits/stranger-log.ts";
+import type { AnonymousLog } from "../limits/anonymous-log.ts";
 import { DETAILS_TRAILER, errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 
 export type Status = Parameters<ServerInterceptingCallInterface["sendStatus"]>[0];
 
-/** What is known of a call until it ends. */
+/** What the journal knows about a call until the call ends. */
 export interface JournaledCall {
-  /** "rollcall.health.v1.HealthService/Heartbeat". */
+  /** The called method, such as "rollcall.health.v1.HealthService/Heartbeat". */
   readonly method: string;
   readonly isStream: boolean;
   readonly startMs: number;
-  /** Where it comes from; empty where that was not asked for. */
+  /** The address of the peer; empty if the call is neither logged nor limited. */
   readonly peer: string;
-  /** Whether it has its status, or is over; set by the journal. */
+  /** Whether the call has its status or has ended. The journal sets it. */
   hasEnded: boolean;
 }
 
 export interface CallJournalOptions {
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
-  /** Null when the service writes lines of its own. */
-  readonly log: StrangerLog | null;
-  /** Where faults of ours are told of, whatever `log` is. */
-  readonly faults: StrangerLog;
+  /** Where calls are logged; null if the service writes its own lines. */
+  readonly log: AnonymousLog | null;
+  /** Where failures of handlers are logged, even if `log` is null. */
+  readonly faults: AnonymousLog;
 }
 
-/** Measures the calls of a port for long streams, and logs them. */
+/** Measures and logs the calls of a port for long streams. */
 export class CallJournal {
   readonly #clock: Clock;
-  readonly #log: StrangerLog | null;
-  readonly #faults: StrangerLog;
+  readonly #log: AnonymousLog | null;
+  readonly #faults: AnonymousLog;
   readonly #observe: ReturnType<typeof rpcDurations>;
 
   constructor({ clock, metrics, log, faults }: CallJournalOptions) {
@@ -44,7 +44,7 @@ export class CallJournal {
     this.#observe = rpcDurations(metrics);
   }
 
-  /** Whether it writes lines, which name where calls come from. */
+  /** Whether calls are logged, with their peers. */
   get isLogging(): boolean {
     return this.#log !== null;
   }
@@ -53,14 +53,14 @@ export class CallJournal {
     return this.#clock.nowMs();
   }
 
-  /** A call was let in. */
+  /** Record that a call was admitted. */
   opened({ method, isStream, peer }: JournaledCall): void {
     if (!isStream || this.#log === null) return;
     const line = { level: "info", peer, what: "opened", fields: { method } } as const;
     this.#log.write({ ...line, message: "stream opened" });
   }
 
-  /** A call gets its status: only the first one counts. */
+  /** Record the status of a call. Further statuses of the call are ignored. */
   ended(call: JournaledCall, status: Status): void {
     if (call.hasEnded) return;
     if (status.code === GrpcCode.OK) {
@@ -71,13 +71,13 @@ export class CallJournal {
     this.#end(call, code, { reason, message });
   }
 
-  /** A handler failed, and its call with it. */
+  /** Record that a call failed because its handler failed. */
   failed({ method, peer }: JournaledCall, err: unknown): void {
     const line = { level: "error", peer, what: "INTERNAL", fields: { err, method } } as const;
     this.#faults.write({ ...line, message: "call failed" });
   }
 
-  /** A call is over, with its status or without. */
+  /** Record the end of a call, with or without a status. */
   over(call: JournaledCall): void {
     if (!call.hasEnded) this.#end(call, GrpcCode.CANCELLED as number, { reason: "CANCELLED" });
   }
@@ -110,7 +110,7 @@ export class CallJournal {
   }
 }
 
-/** The status with code and reason of the contract, where grpc-js made it by itself. */
+/** Add the documented code and reason to a status that grpc-js created itself. */
 export function completeStatus(status: Status): Status {
   if (status.code === GrpcCode.OK) return status;
   if ((status.metadata?.get(DETAILS_TRAILER).length ?? 0) > 0) return status;

@@ -4,14 +4,14 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { piecesOf } from "../limits/answer-pieces.ts";
 import { forgetSentHeaders } from "./grpc-envelope.ts";
 
-/** The headers of an answer, as interceptors and the implementation leave them. */
+/** The headers of a response, as the interceptors and the implementation have set them. */
 export interface AnswerHeaders {
   readonly responseTrailer: Headers;
-  /** Those that come first, to be sent; they are not kept after that. */
+  /** Return the initial headers for sending, and forget them. */
   takeHeader(): Headers;
 }
 
-/** The answer to one call of gRPC over HTTP/2: headers once, messages, and the status in the trailers. */
+/** The response to one gRPC call over HTTP/2: the headers, the messages, and the status in the trailers. */
 export class DirectAnswer {
   readonly #response: Http2ServerResponse;
   #begun = false;
@@ -21,24 +21,25 @@ export class DirectAnswer {
     this.#response = response;
   }
 
-  /** Whether the caller has left. */
+  /** Whether the caller has disconnected. */
   get isLeft(): boolean {
     const { stream } = this.#response;
     return stream.closed || stream.destroyed;
   }
 
-  /** Send the headers, unless they were sent. */
+  /** Send the headers, unless they have already been sent. */
   begin(headers: AnswerHeaders): void {
     if (this.#begun || this.isLeft) return;
     const { stream } = this.#response;
-    // The response would keep them for as long as the call lasts.
+    // Use the stream, because the response object would keep the headers for as long as the call lasts.
     stream.respond({ ...Object.fromEntries(headers.takeHeader()), ...HEADERS }, { waitForTrailers: true });
-    // With headers that HTTP/2 forbids it throws: then the error of that begins the answer.
+    // Set this after respond(), which throws if HTTP/2 forbids one of the headers. In that case, the response starts
+    // with the error.
     this.#begun = true;
     forgetSentHeaders(stream);
   }
 
-  /** Send a framed message. A promise when the reader is slower than its writer: then wait for it. */
+  /** Send a framed message. Returns a promise to wait for if the reader is slower than the writer. */
   send(frame: Uint8Array): Promise<void> | undefined {
     this.#messages += 1;
     const pieces = piecesOf(frame);
@@ -64,7 +65,7 @@ export class DirectAnswer {
     });
   }
 
-  /** Send the status, and end. */
+  /** Send the status and end the response. */
   end(headers: AnswerHeaders, error?: ConnectError): void {
     this.begin(headers);
     if (this.isLeft) return;
@@ -79,9 +80,10 @@ export class DirectAnswer {
 const HEADERS = { ":status": 200, "content-type": "application/grpc+proto" } as const;
 
 /**
- * Let the trailers follow in the same packet. Node.js by itself would end a stream that has trailers only once its last
- * write has gone out, so that each answer took two packets, and both sides a fifth more of CPU. To end it twice does no
- * harm. Only for a stream that holds nothing back: what waits in its buffer would be lost.
+ * Send the trailers in the same packet as the last message. By default, Node.js ends a stream with trailers only after
+ * its last write has been sent. Each response would then take two packets, and both sides would use a fifth more CPU.
+ * Node.js later ends the stream again, which is harmless. Use this only for a stream with an empty buffer, because
+ * buffered data would be lost.
  */
 function endWithLastWrite(stream: ServerHttp2Stream): void {
   stream._final(() => {});

@@ -16,7 +16,7 @@ import { type FixtureOptions, failureOf, RpcFixture } from "../../test/rpc-fixtu
 import { sendAsEncoded } from "./grpc-envelope.ts";
 import { toGrpcMethod } from "./grpc-service.ts";
 
-// grpc-js is an independent reader of what is written here.
+// Use grpc-js as the client, because it checks the output of this code independently.
 const { getNode, watchNodes } = RegistryService.method;
 const GET_NODE = `/${getNode.parent.typeName}/${getNode.name}`;
 
@@ -75,7 +75,7 @@ function watch() {
   return { call, messages, ended };
 }
 
-/** A handler that sends what it is told to, until its caller leaves. */
+/** Create a handler that sends `count` messages, and then waits until its caller disconnects. */
 function ticking(count: number) {
   const seen: { context?: HandlerContext } = {};
   async function* watchNodes(_: unknown, context: HandlerContext) {
@@ -96,7 +96,7 @@ describe("serveDirect(), unary", () => {
     expect(seen.header?.get("x-request-id")).toEqual(["mine"]);
   });
 
-  it("should give all of an answer that is larger than a reader takes at once, and its status", async () => {
+  it("should send a response that is larger than the reader's window completely, with its status", async () => {
     const message = "x".repeat(3_000_000);
     await serve({ registry: { getNode: () => ({ node: { id: "n", health: { message } } }) } });
     const { answer } = askForNode("n");
@@ -124,7 +124,7 @@ describe("serveDirect(), unary", () => {
     expect(describeError(details)).toMatchObject({ code: 16, reason: "TOKEN_INVALID" });
   });
 
-  it("should abort what takes longer than its caller allows", async () => {
+  it("should abort a call that exceeds its caller's timeout", async () => {
     const seen: { context?: HandlerContext } = {};
     await serve({
       registry: {
@@ -136,11 +136,11 @@ describe("serveDirect(), unary", () => {
     });
     const { answer } = askForNode("n", asViewer(), 300);
     expect((await failureOf(answer)).rawMessage).toContain("DEADLINE_EXCEEDED");
-    await until("the handler hears of it", () => seen.context?.signal.aborted);
+    await until("the handler is notified", () => seen.context?.signal.aborted);
     expect(seen.context?.timeoutMs()).toBeLessThanOrEqual(300);
   });
 
-  it("should tell a handler that its caller has left", async () => {
+  it("should notify a handler when its caller disconnects", async () => {
     let aborted = false;
     await serve({
       registry: {
@@ -155,7 +155,7 @@ describe("serveDirect(), unary", () => {
     });
     const { session, stream } = open();
     stream.end(enveloped());
-    await until("the handler hears of it", () => aborted);
+    await until("the handler is notified", () => aborted);
     await until("the end is logged", () => fixture.lines.length > 0);
     expect(fixture.lines[0]).toMatchObject({ code: "canceled", reason: "CANCELLED" });
     session.destroy();
@@ -164,11 +164,11 @@ describe("serveDirect(), unary", () => {
   it.each([
     ["nothing", Buffer.alloc(0)],
     ["less than a message", enveloped().subarray(0, 4)],
-    ["a message cut short", enveloped().subarray(0, 6)],
+    ["a truncated message", enveloped().subarray(0, 6)],
     ["two messages", Buffer.concat([enveloped(), enveloped()])],
     ["a compressed message without its encoding", Buffer.from([1, ...enveloped().subarray(1)])],
-    ["what is no message", Buffer.from([0, 0, 0, 0, 2, 0xff, 0xff])],
-  ])("should refuse %s as malformed, and serve on", async (_, body) => {
+    ["a malformed message", Buffer.from([0, 0, 0, 0, 2, 0xff, 0xff])],
+  ])("should refuse %s as malformed, and continue to serve", async (_, body) => {
     await serve();
     const { session, stream } = open();
     stream.end(body);
@@ -199,7 +199,7 @@ describe("serveDirect(), streams", () => {
     );
   });
 
-  it("should send a message that is shared by the bytes that it was given with, every time", async () => {
+  it("should send the given bytes of a shared message every time", async () => {
     const { output } = watchNodes;
     const shared = create(output);
     sendAsEncoded(shared, toBinary(output, create(output, { revision: 7n, resumeToken: "t" })));
@@ -231,7 +231,8 @@ describe("serveDirect(), streams", () => {
     const { call, messages, ended } = watch();
     call.pause();
     await until("it has begun", () => sent > 0);
-    // Windows of HTTP/2 and buffers of sockets take some of it, and never all.
+    // Read the call. HTTP/2 windows and socket buffers hold only part of these 12 MB, so the handler has had to
+    // wait.
     call.resume();
     expect(await ended).toBeNull();
     expect(messages).toHaveLength(200);
@@ -244,7 +245,7 @@ describe("serveDirect(), streams", () => {
     await until("it has begun", () => messages.length === 1);
     call.cancel();
     await ended;
-    await until("the handler hears of it", () => seen.context?.signal.aborted);
+    await until("the handler is notified", () => seen.context?.signal.aborted);
     await until("the end is logged", () => fixture.lines.length === 2);
     expect(fixture.lines).toMatchObject([{ msg: "stream opened" }, { msg: "stream closed", code: "canceled" }]);
   });
@@ -256,21 +257,21 @@ describe("serveDirect(), streams", () => {
     stream.end(Buffer.alloc(5));
     await once(stream, "data");
     session.destroy();
-    await until("the handler hears of it", () => seen.context?.signal.aborted);
+    await until("the handler is notified", () => seen.context?.signal.aborted);
     await until("the end is logged", () => fixture.lines.length === 2);
     expect(fixture.lines[1]).toMatchObject({ code: "canceled", reason: "CANCELLED" });
   });
 
-  it("should end with the server, which says so", async () => {
+  it("should end with a reason when the server shuts down", async () => {
     const { watchNodes } = ticking(1);
     await serve({ registry: { watchNodes } });
     const { messages, ended } = watch();
     await until("it has begun", () => messages.length === 1);
     await fixture.server.close();
-    expect((await ended)?.message).toContain("the server is ending");
+    expect((await ended)?.message).toContain("the server is shutting down");
   });
 
-  it("should end with what its handler throws, after what it has sent", async () => {
+  it("should end with its handler's error, after the messages sent before", async () => {
     await serve({
       registry: {
         async *watchNodes() {

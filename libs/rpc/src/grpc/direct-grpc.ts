@@ -12,23 +12,23 @@ import { loopBudget } from "../limits/loop-budget.ts";
 import { type AnswerHeaders, DirectAnswer } from "./direct-answer.ts";
 import { frameOf, readEnvelope } from "./grpc-envelope.ts";
 
-/** A method that takes one request; its calls can be served without Connect's pipeline. */
+/** A method that takes one request, so that its calls can be served without Connect's pipeline. */
 export type DirectSpec = Extract<MethodImplSpec, { kind: "unary" | "server_streaming" }>;
 
-/** A call of such a method. */
+/** A call of a method that takes one request. */
 export interface DirectCall {
   readonly spec: DirectSpec;
   readonly request: Http2ServerRequest;
   readonly response: Http2ServerResponse;
   readonly values: ContextValues;
   readonly interceptors: readonly Interceptor[];
-  /** Largest size of the request. */
+  /** Maximum size of the request in bytes. */
   readonly mostBytes: number;
-  /** Told of a unary call that failed before any interceptor saw it. */
+  /** Called for a unary call that failed before any interceptor saw it. */
   onEarlyError(error: ConnectError): void;
 }
 
-/** Whether a call is plain gRPC over HTTP/2: binary, and not compressed. */
+/** Whether a call is plain gRPC over HTTP/2, binary and uncompressed. */
 export function isDirect(...[request, response]: Parameters<HttpHandler>): boolean {
   if (!("stream" in response) || request.method !== "POST") return false;
   const { "content-type": type, "grpc-encoding": encoding } = request.headers;
@@ -37,9 +37,9 @@ export function isDirect(...[request, response]: Parameters<HttpHandler>): boole
 }
 
 /**
- * Serve a call of gRPC over HTTP/2 straight from the HTTP stream to the interceptors and the implementation. Connect's
- * own pipeline, made for every protocol at once, costs several times the time of a call and the memory of a held
- * stream; see docs/decisions/0021. Answers are not compressed, which gRPC leaves to the server.
+ * Serve a gRPC call over HTTP/2 by passing it straight from the HTTP stream to the interceptors and the
+ * implementation. Connect's own pipeline supports all protocols, and needs several times the CPU time per call and
+ * the memory per open stream; see docs/decisions/0021. Responses are not compressed: gRPC lets the server choose.
  */
 export async function serveDirect(call: DirectCall): Promise<void> {
   const { spec, request, response } = call;
@@ -48,7 +48,8 @@ export async function serveDirect(call: DirectCall): Promise<void> {
   const { timeoutMs, error: malformed } = parseTimeout(header.get(headerTimeout), NO_LIMIT);
   const context = new DirectContext(call, header, timeoutMs);
   const timer = timeoutMs === undefined ? undefined : abortAfter(timeoutMs, context);
-  // A connection may take a thousand streams along, and each has its work to end and its line to write.
+  // Use the address as the source for the loop's budget. When a connection breaks, a thousand streams can end at
+  // the same time, and each has work to stop and a log line to write.
   const source = connectionOf(request)?.address ?? "";
   const onClose = () => loopBudget.run(source, () => context.abort(callerLeft()));
   response.stream.once("close", onClose);
@@ -62,22 +63,23 @@ export async function serveDirect(call: DirectCall): Promise<void> {
   } finally {
     response.stream.off("close", onClose);
     clearTimeout(timer);
-    // Listeners for the end of the call are called, however it ended.
+    // Abort in any case, because listeners for the end of a call must run however it ended.
     context.abort(CALL_ENDED);
   }
 }
 
 function callerLeft(): ConnectError {
-  return refuse("CANCELLED", "the caller went away");
+  return refuse("CANCELLED", "the caller disconnected");
 }
 
-// One for all calls: to make such an exception costs as much as a good part of a small call.
+// The reason with which a call's signal aborts when the call ends. All calls share this exception, because creating
+// one is a considerable part of the cost of a small call.
 const CALL_ENDED = new DOMException("the call has ended", "AbortError");
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 function abortAfter(timeoutMs: number, context: DirectContext): NodeJS.Timeout {
-  const message = `the call took longer than the ${timeoutMs} ms that its caller allowed`;
+  const message = `the call took longer than its caller's timeout of ${timeoutMs} ms`;
   const abort = () => context.abort(refuse("DEADLINE_EXCEEDED", message));
   return setTimeout(abort, Math.min(timeoutMs, LONGEST_TIMER_MS));
 }
@@ -120,18 +122,19 @@ async function serveStream(
   }
 }
 
-/** By itself, so that nothing but the messages is kept of it while they are sent. */
+/** Start a stream. This is a separate function, so that only the messages stay in memory while they are sent. */
 async function openStream(
   call: DirectCall,
   { method, impl }: DirectSpec & { kind: "server_streaming" },
   context: DirectContext,
 ): Promise<AsyncIterable<Message>> {
-  // Read only when it is asked for: what is wrong with it is a failure of the call that the interceptors see.
+  // Decode lazily, so that the interceptors see an invalid message as a failure of the call.
   const message = readLazily(() => readMessage(call));
   const next = intercepted(call, async (request) => {
     const given = request.stream ? await only(request.message) : request.message;
     const told = impl(given, context.seenBy(request));
-    // Completed above, where they are encoded: nothing in between looks into them.
+    // The messages may be partial: serveStream() completes them when it encodes them, and no code in between reads
+    // them.
     const message = told as AsyncIterable<Message>;
     return { method, stream: true, message, ...context.answered };
   });
@@ -139,7 +142,7 @@ async function openStream(
   return told.stream ? told.message : none();
 }
 
-/** The context that an implementation has of its call. A watch keeps it for days. */
+/** The context of a call that the implementation receives. For a watch, it stays in memory for days. */
 class DirectContext implements HandlerContext, AnswerHeaders {
   readonly method: HandlerContext["method"];
   readonly protocolName = "grpc";
@@ -176,7 +179,7 @@ class DirectContext implements HandlerContext, AnswerHeaders {
     return this.#header;
   }
 
-  /** The same as the interceptors left the request. */
+  /** Update the context from the request that the interceptors passed on. */
   seenBy({ service, header, signal, contextValues }: AnyRequest): this {
     this.service = service;
     this.requestHeader = header;
@@ -185,13 +188,13 @@ class DirectContext implements HandlerContext, AnswerHeaders {
     return this;
   }
 
-  /** What the interceptors see of the request, besides its message. */
+  /** The request as the interceptors see it, without its message. */
   get asked() {
     const { service, requestMethod, url, signal, requestHeader: header, values: contextValues } = this;
     return { service, requestMethod, url, signal, header, contextValues };
   }
 
-  /** What they see of the answer. */
+  /** The response as the interceptors see it. */
   get answered() {
     const { service, responseHeader: header, responseTrailer: trailer } = this;
     return { service, header, trailer };
@@ -218,21 +221,21 @@ function intercepted({ interceptors }: DirectCall, innermost: Next): Next {
 
 async function readMessage({ spec, request, response, values, mostBytes }: DirectCall): Promise<Message> {
   const source = connectionOf(request)?.address ?? "";
-  // At once, since a stream that nobody reads can end unnoticed.
+  // Start to read immediately: a stream without a reader can end unnoticed.
   const reading = readEnvelope(request, mostBytes);
   const identifying = values.get(identityKey);
   if (identifying !== null) {
     reading.catch(() => {});
     const identity = await identifying;
     if (!identity.ok) {
-      // Nothing of it is decoded: the call is refused with an empty message.
+      // Decode nothing of the request, because the call will be refused. Interceptors get an empty message.
       finishRequest(request, response);
       return create(spec.method.input);
     }
   }
   const bytes = await reading.catch(async (error: unknown) => {
     finishRequest(request, response);
-    // Many may be cut short at once, when a connection ends.
+    // Wait for a turn: when a connection breaks, many calls can fail here at the same moment.
     await loopBudget.turn(source);
     throw error;
   });
@@ -250,7 +253,10 @@ async function only(messages: AsyncIterable<Message>): Promise<Message> {
   throw refuse("MALFORMED_MESSAGE", "the request has no message");
 }
 
-/** The error of a call that never reached the interceptors, and so was neither logged nor measured. */
+/**
+ * Convert the error of a call that did not reach the interceptors, which would have logged and measured it. If the
+ * call is unary, report the error.
+ */
 function early({ spec, onEarlyError }: DirectCall, error: unknown): ConnectError {
   const mapped = mapError(error);
   if (spec.kind === "unary") onEarlyError(mapped);

@@ -24,7 +24,7 @@ import { createGrpcServer } from "./grpc-server.ts";
 type Call = FrameCall<HeartbeatRequest>;
 const METHOD = "rollcall.health.v1.HealthService/Heartbeat";
 
-/** The sequence of a Beat that the handler fails for. */
+/** The sequence number of a Beat for which the handler fails. */
 const FAILING = 99;
 
 const closers: (() => unknown)[] = [];
@@ -32,7 +32,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** An agents' port whose calls begin with so many frames, note what they are told, and acknowledge each Beat. */
+/** Start an agents' port. Each call first sends `first` frames, records its events, and acknowledges each Beat. */
 async function start(first = 0) {
   const { log, lines } = captureLog();
   const metrics = createMetrics({ defaults: false });
@@ -98,7 +98,7 @@ function beat(sequence: number): Buffer {
   return envelope(toBinary(HeartbeatRequestSchema, create(HeartbeatRequestSchema, { frame: { case: "beat", value } })));
 }
 
-/** A literal of HPACK, whose name is one of the static table or follows. */
+/** Encode an HPACK literal. Its name is in the static table or follows in the literal. */
 function header(name: readonly number[], value: string): Buffer {
   return Buffer.concat([Buffer.from([...name, value.length]), Buffer.from(value)]);
 }
@@ -109,15 +109,15 @@ const HEARTBEAT_HEADERS = Buffer.concat([
   header([0x01], "a"),
   header([0x0f, 0x10], "application/grpc"),
 ]);
-/** A field of 10,000 bytes: their number takes three of them. */
+/** A header field of 10,000 bytes, so that its length takes three bytes. */
 const LONG_HEADER = Buffer.concat([Buffer.from([0, 1, 0x78, 0x7f, 0x91, 0x4d]), Buffer.alloc(10_000, "y")]);
 const RESET = frame("RST_STREAM", { stream: 1, payload: Buffer.from([0, 0, 0, 8]) });
-/** Of an internal error; the last stream is 1. */
+/** A GOAWAY for an internal error, with last stream 1. */
 const GOAWAY = frame("GOAWAY", { payload: Buffer.from([0, 0, 0, 1, 0, 0, 0, 2]) });
-/** The header of a message. */
+/** The envelope header of a message that is too large. */
 const TOO_LARGE = envelope(Buffer.alloc(MESSAGE_LIMIT_BYTES + 1)).subarray(0, 5);
 
-/** Connect and send the headers of a call, a frame for each part. */
+/** Connect and send the headers of a call, one frame per part. */
 async function rawCall(port: number, parts: readonly Buffer[]): Promise<Socket> {
   const socket = await connectRaw(port);
   closers.push(() => socket.destroy());
@@ -131,7 +131,7 @@ async function rawCall(port: number, parts: readonly Buffer[]): Promise<Socket> 
   return socket;
 }
 
-/** Whether there is RST_STREAM of stream 1 or GOAWAY in what a server has sent. */
+/** Whether a server's output contains RST_STREAM for stream 1, or GOAWAY. */
 function resets(bytes: Buffer): boolean {
   for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
     if (bytes[at + 3] === 3 || bytes[at + 3] === 7) return true;
@@ -161,7 +161,7 @@ function open(session: http2.ClientHttp2Session, headers: Readonly<Record<string
   const chunks: Buffer[] = [];
   const read = () => stream.on("data", (chunk: Buffer) => chunks.push(chunk));
   const bytes = () => Buffer.concat(chunks);
-  /** Reads what comes until the end, and ends too, as clients do. */
+  /** Read until the stream ends, then end the client's half too, as clients do. */
   const ended = async () => {
     read();
     if (!stream.readableEnded) await once(stream, "end");
@@ -176,7 +176,7 @@ function open(session: http2.ClientHttp2Session, headers: Readonly<Record<string
 }
 
 describe("frames on the wire", () => {
-  it("should be the same however DATA frames cut them", async () => {
+  it("should be the same however DATA frames split them", async () => {
     const { server, told } = await start();
     const session = connect(server.port);
     const cut = open(session);
@@ -184,18 +184,18 @@ describe("frames on the wire", () => {
     cut.stream.end(Buffer.concat([beat(4), envelope(Buffer.alloc(0)), beat(5)]));
     expect(await cut.ended()).toEqual({ status: 0, reason: null });
     expect(cut.bytes()).toEqual(Buffer.concat([1, 300, 4, 5].map((sequence) => envelope(ack(sequence)))));
-    await until("it is over", () => told.includes("gone"));
+    await until("it has ended", () => told.includes("gone"));
     expect(told).toEqual(["beat 1", "beat 300", "beat 4", "other", "beat 5", "half-close", "gone"]);
   });
 
-  it("should wait for a peer that reads nothing, and all come once it does", async () => {
+  it("should wait for a peer that reads nothing, and all arrive once it does", async () => {
     const { server, calls } = await start(400);
     const session = connect(server.port, { initialWindowSize: 1_000 });
     const { stream, bytes, ended } = open(session);
     const call = await until<Call>("the call came", () => calls[0] ?? null);
-    // An answer to a ping is behind all that was sent.
+    // Ping the peer: once it has answered, everything that was sent before has arrived.
     await new Promise((resolve) => session.ping(resolve));
-    // It has room for a thousand bytes.
+    // Check that frames wait, because the peer's window has room for a thousand bytes only.
     expect(call.unread).toBeGreaterThan(16);
     expect(call.write(ack(8))).toBe(false);
     const allRead = new Promise<void>((resolve) => call.onceAllRead(resolve));
@@ -207,10 +207,10 @@ describe("frames on the wire", () => {
     expect(bytes()).toEqual(Buffer.concat(sent.map((message) => envelope(message))));
   });
 
-  it("should all come, and then the status, where the time of a call is over before its peer reads", async () => {
+  it("should all arrive before the status if the call times out before its peer reads", async () => {
     const { server, calls, counted } = await start(400);
     const { bytes, ended } = open(connect(server.port, { initialWindowSize: 1_000 }), { "grpc-timeout": "50m" });
-    await until("its time is over", async () => (await counted("deadline_exceeded")) === 1);
+    await until("its time is up", async () => (await counted("deadline_exceeded")) === 1);
     const call = calls[0] as Call;
     const waiting = call.unread;
     expect(waiting).toBeGreaterThan(16);
@@ -229,14 +229,14 @@ describe("frames on the wire", () => {
     const { server, told, counted } = await start();
     const socket = await rawCall(server.port, [HEARTBEAT_HEADERS]);
     socket.write(frame("DATA", { stream: 1, payload: beat(3) }));
-    await until("the beat came", () => told.length === 1);
+    await until("the Beat has arrived", () => told.length === 1);
     act(socket);
     await until("it is gone", () => told.includes("gone"));
     expect(told).toEqual(["beat 3", "gone"]);
     expect([await counted("canceled"), await counted("ok")]).toEqual([1, 0]);
   });
 
-  it("should go on after its peer's GOAWAY without an error, and end in order", async () => {
+  it("should continue after its peer's GOAWAY without an error, and end cleanly", async () => {
     const { server, told } = await start();
     const session = connect(server.port);
     const { stream, ended, read } = open(session);
@@ -246,16 +246,16 @@ describe("frames on the wire", () => {
     session.goaway();
     stream.end(beat(2));
     expect(await ended()).toEqual({ status: 0, reason: null });
-    await until("it is over", () => told.includes("gone"));
+    await until("it has ended", () => told.includes("gone"));
     expect(told).toEqual(["beat 1", "beat 2", "half-close", "gone"]);
   });
 
   it.each([
-    ["of no message", envelope(Buffer.from([0x0a, 0xff, 0xff])), Code.InvalidArgument, "MALFORMED_MESSAGE"],
-    // Its header alone: the rest need not come.
+    ["that are no message", envelope(Buffer.from([0x0a, 0xff, 0xff])), Code.InvalidArgument, "MALFORMED_MESSAGE"],
+    // Send only the header of this message: the rest need not arrive.
     ["too large", TOO_LARGE, Code.ResourceExhausted, "MESSAGE_TOO_LARGE"],
   ])(
-    "should end at bytes %s, after the answers to those before, and disturb no other call",
+    "should end at bytes %s, after the responses to earlier ones, without disturbing other calls",
     async (_, bad, code, reason) => {
       const { server, told, counted, calls } = await start();
       const session = connect(server.port);
@@ -276,9 +276,9 @@ describe("frames on the wire", () => {
   );
 
   it.each([
-    ["whose last message is cut short", {}, beat(1).subarray(0, 7), Code.InvalidArgument, "MALFORMED_MESSAGE"],
+    ["whose last message is truncated", {}, beat(1).subarray(0, 7), Code.InvalidArgument, "MALFORMED_MESSAGE"],
     ["that says its message is compressed", {}, envelope(ack(1), 1), Code.InvalidArgument, "MALFORMED_MESSAGE"],
-    ["with a time limit that is none", { "grpc-timeout": "1y" }, beat(1), Code.InvalidArgument, "INVALID_REQUEST"],
+    ["with an invalid timeout", { "grpc-timeout": "1y" }, beat(1), Code.InvalidArgument, "INVALID_REQUEST"],
     ["for whose frames its handler fails", {}, beat(FAILING), Code.Internal, "INTERNAL"],
   ])("should end a call %s", async (_, headers, bytes, code, reason) => {
     const { server, told, lines } = await start();
@@ -291,7 +291,7 @@ describe("frames on the wire", () => {
     expect(failed).toHaveLength(reason === "INTERNAL" ? 1 : 0);
   });
 
-  it("should be opened by POST alone, and by 25 days as by no limit", async () => {
+  it("should only be opened by POST, and treat 25 days as no limit", async () => {
     const { server, calls } = await start();
     const session = connect(server.port);
     const { stream } = open(session, { ":method": "PUT" });
@@ -302,7 +302,7 @@ describe("frames on the wire", () => {
     expect(await patient.ended()).toEqual({ status: 0, reason: null });
   });
 
-  it("should be cancelled, and not half-closed, where the server cuts their connection", async () => {
+  it("should be cancelled, and not half-closed, if the server cuts their connection", async () => {
     const { server, told, counted } = await start();
     const { stream } = open(connect(server.port));
     stream.write(beat(1));
@@ -312,7 +312,7 @@ describe("frames on the wire", () => {
     expect([told, await counted("canceled"), await counted("ok")]).toEqual([["beat 1", "gone"], 1, 0]);
   });
 
-  it("should never be opened by more metadata than fits, nor other connections disturbed", async () => {
+  it("should not be opened with too much metadata, without disturbing other connections", async () => {
     const { server, calls, told } = await start();
     const bystander = open(connect(server.port));
     bystander.stream.write(beat(1));
@@ -326,7 +326,7 @@ describe("frames on the wire", () => {
     expect(calls).toHaveLength(1);
   });
 
-  it("should share their connection with unary calls, and be told of in the log", async () => {
+  it("should share their connection with unary calls, and be logged", async () => {
     const { server, lines, counted } = await start();
     const session = connect(server.port);
     const { stream, ended } = open(session);
@@ -345,7 +345,7 @@ describe("frames on the wire", () => {
     expect(await counted("ok")).toBe(1);
   });
 
-  it("should end with their status while the server closes, and be cut after its grace otherwise", async () => {
+  it("should end with their status while the server closes, or be cut after the grace period", async () => {
     const { server, calls, told } = await start();
     const session = connect(server.port);
     const [ending, staying] = [open(session), open(session)];

@@ -57,7 +57,7 @@ function ack(sequence: number): Buffer {
   );
 }
 
-/** Acknowledges each Beat, and ends when its peer does. */
+/** A handler that acknowledges each Beat, and ends the call when the peer ends its half. */
 const acknowledging: FrameHandler<HeartbeatRequest> = {
   open: (call) => ({
     onFrame: ({ frame }) => {
@@ -69,7 +69,7 @@ const acknowledging: FrameHandler<HeartbeatRequest> = {
 };
 
 describe("FrameCall", () => {
-  it("should give its reader each frame in order, and end after what was written", async () => {
+  it("should pass each frame to its reader in order, and end after the written frames", async () => {
     const call = await callOf(acknowledging);
     const sequences = Array.from({ length: 500 }, (_, index) => index + 1);
     for (const sequence of sequences) call.write(beat(sequence));
@@ -82,7 +82,7 @@ describe("FrameCall", () => {
     expect([got, status.code]).toEqual([sequences, 0]);
   });
 
-  it("should end with the error of a handler that takes no call, or of a reader that ends it", async () => {
+  it("should end with the error of a handler that refuses the call, or of a reader that ends it", async () => {
     const throwing: FrameHandler<HeartbeatRequest> = {
       open: () => {
         throw refuse("NODE_NOT_FOUND", "no such node");
@@ -109,7 +109,7 @@ describe("FrameCall", () => {
     }
   });
 
-  it("should tell its reader once when the peer is gone", async () => {
+  it("should notify its reader once when the peer has disconnected", async () => {
     const events: string[] = [];
     const call = await callOf({
       open: () => ({
@@ -119,10 +119,10 @@ describe("FrameCall", () => {
       }),
     });
     call.write(beat(1));
-    await until("the frame came", () => events.length === 1);
+    await until("the frame has arrived", () => events.length === 1);
     call.cancel();
     await until("it is gone", () => events.includes("gone"));
-    // Node.js may tell of the end of what it sent before.
+    // Node.js may first report the end of the input as a "half-close". Ignore that.
     expect(events.filter((event) => event !== "half-close")).toEqual(["frame", "gone"]);
   });
 });

@@ -18,48 +18,50 @@ import {
 } from "./grpc-envelope.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 
-/** Receives what happens to a call. */
+/** Receives the events of a call. */
 export interface FrameReader<I> {
-  /** A message came. */
+  /** A message has arrived. */
   onFrame(message: I): void;
-  /** The peer will send nothing more. */
+  /** The peer has ended its half and will send nothing more. */
   onHalfClose(): void;
-  /** The call is over, in whatever way; nothing is told after that. */
+  /** The call has ended for any reason. No events follow. */
   onGone(): void;
 }
 
-/** Takes a call whose messages both ways are frames of one long stream. */
+/** Handles calls whose messages in both directions are frames of one long stream. */
 export interface FrameHandler<I> {
   open(call: FrameCall<I>): FrameReader<I>;
 }
 
-/** A method of two streams, and what its calls share. */
+/** A bidirectional streaming method, with the data that its calls share. */
 export interface FrameMethod<I> {
-  /** "rollcall.health.v1.HealthService/Heartbeat". */
+  /** The name of the method, such as "rollcall.health.v1.HealthService/Heartbeat". */
   readonly name: string;
   readonly handler: FrameHandler<I>;
-  /** A refusal that it throws ends the call with its reason, anything else with MALFORMED_MESSAGE. */
+  /**
+   * Decodes a message. A refusal that it throws ends the call with the refusal's reason, any other error with
+   * MALFORMED_MESSAGE.
+   */
   readonly decode: (bytes: Buffer) => I;
   readonly journal: CallJournal;
   readonly clientAddress: ClientAddress | undefined;
 }
 
-/** As many frames may wait to be sent before a peer counts as behind; as of Node.js' streams of objects. */
+/** Number of unsent frames from which a peer counts as slow. Object streams in Node.js use the same value. */
 const MOST_UNREAD = 16;
 const COMPRESSED = 1;
-/** As long as a timer of Node.js can be: no limit for a call of 25 days. */
+/** The longest timer of Node.js, 25 days. A call with a longer timeout has no limit. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const OK: Status = { code: GrpcCode.OK, details: "OK", metadata: null };
 const WITH_TRAILERS = { waitForTrailers: true };
 
 /**
- * One call of two streams, on the stream of HTTP/2 itself: what grpc-js makes of it costs as much memory as all else
- * that is kept of an agent's call, and each message twice the time. Flow control is that of Node.js. Its listeners are
- * shared by all calls, see below.
+ * A bidirectional call directly on an HTTP/2 stream. Through grpc-js, an agent's call would need twice the memory,
+ * and twice the time per message. Flow control is left to Node.js. All calls share their listeners, see below.
  */
 export class FrameCall<I> implements JournaledCall {
-  /** HOST:PORT that it comes from, by what trusted proxies say. */
+  /** The caller's address as HOST:PORT, according to trusted proxies. */
   readonly peer: string;
   readonly startMs: number;
   hasEnded = false;
@@ -79,7 +81,7 @@ export class FrameCall<I> implements JournaledCall {
     this.startMs = method.journal.nowMs();
   }
 
-  /** Take a call. Its stream must be open. */
+  /** Start to handle a call. Its stream must be open. */
   static open<I>(method: FrameMethod<I>, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     const call = new FrameCall(method, stream, headers);
     method.journal.opened(call);
@@ -100,18 +102,18 @@ export class FrameCall<I> implements JournaledCall {
     return true;
   }
 
-  /** HOST:PORT of the other end of the connection. */
+  /** The address of the connection's peer as HOST:PORT. */
   getPeer(): string {
     const socket = this.#stream.session?.socket;
     return socket?.remoteAddress === undefined ? "unknown" : grpcPeerOf(socket);
   }
 
-  /** How many frames wait to be sent. */
+  /** Number of frames that have not been sent yet. */
   get unread(): number {
     return this.#unread;
   }
 
-  /** Send a frame. Returns whether the peer keeps up. One after the status is left out. */
+  /** Send a frame. Returns whether the peer reads fast enough. Frames after the status are dropped. */
   write(frame: Buffer): boolean {
     if (this.hasEnded || this.#isLeft) return true;
     if (!this.#stream.headersSent) {
@@ -123,14 +125,14 @@ export class FrameCall<I> implements JournaledCall {
     return this.#unread < MOST_UNREAD;
   }
 
-  /** Have a function called once nothing waits to be sent any more. */
+  /** Call a function once all frames have been sent. */
   onceAllRead(listener: () => void): void {
     this.#onAllRead = listener;
   }
 
-  /** End the call, with status OK where nothing else is said, after what was written. */
+  /** End the call after all written frames, by default with status OK. */
   end(status: Status = OK): void {
-    // What is left has no status any more, and its end tells the reader.
+    // Send no status to a peer that has cut the call. The end of the stream will notify the reader.
     if (this.hasEnded || this.#isLeft) return;
     const completed = completeStatus(status);
     this.#method.journal.ended(this, completed);
@@ -151,15 +153,15 @@ export class FrameCall<I> implements JournaledCall {
   #limit(header: string | string[] | undefined): void {
     if (header === undefined) return;
     const { timeoutMs, error } = parseTimeout(String(header), Number.POSITIVE_INFINITY);
-    // Not with what was sent, which may be long.
-    if (error !== undefined) throw refuse("INVALID_REQUEST", `${headerTimeout} is no time limit`);
+    // Do not include the header in the message, because it can be long.
+    if (error !== undefined) throw refuse("INVALID_REQUEST", `${headerTimeout} is not a valid timeout`);
     if (timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS) return;
-    const message = `the call took longer than the ${timeoutMs} ms that its caller allowed`;
+    const message = `the call took longer than its caller's timeout of ${timeoutMs} ms`;
     const end = () => this.end(toGrpcStatus(refuse("DEADLINE_EXCEEDED", message)));
     this.#deadline = setTimeout(end, timeoutMs);
   }
 
-  /** Bytes came: what is whole of them is read. */
+  /** Read all complete frames from the received bytes. */
   received(chunk: Buffer): void {
     const bytes = this.#partial === null ? chunk : this.#partial.add(chunk);
     let at = 0;
@@ -185,7 +187,7 @@ export class FrameCall<I> implements JournaledCall {
 
   #read(isCompressed: boolean, bytes: Buffer): void {
     try {
-      if (isCompressed) throw refuse("MALFORMED_MESSAGE", "the message is compressed, and no encoding was named");
+      if (isCompressed) throw refuse("MALFORMED_MESSAGE", "the message is compressed, but no encoding was given");
       this.#reader?.onFrame(this.#decode(bytes));
     } catch (error) {
       this.#fail(error);
@@ -201,30 +203,33 @@ export class FrameCall<I> implements JournaledCall {
     }
   }
 
-  /** The peer has ended its half. What it has reset, or what was cut here, ends as if it were complete. */
+  /**
+   * Called when the stream's input ends. Does nothing if the peer has reset the call, or if the call was cut here,
+   * because the input ends in these cases too.
+   */
   halfClosed(): void {
     if (this.hasEnded || this.#isLeft) return;
     if (this.#partial !== null) {
-      this.end(toGrpcStatus(refuse("MALFORMED_MESSAGE", "the last message is cut short")));
+      this.end(toGrpcStatus(refuse("MALFORMED_MESSAGE", "the last message is truncated")));
       return;
     }
     this.#guard(() => this.#reader?.onHalfClose());
   }
 
-  /** All was sent, and the status is the last. */
+  /** Send the status, after everything else has been sent. */
   sendTrailers(): void {
     this.#stream.sendTrailers(this.#trailers ?? trailersOf(OK));
     this.#leave();
   }
 
-  /** The stream is over. */
+  /** Called when the stream has closed. */
   closed(): void {
     this.#method.journal.over(this);
     this.#settle();
     this.#leave();
   }
 
-  /** What a handler throws ends its call, and no other. */
+  /** Call a handler. If the handler throws, end its call and no other. */
   #guard(act: () => void): void {
     try {
       act();
@@ -245,12 +250,15 @@ export class FrameCall<I> implements JournaledCall {
     this.#deadline = null;
   }
 
-  /** Tell the reader, but not while it is called: a peer may leave its half open long after. */
+  /**
+   * Notify the reader now, because a peer can leave its half open for a long time. If the reader is being called,
+   * notify it afterwards.
+   */
   #leave(): void {
     process.nextTick(tellGone, this);
   }
 
-  /** Called once what ended the call has returned. */
+  /** Notify the reader that the call has ended, once the function that ended it has returned. */
   tellGone(): void {
     const reader = this.#reader;
     this.#reader = null;
@@ -270,7 +278,7 @@ const CALL = Symbol("call");
 
 type Carrier = ServerHttp2Stream & { [CALL]?: FrameCall<unknown> };
 
-// Each is one function for all calls, with the stream as `this`: closures of each would be a third of what is kept.
+// All calls share these listeners, whose `this` is the stream: closures would take a third of the memory of a call.
 
 function onData(this: Carrier, chunk: Buffer): void {
   this[CALL]?.received(chunk);
@@ -292,5 +300,5 @@ function tellGone(call: FrameCall<unknown>): void {
   call.tellGone();
 }
 
-/** The end of the stream follows. */
+/** Ignores an error of the stream: the stream closes anyway, which ends the call. */
 function ignore(): void {}

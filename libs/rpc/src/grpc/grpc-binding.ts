@@ -11,65 +11,69 @@ import { CallCarriers } from "../connections/call-carriers.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { handToHttp2 } from "../connections/hand-over.ts";
 import { TlsAcceptor } from "../connections/tls-acceptor.ts";
-import type { StrangerLog } from "../limits/stranger-log.ts";
+import type { AnonymousLog } from "../limits/anonymous-log.ts";
 import { FrameCall, type FrameMethod } from "./frame-call.ts";
 import { answerWithStatus } from "./grpc-envelope.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 
 export interface BindingOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** The port to listen on; 0 picks a free one. */
   readonly port: number;
-  /** In clear text when absent. */
+  /** The certificates to serve TLS with; clear text if absent. */
   readonly tls?: TlsSource;
   readonly name?: string;
   readonly maxConnections?: number;
-  readonly maxStrangersOfAddress?: number;
+  readonly maxAnonymousOfAddress?: number;
   readonly connectionTimes?: ConnectionTimes;
   readonly log: Logger;
-  readonly strangers: StrangerLog;
+  readonly anonymousClients: AnonymousLog;
   readonly metrics: MetricsRegistry;
   readonly clock: Pick<Clock, "nowMs">;
-  /** Methods whose calls are not left to grpc-js, by their paths. */
+  /** Methods whose calls bypass grpc-js, keyed by path. */
   readonly frames: ReadonlyMap<string, FrameMethod<unknown>>;
 }
 
-/** A port that a grpc-js server has taken. */
+/** A port bound for a grpc-js server. */
 export interface GrpcBinding {
   readonly port: number;
   readonly keeper: ConnectionKeeper;
   /** See GrpcServer.explain. */
   explain(peer: string, bytes: number): void;
-  /** Send GOAWAY, refuse connections, and cut what is left after `graceMs`. */
+  /** Refuse new connections, send GOAWAY, and cut remaining calls after `graceMs`. */
   drain(graceMs: number): void;
 }
 
 /**
- * A peer from which nothing came for so long is asked by the kernel whether it lives, ten times in ten seconds. A peer
- * that beats is never asked, and no process is woken for it, as it would be by HTTP/2's pings.
+ * How long a peer can send no data before the kernel probes whether the peer is alive, ten times in ten seconds. A peer
+ * that sends heartbeats is never probed. Unlike HTTP/2 pings, the probes wake no process.
  */
 const PEER_SILENCE_MS = 30_000;
-/** How long the first bytes and the handshake of a connection may take. */
+/** How long a connection can take to send its first bytes, and to finish its handshake. */
 const HANDSHAKE_MS = 10_000;
-/** An agent opens its stream at once; health checks may call again and again. */
+/**
+ * How long a connection can be without a call. An agent opens its stream immediately, and health checks may call
+ * repeatedly.
+ */
 const IDLE_MS = 30_000;
 /**
- * A stranger with a call is asked for its Hello within 10 s, and waits for its answer; one with other calls
- * has to make room then.
+ * How long an anonymous connection can be busy before it is closed to make room. An agent sends its Hello within 10 s
+ * and then waits for the response, so a connection that is busy for longer carries other calls.
  */
 const SPARE_BUSY_MS = 30_000;
 const DEFAULT_MAX_CONNECTIONS = 65_536;
 /**
- * A thousand agents behind one address come back at once, and a thousand more may be a second late with their Hello.
+ * Default maximum number of anonymous connections per address. It is enough for a thousand agents behind one address
+ * that reconnect at the same moment, and a thousand more that are a second late with their Hello.
  */
-const DEFAULT_MAX_STRANGERS = 2_048;
+const DEFAULT_MAX_ANONYMOUS = 2_048;
 
 type StreamListener = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, ...rest: unknown[]) => void;
 
 /**
- * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports behave like all
- * others with new certificates, clear text and strangers, none of which grpc-js tells of, and that the kernel asks
- * after peers that fell silent.
+ * Bind a grpc-js server. The server does not listen itself: this function listens and hands connections over to the
+ * server. Over TLS, the server's ports therefore handle new certificates, clear text and anonymous clients like all
+ * other ports; grpc-js reports none of these. This also lets the kernel probe peers that have fallen silent.
  */
 export async function bindGrpc(server: Server, options: BindingOptions): Promise<GrpcBinding> {
   const { host, port } = options;
@@ -78,10 +82,10 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     name: "agents",
     ...options,
     ...options.connectionTimes,
-    accounts: options.strangers.accounts,
+    accounts: options.anonymousClients.accounts,
     limits: {
       maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
-      maxStrangersOfAddress: options.maxStrangersOfAddress ?? DEFAULT_MAX_STRANGERS,
+      maxAnonymousOfAddress: options.maxAnonymousOfAddress ?? DEFAULT_MAX_ANONYMOUS,
       freshMs: HANDSHAKE_MS,
       idleMs: options.connectionTimes?.idleMs ?? IDLE_MS,
       spareBusyMs: SPARE_BUSY_MS,
@@ -91,14 +95,15 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   const inject = (socket: net.Socket) => handToHttp2(inner, socket, () => injector.injectConnection(socket));
   const carriers = new CallCarriers();
   serveStreams(inner, options.frames, carriers);
-  // A flood of settings ends at nghttp2's own limit, or by its bytes: counting them here would cost memory for each
-  // agent.
+  // Do not count SETTINGS frames, because that would cost memory for each agent. The limit of nghttp2 or the limit of
+  // bytes stops a flood of them.
   keeper.watchHttp2(inner, false);
   const acceptor = options.tls === undefined ? null : acceptTls(options.tls, options, keeper, inject);
   const listener = net.createServer(
     { noDelay: true, keepAlive: true, keepAliveInitialDelay: PEER_SILENCE_MS },
     (socket) => {
-      // Unheard, an error before the session has taken over would end the process.
+      // Destroy the socket on an error. Before the session listens for errors, an unhandled error event would end the
+      // process.
       socket.on("error", destroyIt);
       keeper.accept(socket, () => {
         if (acceptor === null) inject(socket);
@@ -115,7 +120,8 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     injector.destroy();
     throw error;
   }
-  // Accepting may fail for a while, for lack of file descriptors; that must not end the process.
+  // Report the error instead of letting it end the process: accepting connections can fail for a while, for lack of
+  // file descriptors.
   listener.on("error", (error) => keeper.notAccepted(error));
   const address = listener.address();
   return {
@@ -131,11 +137,11 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   };
 }
 
-/** grpc-js keeps to itself the HTTP/2 server that it feeds, whose sessions have to be looked after. */
+/** Get the HTTP/2 server that grpc-js hides, to watch its sessions. */
 function innerServer(server: Server): http2.Http2Server {
   // biome-ignore lint/complexity/useLiteralKeys: the compiler allows no other access, and fails without such a field.
   const [inner]: http2.Http2Server[] = [...server["http2Servers"].keys()];
-  if (inner === undefined) throw new Error("this version of grpc-js has no HTTP/2 server to look at");
+  if (inner === undefined) throw new Error("this version of grpc-js has no accessible HTTP/2 server");
   return inner;
 }
 
@@ -145,19 +151,19 @@ function destroyIt(this: net.Socket): void {
 
 function acceptTls(
   source: TlsSource,
-  { strangers, metrics }: BindingOptions,
+  { anonymousClients, metrics }: BindingOptions,
   keeper: ConnectionKeeper,
   inject: (socket: net.Socket) => void,
 ): TlsAcceptor {
   return new TlsAcceptor({
     source,
-    strangers,
+    anonymousClients,
     metrics,
     limitMs: HANDSHAKE_MS,
     protocols: ["h2"],
     onSecure: (socket, raw) => {
       keeper.secured(socket, raw);
-      // Without ALPN it may be anything; all that speak gRPC have it.
+      // Require ALPN, which all gRPC clients use. Without ALPN, the client could speak any protocol.
       if (socket.alpnProtocol === "h2") inject(socket);
       else socket.destroy();
     },
@@ -165,10 +171,11 @@ function acceptTls(
 }
 
 /**
- * Serve the calls of long streams on HTTP/2 itself, and all others by the grpc-js server. Calls whose messages are
- * compressed are refused with COMPRESSION_NOT_SUPPORTED and the encodings that there are, as gRPC's specification has
- * it: grpc-js itself unpacks whatever comes, as many at a time as come, and messages of a few dozen bytes have nothing
- * to gain.
+ * Serve the calls of long streams directly on HTTP/2, and all others with the grpc-js server.
+ *
+ * Calls with compressed messages are refused with COMPRESSION_NOT_SUPPORTED and the supported encodings, as gRPC's
+ * specification requires. grpc-js itself would decompress everything that it receives, without a limit on concurrency.
+ * Compression also would not make messages of a few dozen bytes smaller.
  */
 function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"], carriers: CallCarriers): void {
   const listeners = server.listeners("stream") as StreamListener[];
@@ -177,7 +184,7 @@ function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"
     const { "grpc-encoding": encoding = "identity", "content-type": type = "", ":path": path = "" } = headers;
     const method = frames.get(path);
     if (encoding !== "identity") refuseCompressed(stream);
-    // What is no gRPC is answered by grpc-js, whatever its path.
+    // Leave requests that are not gRPC to grpc-js, which answers them on any path.
     else if (method !== undefined && type.startsWith("application/grpc")) serveFrames(method, stream, headers);
     else {
       carriers.add(stream);
@@ -197,7 +204,7 @@ function serveFrames(
 
 function refuseCompressed(stream: http2.ServerHttp2Stream): void {
   stream.on("error", () => {});
-  const message = "messages to this port are not compressed: send them with grpc-encoding identity";
+  const message = "this port does not accept compressed messages: send them with grpc-encoding identity";
   answerWithStatus(stream, toGrpcStatus(refuse("COMPRESSION_NOT_SUPPORTED", message)));
   closeAnswered(stream);
 }

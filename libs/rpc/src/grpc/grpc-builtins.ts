@@ -7,7 +7,7 @@ import type { ServingStatus } from "../builtins/serving-status.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 import { type GrpcRoute, grpcRoute } from "./grpc-handlers.ts";
 
-/** grpc.health.v1 for a grpc-js server. */
+/** Serve grpc.health.v1 on a grpc-js server. */
 export function grpcHealthRoute(serving: ServingStatus): GrpcRoute {
   return grpcRoute(GrpcHealth, {
     check: ({ request }, answer) => {
@@ -20,7 +20,8 @@ export function grpcHealthRoute(serving: ServingStatus): GrpcRoute {
     },
     watch: (call) => {
       const stop = watchServing(serving, call.request.service, (status) => {
-        // Statuses change a few times in a process's life: what a slow watcher leaves unread is bounded by that.
+        // Ignore whether the watcher reads: statuses change only a few times in the life of a process, so
+        // little is buffered.
         call.write(create(HealthCheckResponseSchema, { status }));
       });
       call.on("close", stop);
@@ -29,7 +30,7 @@ export function grpcHealthRoute(serving: ServingStatus): GrpcRoute {
   });
 }
 
-/** Reflection, v1 and v1alpha, of these services and of itself for a grpc-js server. */
+/** Serve reflection, v1 and v1alpha, on a grpc-js server. It describes these services and itself. */
 export function grpcReflectionRoutes(services: readonly DescService[]): readonly GrpcRoute[] {
   return reflectionServices(services).map((reflection) => ({
     service: reflection.service,

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { PartialMessage } from "./grpc-envelope.ts";
 
 describe("PartialMessage", () => {
-  it("should have all bytes in order, however they come, and leave those alone that it gave before", () => {
+  it("should return all bytes in order, however they arrive, and not change those returned before", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 700 }), { minLength: 1, maxLength: 40 }), (pieces) => {
         const partial = new PartialMessage();

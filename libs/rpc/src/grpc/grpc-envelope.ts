@@ -6,13 +6,14 @@ import { checkSize, tooLarge } from "../calls/message-parts.ts";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import type { Status } from "./call-journal.ts";
 
-/** A flag and the length come before each message. */
+/** The size of a message's header in bytes: a flag and the message's length. */
 export const HEADER_BYTES = 5;
 const COMPRESSED = 1;
 
 /**
- * The one message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with MALFORMED_MESSAGE when there is none, more
- * than one, or one cut short, and with CANCELLED when the caller goes away before it has come.
+ * Read the only message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with MALFORMED_MESSAGE if there is no
+ * message, more than one or a truncated one, and with CANCELLED if the caller disconnects before the message has
+ * arrived.
  */
 export async function readEnvelope({ stream }: Http2ServerRequest, mostBytes: number): Promise<Uint8Array> {
   const bytes = await readAll(stream, mostBytes);
@@ -22,15 +23,15 @@ export async function readEnvelope({ stream }: Http2ServerRequest, mostBytes: nu
   const length = bytes.readUInt32BE(1);
   checkSize(length, mostBytes);
   if (bytes[0] === COMPRESSED) {
-    throw refuse("MALFORMED_MESSAGE", "the message is compressed, and no encoding was named");
+    throw refuse("MALFORMED_MESSAGE", "the message is compressed, but no encoding was given");
   }
   if (length !== bytes.byteLength - HEADER_BYTES) {
-    throw refuse("MALFORMED_MESSAGE", "the request is not exactly one message");
+    throw refuse("MALFORMED_MESSAGE", "the request must be exactly one message");
   }
   return bytes.subarray(HEADER_BYTES);
 }
 
-/** Listeners rather than an iterator: of a small call, the iterator would be a good part of the cost. */
+/** Read a whole stream. This uses listeners, because an iterator would be a large part of the cost of a small call. */
 function readAll(stream: ServerHttp2Stream, mostBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -42,36 +43,36 @@ function readAll(stream: ServerHttp2Stream, mostBytes: number): Promise<Buffer> 
     const onData = (chunk: Buffer) => {
       chunks.push(chunk);
       size += chunk.byteLength;
-      // What does not fit is refused before the rest of it has come.
+      // Refuse an oversized message before the rest of it has arrived.
       if (size > HEADER_BYTES + mostBytes) settle(() => reject(tooLarge(mostBytes)));
     };
     const onEnd = () => {
-      // A reset stream ends as if it were complete.
+      // Check for a reset, because the input of a reset stream ends as if the input were complete.
       if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.aborted) onClose();
       else settle(() => resolve(Buffer.concat(chunks)));
     };
-    const onClose = () => settle(() => reject(refuse("CANCELLED", "the caller went away")));
+    const onClose = () => settle(() => reject(refuse("CANCELLED", "the caller disconnected")));
     stream.on("data", onData).on("end", onEnd).on("close", onClose);
   });
 }
 
-/** Of messages that many calls send. */
+/** Frames of messages that many calls send, keyed by message. */
 const framed = new WeakMap<Message, Uint8Array>();
 
 /**
- * Have plain gRPC send a message by these bytes, which are framed once for all calls that send it. It must not change
- * any more.
+ * Send these bytes for a message over plain gRPC. They are framed once for all calls that send the message. The message
+ * must not change afterwards.
  */
 export function sendAsEncoded(message: Message, bytes: Uint8Array): void {
   framed.set(message, writeEnvelope(bytes));
 }
 
-/** A message as gRPC frames it. */
+/** Encode a message in its gRPC frame. */
 export function frameOf(schema: DescMessage, message: Message): Uint8Array {
   return framed.get(message) ?? writeEnvelope(encodeFast(schema, message));
 }
 
-/** A message behind its flag and length. */
+/** Put a flag and the length before an encoded message. */
 export function writeEnvelope(message: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + message.byteLength);
   bytes.writeUInt8(0, 0);
@@ -80,14 +81,14 @@ export function writeEnvelope(message: Uint8Array): Buffer {
   return bytes;
 }
 
-/** The headers with which the answer to a call begins. */
+/** The initial headers of a response. */
 export const ANSWER_HEADERS: OutgoingHttpHeaders = Object.freeze({
   ":status": 200,
   "content-type": "application/grpc+proto",
   "grpc-accept-encoding": "identity",
 });
 
-/** A status as the trailers of a call. */
+/** Convert a status to trailers. */
 export function trailersOf({ code, details, metadata }: Status): OutgoingHttpHeaders {
   return {
     "grpc-status": String(code),
@@ -96,7 +97,7 @@ export function trailersOf({ code, details, metadata }: Status): OutgoingHttpHea
   };
 }
 
-/** Answer a call with nothing but its status. The stream must be open. */
+/** Answer a call with only a status. The stream must be open. */
 export function answerWithStatus(stream: ServerHttp2Stream, status: Status): void {
   stream.respond({ ...ANSWER_HEADERS, ...trailersOf(status) }, { endStream: true });
 }
@@ -104,8 +105,9 @@ export function answerWithStatus(stream: ServerHttp2Stream, status: Status): voi
 let sentHeaders: symbol | null | undefined;
 
 /**
- * Node.js stores the sent headers, some 500 bytes, with each stream for its `sentHeaders` property, which is not used
- * here. All calls share one object instead. Does nothing on a version of Node.js that stores them under another symbol.
+ * Free the sent headers of a stream, some 500 bytes. Node.js keeps them for the stream's `sentHeaders` property, which
+ * is not used here. Afterwards all streams share one object. No effect on a version of Node.js that keeps the headers
+ * under another symbol.
  */
 export function forgetSentHeaders(stream: ServerHttp2Stream): void {
   if (sentHeaders === undefined) {
@@ -117,15 +119,12 @@ export function forgetSentHeaders(stream: ServerHttp2Stream): void {
 
 const FIRST_BYTES = 256;
 
-/**
- * Gathers a message that comes in pieces, however small they are. Its buffer doubles up to the size of the largest
- * message.
- */
+/** Collects a message that arrives in pieces of any size. The buffer doubles up to the size of the largest message. */
 export class PartialMessage {
   #bytes = Buffer.allocUnsafeSlow(FIRST_BYTES);
   #length = 0;
 
-  /** Add bytes, and return all that have come. */
+  /** Add bytes, and return everything received so far. */
   add(more: Uint8Array): Buffer {
     const length = this.#length + more.byteLength;
     if (length > this.#bytes.byteLength) {

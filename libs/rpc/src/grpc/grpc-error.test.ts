@@ -4,7 +4,7 @@ import { describeError, reasonOf, refuse } from "@rollcall/errors";
 import { DETAILS_TRAILER, errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 
 describe("errorFromGrpc()", () => {
-  it("should read back all that toGrpcStatus() wrote", () => {
+  it("should read everything that toGrpcStatus() wrote", () => {
     const error = refuse("NODE_REJECTED", "node has been rejected: too old", {
       metadata: { node: "n1" },
       retryAfterMs: 120_000,
@@ -13,14 +13,14 @@ describe("errorFromGrpc()", () => {
     expect(describeError(errorFromGrpc(toGrpcStatus(error)))).toEqual(describeError(error));
   });
 
-  it("should map what a handler threw, and keep it to itself", () => {
+  it("should map a handler's exception without revealing it", () => {
     const status = toGrpcStatus(new Error("password=hunter2"));
     expect(status).toMatchObject({ code: 13, details: "internal error" });
     expect(JSON.stringify(status.metadata.getMap())).not.toContain("hunter2");
     expect(reasonOf(errorFromGrpc(status))).toBe("INTERNAL");
   });
 
-  it("should read an error without details, with broken ones, or none at all", () => {
+  it("should read an error without details, with broken ones, or of another kind", () => {
     expect(describeError(errorFromGrpc({ code: 14, details: "no connection" }))).toMatchObject({
       code: 14,
       message: "no connection",
@@ -36,7 +36,7 @@ describe("errorFromGrpc()", () => {
 
 describe("toGrpcStatus()", () => {
   it.each(["x", "é", "\u{1f4be}", "\0", "\ud800"])(
-    "should fit into the trailers that every client takes, whatever it is made of: %j",
+    "should fit into the trailers that every client accepts, whatever it contains: %j",
     (character) => {
       const long = character.repeat(50_000);
       const violations = Array.from({ length: 1_000 }, () => ({ field: long, description: long }));

@@ -5,19 +5,19 @@ import { Metadata, type StatusObject } from "@grpc/grpc-js";
 import { type Status, StatusSchema } from "@rollcall/api/google/rpc/status_pb";
 import { mapError } from "@rollcall/errors";
 
-/** What a grpc-js client gives for a call that failed; its ServiceError fits. */
+/** The error of a failed call of a grpc-js client. It has the fields of grpc-js' ServiceError that are used here. */
 interface GrpcServiceError {
   readonly code: number;
   readonly details: string;
   readonly metadata?: { get(key: string): readonly (string | Uint8Array)[] };
 }
 
-/** The trailer in which gRPC carries an error's details. */
+/** The gRPC trailer that carries an error's details. */
 export const DETAILS_TRAILER = "grpc-status-details-bin";
 
 /**
- * Read the error of a grpc-js client, so that reasonOf() and describeError() understand it. Anything that is no gRPC
- * status becomes an UNKNOWN error with its own text.
+ * Convert the error of a grpc-js client, so that reasonOf() and describeError() understand it. Anything that is not a
+ * gRPC status becomes an UNKNOWN error with the same text.
  */
 export function errorFromGrpc(error: unknown): ConnectError {
   if (!isServiceError(error)) return ConnectError.from(error);
@@ -42,20 +42,20 @@ function detailsOf(error: GrpcServiceError): Status | null {
   try {
     return fromBinary(StatusSchema, bytes);
   } catch {
-    // The other side speaks another dialect: the code and the text are still worth having.
+    // Ignore details in another format: the code and the message are still useful.
     return null;
   }
 }
 
 /**
- * What a grpc-js handler ends a failed call with: hand it to the callback of a unary call, or emit it as the "error" of
- * a stream. Whatever was thrown is mapped first; see mapError().
+ * Convert a thrown value to the status of a failed call. A grpc-js handler passes the status to the callback of a
+ * unary call, or emits it as the "error" of a stream. See mapError() for the conversion.
  */
 export function toGrpcStatus(error: unknown): StatusObject {
   const mapped = mapError(error);
   const metadata = new Metadata();
   metadata.set(DETAILS_TRAILER, encodeStatus(mapped));
-  // Connect's codes are gRPC's.
+  // Connect and gRPC use the same codes.
   return { code: mapped.code as number, details: mapped.rawMessage, metadata };
 }
 

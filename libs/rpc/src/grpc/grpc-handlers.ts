@@ -10,10 +10,13 @@ import type { FrameHandler } from "./frame-call.ts";
 import type { RequestDecoder } from "./grpc-service.ts";
 
 type Input<M extends DescMethod> = MessageShape<M["input"]>;
-/** A handler may send bytes that it encoded itself. */
+/** What a handler sends: a message, or bytes that it has encoded itself. */
 type Output<M extends DescMethod> = MessageShape<M["output"]> | Buffer;
 
-/** The grpc-js handler of a method; one of two streams may be taken without grpc-js' stream. */
+/**
+ * The handler of a method on a grpc-js server. The handler of a bidirectional method can be a
+ * FrameHandler, whose calls bypass grpc-js.
+ */
 export type GrpcHandler<M extends DescMethod> = M["methodKind"] extends "unary"
   ? handleUnaryCall<Input<M>, Output<M>>
   : M["methodKind"] extends "server_streaming"
@@ -22,26 +25,26 @@ export type GrpcHandler<M extends DescMethod> = M["methodKind"] extends "unary"
       ? handleClientStreamingCall<Input<M>, Output<M>>
       : handleBidiStreamingCall<Input<M>, Output<M>> | FrameHandler<Input<M>>;
 
-/** The grpc-js handlers of a service, by its methods' local names. */
+/** The handlers of a service, keyed by the local names of its methods. */
 export type GrpcHandlers<S extends DescService> = {
   readonly [M in keyof S["method"]]: GrpcHandler<S["method"][M]>;
 };
 
-/** Decoders in place of the generated ones, by the methods' local names. */
+/** Decoders that replace the generated ones, keyed by the local names of the methods. */
 export type GrpcDecoders<S extends DescService> = {
   readonly [M in keyof S["method"]]?: (bytes: Buffer) => Input<S["method"][M]>;
 };
 
-/** A service with its grpc-js handlers, their types forgotten. */
+/** A service with its handlers, without their static types. */
 export interface GrpcRoute {
   readonly service: DescService;
   readonly handlers: UntypedServiceImplementation;
   readonly decoders: Readonly<Record<string, RequestDecoder>>;
-  /** Handlers that take calls without grpc-js' streams, by the methods' local names. */
+  /** Handlers whose calls bypass grpc-js, keyed by the local names of the methods. */
   readonly frames: Readonly<Record<string, FrameHandler<unknown>>>;
 }
 
-/** Put a service and its handlers together; a missing or misspelled method does not compile. */
+/** Combine a service and its handlers. A missing or misspelled method is a compile error. */
 export function grpcRoute<S extends DescService>(
   service: S,
   handlers: GrpcHandlers<S>,

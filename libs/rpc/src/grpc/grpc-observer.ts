@@ -6,7 +6,7 @@ import type {
 } from "@grpc/grpc-js";
 import { mapError } from "@rollcall/errors";
 import { type ClientAddress, grpcAddressOf } from "../calls/client-address.ts";
-import type { CallAdmission, CallPlace } from "../limits/call-admission.ts";
+import type { CallAdmission, CallSlot } from "../limits/call-admission.ts";
 import { type CallJournal, completeStatus, type JournaledCall, type Status } from "./call-journal.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 
@@ -15,27 +15,29 @@ type Listener = Parameters<ServerInterceptingCallInterface["start"]>[0];
 export interface GrpcObserverOptions {
   readonly journal: CallJournal;
   readonly clientAddress?: ClientAddress | undefined;
-  /** What limits the calls of a method; undefined for one that is not limited here. */
+  /** Get the object that limits the calls of a method; undefined if they are not limited here. */
   admissionOf(method: string): CallAdmission | undefined;
 }
 
 /**
- * See each grpc-js call open and end: log it, measure it, and complete the errors that grpc-js makes by itself with the
- * code and reason of the contract. The call's own methods are replaced, rather than wrapped in a
- * ServerInterceptingCall, because that one would cost several closures for every message of a stream. The replacements
- * are shared by all calls.
+ * Observe the start and end of each grpc-js call: log it, measure it, and add the documented code and reason to errors
+ * that grpc-js creates itself. This replaces methods of the call. Wrapping the call in a ServerInterceptingCall
+ * instead would cost several closures for every message of a stream. All calls share the replacements.
  */
 export function observeGrpcCalls(options: GrpcObserverOptions): ServerInterceptor {
   const observer = new CallObserver(options);
   return (definition, call) => {
     const isStream = definition.requestStream || definition.responseStream;
     observer.begin(call, definition.path.slice(1), isStream);
-    // The declared type is that class; what is called are the methods of the interface alone.
+    // Cast to the class that is declared as the type: grpc-js calls only the methods of the interface.
     return call as ServerInterceptingCall;
   };
 }
 
-/** A request that cannot be decoded: grpc-js itself has one status for all of them. */
+/**
+ * Stands for a request that cannot be decoded, and carries the error. Without it, grpc-js would use the same status
+ * for all of these errors.
+ */
 export class Undecodable {
   readonly error: unknown;
 
@@ -44,21 +46,23 @@ export class Undecodable {
   }
 }
 
-/** The statuses that calls were ended with, by the metadata that they came with: handlers and interceptors share it. */
+/**
+ * The final statuses of calls, keyed by the metadata of their requests. Handlers and interceptors share that metadata.
+ */
 const statuses = new WeakMap<Metadata, Status>();
 
-/** The status that a grpc-js call was ended with; null while it has none, and where its caller left. */
+/** Get the final status of a grpc-js call; null if it has none yet, or if its caller disconnected. */
 export function statusOf({ metadata }: { readonly metadata: Metadata }): Status | null {
   return statuses.get(metadata) ?? null;
 }
 
-/** What is kept of a call until it ends, on the call itself. */
+/** The state of a call until it ends, stored on the call itself. */
 interface Observed extends JournaledCall {
-  /** Null until the headers have arrived. */
+  /** The metadata of the request; null until the headers have arrived. */
   metadata: Metadata | null;
-  /** Read while the call has one; empty where it is neither logged nor limited. */
+  /** The address of the peer, read while it is available; empty if the call is neither logged nor limited. */
   peer: string;
-  place: CallPlace | null;
+  place: CallSlot | null;
 }
 
 const OBSERVED = Symbol("observed");
@@ -89,7 +93,8 @@ class CallObserver {
       const observed = this[OBSERVED];
       if (observed !== undefined) {
         const { onCancel, onReceiveMessage } = listener;
-        // Made for this call alone, and the other methods are called for each message: it is changed, not wrapped.
+        // Modify the listener instead of wrapping it: the listener belongs to this call only, and its other methods
+        // are called for each message.
         listener.onCancel = () => {
           journal.over(observed);
           observed.place?.leave();
@@ -112,7 +117,9 @@ class CallObserver {
     call.start = this.#start;
   }
 
-  /** Read the client address from the headers, and count the call for it. Only for calls that are limited or logged. */
+  /**
+   * If the call is limited or logged, read the client's address from the headers, and count the call for that address.
+   */
   #admit(call: ObservedCall, observed: Observed, listener: Listener): void {
     const { journal, clientAddress, admissionOf } = this.#options;
     const { method, isStream } = observed;
@@ -140,7 +147,7 @@ class CallObserver {
   }
 }
 
-/** The methods that were replaced. */
+/** The call's original methods, on its prototype. */
 function methodsOf(call: ServerInterceptingCallInterface): ServerInterceptingCallInterface {
   return Object.getPrototypeOf(call);
 }

@@ -55,7 +55,7 @@ function openStream(port: number, by: ChannelCredentials) {
   const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
   const decode = responseDeserialize as (bytes: Buffer) => HeartbeatResponse;
   const stream = client.makeBidiStreamRequest<Encodable, HeartbeatResponse>(path, requestSerialize, decode);
-  // One that is open at the end of its test is cancelled with its client.
+  // Ignore the error of a stream that is still open when the test ends and its client is closed.
   return stream.on("error", () => {});
 }
 
@@ -77,7 +77,7 @@ async function reasonOf(stream: Stream): Promise<unknown> {
 describe("createGrpcServer() with TLS", () => {
   const trusting = () => credentials.createSsl(readFileSync(fixture.authority.caFile));
 
-  it("should keep a stream through a change of certificates, and take new ones with the new certificate", async () => {
+  it("should keep a stream when certificates change, and accept new ones with the new certificate", async () => {
     const source = await fixture.openSource();
     const { server } = await startAgents(source);
     const stream = openStream(server.port, trusting());
@@ -93,7 +93,7 @@ describe("createGrpcServer() with TLS", () => {
     later.end();
   });
 
-  it("should tell clear text and clients without a certificate what is wrong", async () => {
+  it("should explain the problem to clear-text clients and clients without a certificate", async () => {
     const { server, lines } = await startAgents(await fixture.openSource(true));
     const plain = openStream(server.port, credentials.createInsecure());
     expect(await reasonOf(plain)).toBe("TLS_REQUIRED");
@@ -110,7 +110,7 @@ describe("createGrpcServer() with TLS", () => {
     ]);
   });
 
-  it("should cut what is left when it ends", async () => {
+  it("should cut remaining connections when it closes", async () => {
     const { server } = await startAgents(await fixture.openSource());
     const stream = openStream(server.port, trusting());
     expect(await exchange(stream)).toBe("ack");
@@ -121,7 +121,7 @@ describe("createGrpcServer() with TLS", () => {
 });
 
 describe("createProbeServer() with TLS", () => {
-  it("should serve over HTTPS, and ask no client for a certificate", async () => {
+  it("should serve over HTTPS without asking for client certificates", async () => {
     const source = await fixture.openSource(true);
     const { log } = captureLog();
     const server = await createProbeServer({

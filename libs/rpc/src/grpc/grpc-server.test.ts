@@ -87,10 +87,10 @@ const answerEach: Heartbeat = (call) => {
 
 describe("createGrpcServer()", () => {
   it.each([
-    ["a timeout that is none", { "grpc-timeout": "soon" }, []],
+    ["an invalid timeout", { "grpc-timeout": "soon" }, []],
     ["no message", {}, []],
     ["two messages", {}, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]],
-  ])("should call %s the caller's mistake", async (what, headers, bytes) => {
+  ])("should report %s as the caller's mistake", async (what, headers, bytes) => {
     const { server } = await start(answerEach);
     const session = connect(`http://127.0.0.1:${server.port}`);
     closers.push(() => session.destroy());
@@ -101,7 +101,8 @@ describe("createGrpcServer()", () => {
       te: "trailers",
       ...headers,
     });
-    // A timeout is refused whether or not anything follows.
+    // Leave the request open if the timeout is invalid, because such a call is refused even if the request does not
+    // end.
     if (!what.includes("timeout")) stream.end(Buffer.from(bytes));
     const [answer] = await once(stream, "response");
     const details = Buffer.from(String(answer["grpc-status-details-bin"]), "base64").toString();
@@ -111,7 +112,7 @@ describe("createGrpcServer()", () => {
     ]);
   });
 
-  it("should say of a method that it does not have what is wrong, without a name of the caller's in its metrics", async () => {
+  it("should refuse an unknown method with a reason, without the caller's text in its metrics", async () => {
     const { client, metrics, lines } = await start(answerEach);
     const echo = (bytes: Buffer) => bytes;
     for (const path of ["/rollcall.health.v1.HealthService/Nope", "/a.B/C", "/", "/__proto__"]) {
@@ -149,7 +150,7 @@ describe("createGrpcServer()", () => {
     ]);
   });
 
-  it("should be understood by Connect's client, as an independent reader", async () => {
+  it("should be compatible with Connect's client", async () => {
     const { server } = await start(answerEach);
     const baseUrl = `http://127.0.0.1:${server.port}`;
     const sessionManager = new Http2SessionManager(baseUrl);
@@ -160,7 +161,7 @@ describe("createGrpcServer()", () => {
     expect(received).toEqual([ack, ack]);
   });
 
-  it("should carry reason, metadata and retry time of an error to either client", async () => {
+  it("should send reason, metadata and retry time of an error to either client", async () => {
     const refusal = refuse("OVERLOADED", "too many hellos: try again", {
       metadata: { limit: "10" },
       retryAfterMs: 1_234,
@@ -184,7 +185,7 @@ describe("createGrpcServer()", () => {
     expect(lines[1]).toMatchObject({ code: "resource_exhausted", reason: "OVERLOADED" });
   });
 
-  it("should end a stream with bytes that are no message, or too many, and no other stream", async () => {
+  it("should end only the stream that receives malformed or oversized messages", async () => {
     const { client, metrics } = await start(answerEach);
     const bystander = open(client);
     const garbage = open(client);
@@ -203,8 +204,8 @@ describe("createGrpcServer()", () => {
     }
   });
 
-  it("should tell a caller that cancels from one that ends, and write no lines when told so", async () => {
-    // This handler does not end with its caller's half: a client on Node closes that before it cancels.
+  it("should distinguish a caller that cancels from one that ends, and write no lines if configured so", async () => {
+    // Keep the call open when the caller ends its half, because a client on Node ends its half before it cancels.
     const { client, lines, metrics } = await start(
       (call) => {
         call.on("data", () => call.write(ack));
@@ -221,7 +222,7 @@ describe("createGrpcServer()", () => {
     expect(lines).toEqual([]);
   });
 
-  it("should end at once on close when nothing is under way, and cut what is after the grace period", async () => {
+  it("should close immediately without calls in progress, and cut remaining calls after the grace period", async () => {
     const idle = await start(answerEach, { closeGraceMs: 60_000 });
     await idle.server.close();
     const busy = await start(answerEach);
@@ -237,7 +238,7 @@ describe("createGrpcServer()", () => {
 });
 
 describe("grpc.health.v1", () => {
-  it("should answer for known services, refuse unknown ones, and tell changes", async () => {
+  it("should answer for known services, refuse unknown ones, and report changes", async () => {
     const serving = new ServingStatus();
     const { server } = await start(answerEach, { serving });
     const baseUrl = `http://127.0.0.1:${server.port}`;

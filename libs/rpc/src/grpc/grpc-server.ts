@@ -6,10 +6,10 @@ import type { ClientAddress } from "../calls/client-address.ts";
 import { methodName } from "../calls/policy.ts";
 import { unknownMethod } from "../connect/answer-unknown-path.ts";
 import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
-import { STRANGERS_STREAMS } from "../connections/connection.ts";
+import { ANONYMOUS_STREAMS } from "../connections/connection.ts";
 import { listeningError } from "../connections/listening-error.ts";
+import { AnonymousLog } from "../limits/anonymous-log.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
-import { StrangerLog } from "../limits/stranger-log.ts";
 import { CallJournal } from "./call-journal.ts";
 import type { FrameMethod } from "./frame-call.ts";
 import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
@@ -21,43 +21,40 @@ import { type GrpcService, toGrpcMethod, toGrpcService } from "./grpc-service.ts
 
 export interface GrpcServerOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** The port to listen on; 0 picks a free one. */
   readonly port: number;
   readonly routes: readonly GrpcRoute[];
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /**
-   * Whether the runtime writes two lines a stream. Default true; a service that knows more turns it off and writes its
-   * own.
-   */
+  /** Whether to log two lines per stream. Default true. A service that logs its own lines turns this off. */
   readonly logCalls?: boolean;
   /**
-   * Where lines about callers are written, none of whom is known here; one for all servers of a process. Default: each
-   * to the log.
+   * Logs lines about callers, who are all anonymous here, up to a limit. All servers of a process share it. If absent,
+   * every line is written.
    */
-  readonly strangers?: StrangerLog;
+  readonly anonymousClients?: AnonymousLog;
   /**
-   * Limits the calls of health checks and reflection by address; its own services' calls are the service's to limit.
-   * Not limited when absent.
+   * Limits the calls of health checks and reflection per address; absent for no limit. Each service limits its own
+   * calls.
    */
   readonly calls?: CallAdmission;
   /** See RpcServerOptions. */
   readonly clientAddress?: ClientAddress;
   readonly serving?: ServingStatus;
-  /** How long close() waits for streams under way. Default 5 s. */
+  /** How long close() waits for open streams. Default 5 s. */
   readonly closeGraceMs?: number;
-  /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
+  /** The certificates to serve TLS with; clear text if absent. */
   readonly tls?: TlsSource;
-  /** What the port is called in the log and in metrics. Default "agents". */
+  /** The port's name in the log and in metrics. Default "agents". */
   readonly name?: string;
   /**
-   * Most connections at a time. At the limit strangers without a call give way to new ones, the longest idle first.
-   * Default 65,536.
+   * Maximum number of connections. At the limit, anonymous connections without a call are closed for new ones, the
+   * longest idle first. Default 65,536.
    */
   readonly maxConnections?: number;
-  /** Most connections of one address that have not shown who they are, see GrpcServer.known. Default 2,048. */
-  readonly maxStrangersOfAddress?: number;
-  /** How connections are looked after, for tests. */
+  /** Maximum number of anonymous connections per address, see GrpcServer.known. Default 2,048. */
+  readonly maxAnonymousOfAddress?: number;
+  /** Timing of the connection checks, for tests. */
   readonly connectionTimes?: ConnectionTimes;
   readonly clock?: Clock;
 }
@@ -65,21 +62,28 @@ export interface GrpcServerOptions {
 /** A server of long streams. */
 export interface GrpcServer extends GuardedServer {
   /**
-   * Tell that the caller at an address, as getPeer() of its call names it, has shown who it is: its connection counts
-   * no longer as a stranger's, and is not ended to make room, while it has a call.
+   * Report that a caller was identified. While the caller has a call, its connection does not count as anonymous, and
+   * is not closed to make room.
+   *
+   * @param peer the result of getPeer() of the caller's call.
    */
   known(peer: string): void;
   /**
-   * Report bytes that a service asked a caller for and has taken as messages: they are no flood, however many there
-   * are. @param peer the caller, as getPeer() of its open call names it.
+   * Report bytes that a service has requested from a caller and received as messages, so that they do not count as a
+   * flood.
+   *
+   * @param peer the result of getPeer() of the caller's open call.
    */
   explain(peer: string, bytes: number): void;
 }
 
-/** As grpc-js keeps a method. */
+/** A method, as grpc-js stores it. */
 interface Handler {
   readonly type: "bidi";
-  /** Names the call in the log and in metrics: one name for all, since callers choose the real ones. */
+  /**
+   * The name of the call in the log and in metrics. All unknown methods share one name, because callers choose the
+   * names of unknown methods.
+   */
   readonly path: string;
   readonly func: (call: ServerDuplexStream<unknown, unknown>) => void;
   readonly serialize: (value: unknown) => Buffer;
@@ -90,16 +94,16 @@ const PATH = "/unknown";
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Serve long streams on grpc-js, with reflection and grpc.health.v1. Before close() its user ends its own streams, each
- * with its reason; what is left after the grace period is cut.
+ * Serve long streams on grpc-js, with reflection and grpc.health.v1. Before you call close(), end your own streams,
+ * each with its reason: remaining streams are cut after the grace period.
  */
 export async function createGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const { host, routes, calls, clientAddress, clock = systemClock } = options;
   const serving = options.serving ?? new ServingStatus();
-  const strangers = options.strangers ?? new StrangerLog({ log: options.log });
+  const anonymousClients = options.anonymousClients ?? new AnonymousLog({ log: options.log });
   const own = new Set(routes.flatMap(({ service }) => service.methods.map(methodName)));
-  const log = (options.logCalls ?? true) ? strangers : null;
-  const journal = new CallJournal({ clock, metrics: options.metrics, log, faults: strangers });
+  const log = (options.logCalls ?? true) ? anonymousClients : null;
+  const journal = new CallJournal({ clock, metrics: options.metrics, log, faults: anonymousClients });
   const admissionOf = (method: string) => (own.has(method) ? undefined : calls);
   const observer = observeGrpcCalls({ journal, clientAddress, admissionOf });
   const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });
@@ -112,7 +116,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   answerUnknownMethods(server);
   logTroubles(options.log);
   const frames = new Map(routes.flatMap((route) => framesOf(route, { journal, clientAddress })));
-  const binding = await bindGrpc(server, { ...options, strangers, clock, frames }).catch((error: unknown) => {
+  const binding = await bindGrpc(server, { ...options, anonymousClients, clock, frames }).catch((error: unknown) => {
     throw listeningError(error, host, options.port);
   });
   for (const name of names) serving.set(name, "SERVING");
@@ -129,7 +133,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   };
 }
 
-/** The same service; what its decoders throw reaches the caller, by way of the observer. */
+/** Return the same service with decoders whose errors reach the caller, by way of the observer. */
 function withReasons(service: GrpcService): ServiceDefinition {
   return Object.fromEntries(
     Object.entries(service).map(([name, method]) => {
@@ -145,7 +149,7 @@ function withReasons(service: GrpcService): ServiceDefinition {
   );
 }
 
-/** The methods of a service whose calls are not left to grpc-js, by their paths. */
+/** The methods of a service whose calls bypass grpc-js, keyed by path. */
 function framesOf(
   { service, frames, decoders }: GrpcRoute,
   shared: Pick<FrameMethod<unknown>, "journal" | "clientAddress">,
@@ -160,16 +164,17 @@ function framesOf(
 
 const CHANNEL_OPTIONS: ServerOptions = {
   "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
-  // As the API has it for strangers. A proxy that holds the streams of more agents opens another connection.
-  "grpc.max_concurrent_streams": STRANGERS_STREAMS,
-  // Its bookkeeping costs memory for each connection and is not read here.
+  // Maximum number of streams on a connection, as for anonymous clients of the API. A proxy that carries the streams of
+  // more agents opens another connection.
+  "grpc.max_concurrent_streams": ANONYMOUS_STREAMS,
+  // Turn off channelz: its bookkeeping costs memory for each connection, and nothing here reads it.
   "grpc.enable_channelz": 0,
 };
 
 /**
- * Send GOAWAY, refuse connections, and cut what is left after the grace period. drain() does the cutting and must come
- * first: it takes a session that is closing already for one that has ended, and forceShutdown() forgets the sessions of
- * a server without channelz.
+ * Refuse new connections, send GOAWAY, and cut remaining calls after the grace period. drain() does the last of these
+ * steps, but must be called first, because it treats a session that is already closing as ended. Do not use
+ * forceShutdown(), which would ignore the sessions of a server without channelz.
  */
 async function shutDown(server: Server, binding: GrpcBinding, graceMs: number): Promise<void> {
   binding.drain(graceMs);
@@ -177,17 +182,20 @@ async function shutDown(server: Server, binding: GrpcBinding, graceMs: number): 
   binding.keeper.close();
 }
 
-/** grpc-js tells its troubles to one place for the whole process: it goes to the log instead of the console. */
+/**
+ * Write the problems of grpc-js to the log instead of the console. All servers of a process share the logger of
+ * grpc-js.
+ */
 function logTroubles(log: Logger): void {
   const write = (level: "debug" | "warn") => (detail: unknown) =>
-    log[level]({ detail: String(detail) }, "grpc-js says");
+    log[level]({ detail: String(detail) }, "grpc-js reported a problem");
   setLogger({ debug: write("debug"), info: write("debug"), error: write("warn") });
 }
 
 /**
- * Answer calls of methods that a grpc-js server does not have with UNKNOWN_METHOD. By itself it answers without
- * details, and lets no interceptor see the call; it has no handler for all other methods, so its table of handlers is
- * made to have one.
+ * Make a grpc-js server answer calls of unknown methods with UNKNOWN_METHOD. By default, grpc-js sends an error without
+ * details, and no interceptor sees the call. It supports no catch-all handler, so this changes the lookup in its table
+ * of handlers.
  */
 function answerUnknownMethods(server: Server): void {
   const { handlers } = server as unknown as { readonly handlers: Map<string, unknown> };

@@ -9,22 +9,25 @@ import {
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import { decodeMessage } from "../calls/message-parts.ts";
 
-/** A message, or its bytes: a hot path may encode once and send many times. */
+/** A message, or its bytes, so that a hot path can encode once and send many times. */
 export type Encodable = Message | Buffer;
 
-/** A service for grpc-js, by the names of its methods, for example "Heartbeat". Servers and clients use the same. */
+/**
+ * A service for grpc-js, keyed by the names of its methods, such as "Heartbeat". Servers and clients use
+ * the same definition.
+ */
 export type GrpcService = ServiceDefinition & Readonly<Record<string, GrpcMethod>>;
 
-/** A method for grpc-js: its path, and how messages become bytes and back. */
+/** A method for grpc-js: its path, and how messages are encoded and decoded. */
 export type GrpcMethod = MethodDefinition<Encodable, Encodable>;
 
-/** How a request is decoded; what it throws ends the call with INTERNAL, as bytes do that are no message. */
+/** Decodes a request. An error that it throws ends the call. */
 export type RequestDecoder = (bytes: Buffer) => Message;
 
 /**
- * A grpc-js service definition from a protobuf-es descriptor. Messages must be made with create().
+ * Make a grpc-js service definition from a protobuf-es descriptor. Messages must be created with create().
  *
- * @param decoders in place of the generated ones, by the methods' local names.
+ * @param decoders replace the generated decoders of requests; keyed by the local names of the methods.
  */
 export function toGrpcService(
   service: DescService,
@@ -35,7 +38,7 @@ export function toGrpcService(
   );
 }
 
-/** The grpc-js definition of one method. */
+/** Make the grpc-js definition of one method. */
 export function toGrpcMethod(method: DescMethod, decodeRequest?: RequestDecoder): GrpcMethod {
   const { methodKind } = method;
   return {
@@ -54,7 +57,7 @@ function serialiser(desc: DescMessage): (message: Encodable) => Buffer {
   return (message) => {
     if (Buffer.isBuffer(message)) return message;
     const bytes = toBinary(desc, message);
-    // A view, not a copy.
+    // Return a view of the bytes instead of a copy.
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   };
 }

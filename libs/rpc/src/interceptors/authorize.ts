@@ -5,7 +5,9 @@ import { methodName, type PolicyTable } from "../calls/policy.ts";
 import type { StreamCallers } from "../limits/stream-callers.ts";
 import { beforeAbort } from "./call-end.ts";
 
-/** Admit only callers that the method's policy row allows. They were identified before the request was decoded. */
+/**
+ * Admit only callers that the method's policy row allows. Callers are identified before their requests are decoded.
+ */
 export function authorize(policies: PolicyTable): Interceptor {
   return (next) => async (request) => {
     const method = methodName(request.method);
@@ -17,7 +19,8 @@ export function authorize(policies: PolicyTable): Interceptor {
       if (identifying === null) throw new Error(`the caller of ${method} was not identified`);
       const identity = await beforeAbort(identifying, request.signal);
       if (!identity.ok) throw identity.error;
-      // A caller that lacks the role is still named in the log and in the audit.
+      // Store the caller before checking its role, so that the log and the audit log name the caller even if the
+      // role is too low.
       request.contextValues.set(callerKey, identity.caller);
       checkRole(identity.caller, needs);
     }
@@ -26,8 +29,7 @@ export function authorize(policies: PolicyTable): Interceptor {
 }
 
 /**
- * End streams whose caller may not call any more: a token that was revoked or has expired opened them, and does not
- * keep them open.
+ * End streams whose caller has lost its access: a stream ends when the token that opened it expires or is revoked.
  */
 export function endWithCaller(policies: PolicyTable, streams: StreamCallers): Interceptor {
   return (next) => (request) => {
@@ -37,7 +39,7 @@ export function endWithCaller(policies: PolicyTable, streams: StreamCallers): In
     const isChecked = request.stream && caller.kind !== "anonymous" && needsRole(needs);
     if (!isChecked || authorization === null) return next(request);
     const leave = streams.join({ authorization, caller, needs, ending: endingOf(request.contextValues) });
-    // It is aborted at every end of a call, not only when that fails.
+    // Leave on an abort, because the signal aborts when a call ends for any reason, including success.
     request.signal.addEventListener("abort", leave, { once: true });
     if (request.signal.aborted) leave();
     return next(request);

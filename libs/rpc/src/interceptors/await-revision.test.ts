@@ -15,7 +15,7 @@ const POLICIES = definePolicies(JobService, { ...Object.fromEntries(ROWS), planJ
 const { planJob: READS_LOG, getJob: READS_DATABASE } = JobService.method;
 const KNOWN: Caller = { kind: "token", id: "t", role: "viewer" };
 
-/** A log that ends at 10, of which a process has read 5. */
+/** A log that ends at 10. This process has read it up to 5. */
 class FakeLog implements LogReader {
   position = 5n;
   ends: bigint[] = [];
@@ -46,7 +46,7 @@ interface Asked {
   readonly withinMs?: number;
 }
 
-/** What comes of a call: its reason, or the header of its answer. */
+/** Make a call. Returns the reason of its error, or the header of its response. */
 async function outcomeOf({ log, method = READS_LOG, header, caller = KNOWN, withinMs }: Asked) {
   const request = {
     ...{ stream: false, method, signal: new AbortController().signal },
@@ -66,7 +66,7 @@ async function outcomeOf({ log, method = READS_LOG, header, caller = KNOWN, with
 }
 
 describe("awaitRevision()", () => {
-  it("should send the highest revision that the handler has noted, and remember that the log goes that far", async () => {
+  it("should send the highest revision noted by the handler, and remember that the log has reached it", async () => {
     const log = new FakeLog();
     expect(await outcomeOf({ log })).toBe("8");
     expect(log).toMatchObject({ ends: [8n], asked: 0 });
@@ -81,26 +81,26 @@ describe("awaitRevision()", () => {
     ["9223372036854775808", "INVALID_MIN_REVISION"],
     ["-1", "INVALID_MIN_REVISION"],
     ["ten", "INVALID_MIN_REVISION"],
-  ])("should answer revision %j of a log of 10 with %s", async (header, outcome) => {
+  ])("should answer revision %j with %s if the log ends at 10", async (header, outcome) => {
     for (const method of [READS_LOG, READS_DATABASE]) {
       expect(await outcomeOf({ log: new FakeLog(), method, header })).toBe(outcome);
     }
   });
 
-  it("should ask nothing for callers who are not known", async () => {
+  it("should not query the log for anonymous clients", async () => {
     const log = new FakeLog();
     expect(await outcomeOf({ log, header: "11", caller: ANONYMOUS })).toBe("8");
     expect(log.asked).toBe(0);
   });
 
-  it("should wait only for methods that read the log, and not longer than it may", async () => {
+  it("should only wait for methods that read the log, and at most for the time limit", async () => {
     const log = new FakeLog();
     log.reached = new Promise(() => {});
     expect(await outcomeOf({ log, method: READS_DATABASE, header: "10" })).toBe("8");
     expect(await outcomeOf({ log, header: "10", withinMs: 1 })).toBe("SERVICE_BEHIND");
   });
 
-  it("should leave methods alone that may answer without the database while it is away", async () => {
+  it("should not affect methods that can answer without the database while it is unavailable", async () => {
     const log = new FakeLog();
     log.failure = new StoreUnavailableError("away");
     expect(await outcomeOf({ log, method: READS_DATABASE, header: "10" })).toBe("8");

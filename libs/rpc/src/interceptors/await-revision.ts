@@ -4,15 +4,19 @@ import { callerKey } from "../calls/call-context.ts";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
 import { type LogReader, MIN_REVISION_HEADER, REVISION_HEADER, readInTime, revisionKey } from "../calls/revisions.ts";
 
-/** Revisions are signed 64-bit numbers in the store. */
+/** The largest revision: the store keeps revisions as signed 64-bit numbers. */
 const LARGEST = 2n ** 63n - 1n;
 const DECIMAL = /^\d{1,19}$/;
 
 /**
- * Answer no call from what was true before the revision that its caller has seen, and send the revision of each answer
- * that knows one. Only methods whose policy row says readsLog wait: all others read the database as they are called, so
- * that it is enough to know that the log goes that far. Throws INVALID_MIN_REVISION, MIN_REVISION_AHEAD, and
- * SERVICE_BEHIND. Callers without a token have seen nothing: they wait for nothing, and cost no read.
+ * Never answer a call from a state that is older than the revision that its caller has seen. If a response has a
+ * revision, send it to the caller.
+ *
+ * Only methods with `readsLog` in their policy row wait. All others query the database, so it is enough that the log
+ * has reached the revision. Callers without a token have not seen a revision, so their calls cause neither a wait nor
+ * a query.
+ *
+ * Throws INVALID_MIN_REVISION, MIN_REVISION_AHEAD, and SERVICE_BEHIND.
  */
 export function awaitRevision(policies: PolicyTable, log: LogReader, withinMs?: number): Interceptor {
   return (next) => async (request) => {
@@ -41,13 +45,14 @@ function parseRevision(text: string): bigint {
   throw refuse("INVALID_MIN_REVISION", message, { metadata: { header: MIN_REVISION_HEADER } });
 }
 
-/** Refuse a revision that the log does not have: waiting for it would only end with the time limit. */
+/** Refuse a revision that the log has not reached. Waiting for it would only exceed the time limit. */
 async function checkEnd(log: LogReader, revision: bigint, readsLog: boolean): Promise<void> {
   let end: bigint;
   try {
     end = await log.end(revision);
   } catch (error) {
-    // Some methods work without the database. The others report its absence themselves.
+    // Ignore the error: some methods work without the database, and all others report an unavailable database
+    // themselves.
     if (!readsLog) return;
     throw error;
   }

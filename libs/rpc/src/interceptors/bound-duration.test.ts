@@ -30,7 +30,7 @@ async function* parked(): AsyncGenerator<HealthCheckResponse> {
 }
 
 describe("boundDuration()", () => {
-  it("should end streams with the server", async () => {
+  it("should end streams when the server shuts down", async () => {
     const { ending, end, call } = bounded();
     await call();
     ending.streams.abort("the server ends");
@@ -45,7 +45,7 @@ describe("boundDuration()", () => {
     expect(ending.streams.size).toBe(0);
   });
 
-  it("should keep nothing of a stream whose time was over before it began", async () => {
+  it("should keep nothing of a stream whose time was up before it began", async () => {
     const { ending, caller, call } = bounded();
     caller.abort();
     await call();

@@ -5,28 +5,30 @@ import { methodName, type PolicyTable } from "../calls/policy.ts";
 import { beforeAbort, withMessages } from "./call-end.ts";
 import type { CallGroup } from "./call-group.ts";
 
-/** The calls under way, by when they must end for the server's sake. */
+/** The calls in progress, in groups that a shutdown ends at different times. */
 export interface ServerEnding {
-  /** Aborted when the server starts to end. */
+  /** Aborted when the server starts to shut down. */
   readonly streams: CallGroup;
-  /** Aborted when the grace period of unary calls has passed as well. */
+  /** Aborted when the grace period of unary calls has ended. */
   readonly unary: CallGroup;
 }
 
-/** How long a stream's handler may take to end by itself, after its signal has aborted. */
+/** How long the handler of a stream can take to end after its signal has aborted, in milliseconds. */
 const STREAM_GRACE_MS = 500;
 
 /**
- * Bound every call: a unary call by the deadline of its policy row, or the caller's own where that is sooner, whether
- * or not its handler heeds the signal; a stream by the end of the server.
+ * Bound the duration of every call. A unary call is limited by the deadline in its policy row or, if it is sooner,
+ * by the caller's own deadline, even if the handler ignores the signal. A stream can last until the server shuts
+ * down.
  */
 export function boundDuration(policies: PolicyTable, ending: ServerEnding): Interceptor {
   return (next) => async (request) => {
     const call = endingOf(request.contextValues);
     if (request.stream) {
-      // It is aborted at every end of a call, not only when that fails.
+      // Leave on an abort, because the signal aborts when a call ends for any reason, including success.
       request.signal.addEventListener("abort", () => ending.streams.leave(call), { once: true });
-      // The caller may have given it no time at all: then nothing would tell the group of its end.
+      // Do not join if the call has already ended, for example because of a timeout of 0: it would never leave the
+      // group.
       if (!request.signal.aborted) ending.streams.join(call);
       const response = await next(request);
       if (!response.stream) return response;

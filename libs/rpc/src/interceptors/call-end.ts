@@ -6,7 +6,7 @@ type Next = Parameters<Interceptor>[0];
 type Request = Parameters<Next>[0];
 
 /**
- * Run a call and tell its end exactly once, with the error it ended with, or undefined; of a stream see
+ * Run a call and report its end exactly once, with its error or undefined. For the end of a stream, see
  * CallMessages.whenEnded().
  */
 export async function runToEnd(
@@ -26,7 +26,7 @@ export async function runToEnd(
   return response;
 }
 
-/** A response whose messages an interceptor passes on. */
+/** Return a response with the messages that an interceptor passes on. */
 export function withMessages(
   response: StreamResponse,
   { signal }: Pick<Request, "signal">,
@@ -38,8 +38,8 @@ export function withMessages(
 }
 
 /**
- * The result of some work, or the signal's reason when it aborts first. The work itself goes on until it sees the
- * signal.
+ * Wait for the result of some work, or reject with the signal's reason if it aborts first. The work itself
+ * continues until it checks the signal.
  */
 export function beforeAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { CallGroup } from "./call-group.ts";
 
 describe("CallGroup", () => {
-  it("should abort those that are under way, and those that come later", () => {
+  it("should abort calls in progress, and those that join later", () => {
     const group = new CallGroup();
     const [early, gone, late] = [0, 1, 2].map(() => new AbortController());
     if (!early || !gone || !late) throw new Error("three controllers were made");

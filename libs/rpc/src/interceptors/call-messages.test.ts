@@ -6,7 +6,9 @@ async function* count(to: number) {
   for (let value = 1; value <= to; value += 1) yield value;
 }
 
-/** Yields once, waits for the signal, says goodbye, and fails. */
+/**
+ * A handler that obeys its signal: it yields once, waits for the signal, yields a goodbye, and fails.
+ */
 async function* heeding(signal: AbortSignal) {
   yield "hello";
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
@@ -27,7 +29,7 @@ describe("CallMessages", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  it("should let a handler that heeds the signal have its last word", async () => {
+  it("should let a handler that obeys the signal determine the end", async () => {
     const controller = new AbortController();
     const messages = CallMessages.of(heeding(controller.signal), controller.signal).cutAfter(10_000);
     const reader = messages[Symbol.asyncIterator]();
@@ -38,7 +40,7 @@ describe("CallMessages", () => {
     await expect(reader.next()).rejects.toThrow("ending");
   });
 
-  it("should end with the reason when a handler is parked, and stay ended", async () => {
+  it("should end with the reason if a handler hangs, and stay ended", async () => {
     const controller = new AbortController();
     const parked: AsyncIterable<never> = {
       [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }),
@@ -50,13 +52,13 @@ describe("CallMessages", () => {
     await expect(reader.next()).rejects.toThrow("ending");
   });
 
-  it("should let go of the signal when its reader leaves", async () => {
+  it("should stop listening to the signal when its reader leaves", async () => {
     const { signal } = new AbortController();
     for await (const value of CallMessages.of(count(3), signal).cutAfter(10)) if (value === 2) break;
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  it("should be one object for all that pass them on, and see errors as the last of them does", async () => {
+  it("should be one object for all interceptors, and map errors like the last of them", async () => {
     const { signal } = new AbortController();
     const ends: unknown[] = [];
     const failing: AsyncIterable<never> = {
@@ -71,7 +73,7 @@ describe("CallMessages", () => {
     expect(ends).toEqual(["again mapped raw", "again mapped raw"]);
   });
 
-  it("should tell of the end once, when the signal aborts before a message was asked for", () => {
+  it("should report the end once if the signal aborts before a message was requested", () => {
     const controller = new AbortController();
     const ends: unknown[] = [];
     const messages = CallMessages.of(count(3), controller.signal).whenEnded((error) => ends.push(error));
@@ -80,7 +82,7 @@ describe("CallMessages", () => {
     expect(ends).toEqual(["left"]);
   });
 
-  it("should tell of the end as the last word of a handler has it", async () => {
+  it("should report the end with the handler's own outcome", async () => {
     const controller = new AbortController();
     const ends: unknown[] = [];
     const messages = CallMessages.of(count(1), controller.signal).cutAfter(10_000);
@@ -91,7 +93,7 @@ describe("CallMessages", () => {
     expect(ends).toEqual([undefined]);
   });
 
-  it("should tell of the end after the grace, though the handler does not let go", async () => {
+  it("should report the end after the grace period even if the handler hangs", async () => {
     const controller = new AbortController();
     const stuck: AsyncIterable<number> = {
       [Symbol.asyncIterator]: () => ({

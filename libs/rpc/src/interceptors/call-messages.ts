@@ -1,9 +1,9 @@
 type OnEnd = (error: unknown) => void;
 
 /**
- * The messages of a call as its interceptors pass them on, to one reader, which asks for one at a time. All of them
- * share one object: each that passed messages on by itself would keep some promises of every call until its next
- * message.
+ * The messages of a call. Interceptors pass them on to a single reader that requests one message at a time. All
+ * interceptors share one object: if each of them wrapped the messages, every call would keep several promises until
+ * its next message.
  */
 export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
   readonly #signal: AbortSignal;
@@ -14,7 +14,8 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
   #graceMs: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #cut: { readonly reason: unknown } | null = null;
-  // Of the one step that is under way. A race against one long-lived promise would keep a record of every step.
+  // The functions that settle the step in progress. A race against one long-lived promise would leak a record of
+  // every step.
   #resolve: ((result: IteratorResult<T>) => void) | null = null;
   #reject: ((reason: unknown) => void) | null = null;
 
@@ -25,16 +26,16 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
     if (signal.aborted) this.#onAbort();
   }
 
-  /** These messages; the same object where an interceptor has them already. */
+  /** Wrap the messages of a call. Returns the same object if an interceptor has already wrapped them. */
   static of<T>(messages: AsyncIterable<T>, signal: AbortSignal): CallMessages<T> {
     if (messages instanceof CallMessages && messages.#signal === signal) return messages;
     return new CallMessages(messages, signal);
   }
 
   /**
-   * Have a listener told of the end, once, with the error it ended with, or undefined; at once when it has ended. They
-   * end with the last message, with an error, when the reader leaves, or when the signal has aborted, after the time
-   * that cutAfter() gives them: even if no message was ever asked for.
+   * Call a listener once when the messages end, with the error or undefined; immediately if they have ended. The
+   * messages end with the last one, with an error, or when the reader leaves. They also end when the signal aborts,
+   * after the time set by cutAfter(), even if no message was ever requested.
    */
   whenEnded(onEnd: OnEnd): this {
     if (this.#ended === null) this.#onEnd.push(onEnd);
@@ -42,7 +43,7 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
     return this;
   }
 
-  /** Have errors seen by the reader, and by listeners, as this function makes them. */
+  /** Map errors before the reader and the listeners see them. */
   mapErrors(map: (error: unknown) => unknown): this {
     const inner = this.#asSeen;
     this.#asSeen = (error) => map(inner(error));
@@ -50,8 +51,8 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
   }
 
   /**
-   * End with the signal's reason a while after it has aborted. A handler that is parked, waiting for its caller, would
-   * otherwise keep its stream open for ever.
+   * End with the signal's reason, `graceMs` after the signal has aborted. Otherwise a handler that waits for its
+   * caller would keep its stream open forever.
    */
   cutAfter(graceMs: number): this {
     this.#graceMs = graceMs;
@@ -72,7 +73,7 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
     });
   }
 
-  /** The reader stops early: that is how a caller that went away looks from here. */
+  /** Called when the reader stops early, for example because the caller disconnected. */
   async return(value?: unknown): Promise<IteratorResult<T>> {
     if (this.#cut !== null) return { done: true, value };
     try {
@@ -100,7 +101,7 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
   };
 
   readonly #onAbort = (): void => {
-    // A handler that heeds the signal has the last word.
+    // End now without a grace period. With a grace period, a handler that obeys the signal determines the outcome.
     if (this.#graceMs === null) this.#tell(this.#signal.reason);
     else this.#startGrace(this.#graceMs);
   };
@@ -111,7 +112,7 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
       this.#cut = { reason };
       this.#reject?.(reason);
       this.#tell(reason);
-      // The call has ended: how its handler ends changes nothing.
+      // Ignore how the handler ends, because the call has already ended.
       this.#inner.return?.()?.catch(() => {});
     }, graceMs);
   }
@@ -138,5 +139,5 @@ export class CallMessages<T> implements AsyncIterable<T>, AsyncIterator<T> {
   }
 }
 
-/** How the end of a stream is reported whose reader stopped early. */
-const CALLER_LEFT = new DOMException("the caller went away", "AbortError");
+/** The error that is reported for a stream whose reader stopped early. */
+const CALLER_LEFT = new DOMException("the caller disconnected", "AbortError");

@@ -1,10 +1,11 @@
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
-import { actorOf, type KnownCaller } from "@rollcall/identity";
-import { callerKey, onKnownKey, placeKey } from "../calls/call-context.ts";
+import { actorOf, type IdentifiedCaller } from "@rollcall/identity";
+import { callerKey, callSlotKey, onKnownKey } from "../calls/call-context.ts";
+import { methodName, type PolicyTable } from "../calls/policy.ts";
 
 /**
- * Count calls for their callers, once it is known who they are: see CallAdmission. Their places were taken before
- * anything was decoded.
+ * Count calls for their callers once the callers are identified: see CallAdmission. Each call took a slot before any of
+ * it was decoded.
  */
 export const countCallers: Interceptor = (next) => async (request) => {
   const caller = request.contextValues.get(callerKey);
@@ -12,25 +13,39 @@ export const countCallers: Interceptor = (next) => async (request) => {
   return await next(request);
 };
 
-/** Count a call, and its connection, for its caller, who is known now. Throws when the caller has as many as may be. */
-export function countFor(caller: KnownCaller, values: ContextValues): void {
-  // Pages of a browser must not take the places of the programs that have the same token.
+/**
+ * Count a call for its newly identified caller, and report that its connection has a known caller. Throws if the caller
+ * is at its limit.
+ */
+export function countFor(caller: IdentifiedCaller, values: ContextValues): void {
+  // Count console sessions separately, so that a browser's pages do not use up the slots of programs with the same
+  // token.
   const party = caller.session === undefined ? actorOf(caller) : `${actorOf(caller)} in session ${caller.session}`;
-  values.get(placeKey)?.claim(party);
+  values.get(callSlotKey)?.claim(party);
   values.get(onKnownKey)("known");
 }
 
 /**
- * Let each caller have so many calls at work at a time. Inside of what bounds the duration of calls: a call that waits
- * does so within the deadline, and a call whose caller stopped waiting keeps its turn until its work has ended.
+ * The share of a call's deadline that the call can spend in the queue. The rest is left for getting a database
+ * connection and doing the work.
  */
-export const takeTurns: Interceptor = (next) => async (request) => {
-  const place = request.contextValues.get(placeKey);
-  if (request.stream || place === null) return await next(request);
-  const end = await place.turn(request.signal);
-  try {
-    return await next(request);
-  } finally {
-    end();
-  }
-};
+const SHARE_OF_DEADLINE = 1 / 3;
+
+/**
+ * Limit how many calls of each caller work at a time. Must run inside the interceptor that bounds the duration of
+ * calls. A call waits for at most a third of its deadline, so that its refusal can give the reason. If its caller stops
+ * waiting while the call works, the call keeps its slot until its work has ended.
+ */
+export function takeTurns(policies: PolicyTable): Interceptor {
+  return (next) => async (request) => {
+    const place = request.contextValues.get(callSlotKey);
+    if (request.stream || place === null) return await next(request);
+    const deadlineMs = policies[methodName(request.method)]?.deadlineMs ?? 0;
+    const end = await place.turn(request.signal, deadlineMs * SHARE_OF_DEADLINE);
+    try {
+      return await next(request);
+    } finally {
+      end();
+    }
+  };
+}

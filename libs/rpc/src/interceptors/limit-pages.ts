@@ -10,27 +10,32 @@ import { Limiter } from "../calls/limiter.ts";
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
 /**
- * How many answers with pages a process makes at a time. A page has 1 MiB, and takes a few times as much while it is
- * made.
+ * Limits of responses with pages that a process creates at the same time. A page can be 1 MiB large, and needs
+ * several times as much memory while it is created.
  */
-export interface PageTurns {
-  /** Default 4: more would be done no sooner, and each takes memory and a connection to the record. */
+export interface PageLimits {
+  /**
+   * How many responses to create at a time. Default 4. More would not finish sooner, because each takes memory and a
+   * database connection.
+   */
   readonly atATime: number;
-  /** Calls that wait for their turn. Default 64. */
+  /** Maximum number of waiting calls. Default 64. */
   readonly waiting: number;
-  /** How long a call waits, in milliseconds. Default 5000. */
+  /** How long a call can wait, in milliseconds. Default 3000. */
   readonly waitMs: number;
 }
 
-const DEFAULT_LIMITS: PageTurns = { atATime: 4, waiting: 64, waitMs: 5_000 };
+const DEFAULT_LIMITS: PageLimits = { atATime: 4, waiting: 64, waitMs: 3_000 };
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Let methods that read pages take turns. Whatever keeps nodes safe, and whatever operators order, has no pages or
- * changes something: it never waits here. Of those who wait the next is of the caller with the fewest at work. Refuses
- * with OVERLOADED.
+ * Make methods that read pages take turns. The next call is one of the caller with the fewest running calls. Refuses
+ * a call with OVERLOADED if too many calls wait or it waits too long.
+ *
+ * Methods that keep nodes safe, or that carry out operators' orders, either return no pages or change something, so
+ * they never wait here.
  */
-export function limitPages(options: Partial<PageTurns> & { readonly clock: Clock }): Interceptor {
+export function limitPages(options: Partial<PageLimits> & { readonly clock: Clock }): Interceptor {
   const { clock, ...given } = options;
   const limits = { ...DEFAULT_LIMITS, ...given };
   const limiter = new Limiter(limits.atATime);
@@ -61,7 +66,7 @@ async function enterInTime(
   if (caller.aborted) onAbort();
   clock.sleep(waitMs, settled.signal).then(
     () => waiting.abort(overloaded()),
-    // It got its turn, or gave up.
+    // Ignore the rejection: the call was admitted or stopped waiting, which aborted the sleep.
     () => {},
   );
   try {
@@ -81,6 +86,6 @@ function readsPages({ methodKind, idempotency, output }: DescMethod): boolean {
 }
 
 function overloaded(): Error {
-  const message = "too many pages are being read from this process at present; try again";
+  const message = "too many pages are being read from this process; try again";
   return refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
 }

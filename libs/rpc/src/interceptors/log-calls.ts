@@ -5,24 +5,24 @@ import { actorOf } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
 import { callerKey, peerKey, requestIdKey, seenKey } from "../calls/call-context.ts";
 import { codeName, methodName } from "../calls/policy.ts";
-import type { StrangerLog } from "../limits/stranger-log.ts";
+import type { AnonymousLog } from "../limits/anonymous-log.ts";
 import { runToEnd } from "./call-end.ts";
 
-/** Methods that balancers and tools call all the time. */
-const QUIET = /^grpc\.(health|reflection)\./;
+/** Methods that make no decision, and that load balancers, tools and agents call all the time. */
+const QUIET = /^grpc\.(health|reflection)\.|\/(CreateChallenge|ReportHeartbeat)$/;
 
 export interface LogCallsOptions {
   readonly log: Logger;
-  /** For calls of callers who are not known. */
-  readonly strangers: StrangerLog;
+  /** Logs lines about calls of anonymous clients. */
+  readonly anonymousClients: AnonymousLog;
   readonly clock: Clock;
 }
 
 /**
- * Write one line for a unary call, at its end; two for a stream, when it has been let in and when it has ended. Reads
- * that succeed are written at debug level. Of callers who are not known the lines are few: see StrangerLog.
+ * Write one line per unary call, at its end, and two per stream, at its admission and its end. Successful reads, and
+ * calls that make no decision, are logged at debug level. Lines about anonymous clients are limited: see AnonymousLog.
  */
-export function logCalls({ log, strangers, clock }: LogCallsOptions): Interceptor {
+export function logCalls({ log, anonymousClients, clock }: LogCallsOptions): Interceptor {
   return (next) => (request) => {
     const startMs = clock.nowMs();
     const { contextValues: values, stream: isStream } = request;
@@ -33,11 +33,11 @@ export function logCalls({ log, strangers, clock }: LogCallsOptions): Intercepto
     const peer = values.get(peerKey);
     const write = (level: Level, what: string, fields: object, message: string, isFault = false) => {
       const own = { method, request_id: values.get(requestIdKey), ...fields };
-      // Nothing of these reaches a log that is read: they need no counting.
+      // Do not count these lines: lines about known callers are not limited, and debug lines rarely reach a log.
       if (values.get(callerKey).kind !== "anonymous" || level === "debug") {
         log[level]({ peer, ...own }, message);
       } else {
-        strangers.write({ level, peer, what, fields: own, message, isFault });
+        anonymousClients.write({ level, peer, what, fields: own, message, isFault });
       }
     };
     const opened: typeof next = async (opening) => {
@@ -60,18 +60,18 @@ export function logCalls({ log, strangers, clock }: LogCallsOptions): Intercepto
 type Level = "debug" | "info" | "warn" | "error";
 
 interface Outcome {
-  /** Absent where it is that of the method. */
+  /** The level of the line; absent for the method's default level. */
   readonly level?: Level;
-  /** The reason, or the code. */
+  /** The reason of the error, or its code. */
   readonly what: string;
   readonly fields: object;
-  /** Whether it is the caller's own. */
+  /** Whether the caller itself caused the error. */
   readonly isFault?: boolean;
 }
 
 function outcomeOf(error: unknown): Outcome {
   if (error === undefined) return { what: "ok", fields: { code: codeName(undefined) } };
-  // What was thrown outside of the mapping, by the transport, is mapped here.
+  // Map the error here too, because errors of the transport do not pass the interceptor that maps errors.
   const mapped = mapError(error);
   const { code, reason, message } = describeError(mapped);
   const fields = { code: codeName(code), reason, message };

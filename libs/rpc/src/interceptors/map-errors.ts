@@ -2,7 +2,7 @@ import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { mapError } from "@rollcall/errors";
 import { withMessages } from "./call-end.ts";
 
-/** Turn whatever a handler throws into the error that its caller may see; see mapError(). */
+/** Convert a handler's exception to the error that its caller is allowed to see; see mapError(). */
 export const mapErrors: Interceptor = (next) => async (request) => {
   try {
     const response = await next(request);
@@ -14,8 +14,8 @@ export const mapErrors: Interceptor = (next) => async (request) => {
 };
 
 /**
- * Each call gets an error of its own: one error may end several calls, of a batch for example, and headers are added to
- * it.
+ * Copy an error for one call. The same error can end several calls, for example all calls of a batch, and each
+ * call adds headers to its own copy.
  */
 function ownError(error: unknown): ConnectError {
   const shared = mapError(error);

@@ -4,12 +4,12 @@ import { type Clock, gauge, histogram, type MetricsRegistry } from "@rollcall/pr
 import { codeName, methodName } from "../calls/policy.ts";
 import { runToEnd } from "./call-end.ts";
 
-/** Measure how long calls take, by method and code, and how many streams are open. */
+/** Measure how long calls take, for each method and code, and how many streams are open. */
 export function measureCalls(metrics: MetricsRegistry, clock: Clock): Interceptor {
   const observe = rpcDurations(metrics);
   const open = gauge(metrics, {
     name: "rollcall_rpc_streams_open",
-    help: "Streams under way, by method.",
+    help: "Open streams, by method.",
     labelNames: ["method"],
   });
   return (next) => (request) => {
@@ -24,11 +24,11 @@ export function measureCalls(metrics: MetricsRegistry, clock: Clock): Intercepto
   };
 }
 
-/** The histogram of all calls, as a function that adds one. */
+/** Create the histogram of all calls. Returns a function that records one call. */
 export function rpcDurations(metrics: MetricsRegistry): (method: string, code: string, durationMs: number) => void {
   const durations = histogram(metrics, {
     name: "rollcall_rpc_duration_seconds",
-    help: "How long calls took, by method and code; streams from their opening to their end.",
+    help: "Duration of calls, by method and code; streams are measured from start to end.",
     labelNames: ["method", "code"],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   });

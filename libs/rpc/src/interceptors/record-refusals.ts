@@ -9,36 +9,36 @@ import { methodName, type PolicyTable } from "../calls/policy.ts";
 
 /** A mutation that was refused to an authenticated caller. */
 export interface RefusedCall extends AuditedCall {
-  /** What the request named; may be empty. */
+  /** The object that the request names; may be empty. */
   readonly target: string;
   /** The reason that the caller gave; may be empty. */
   readonly reason: string;
-  /** The ErrorReason. */
+  /** The reason of the error. */
   readonly outcome: string;
 }
 
-/** Takes note of a refusal. It neither throws nor makes the caller wait. */
+/** Records a refusal. It neither throws nor makes the caller wait. */
 export type RecordRefusal = (refusal: RefusedCall) => void;
 
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
 /**
- * Tell of every mutation that was refused to an authenticated caller; count what is refused to strangers,
- * who can cause any number of refusals.
+ * Record every mutation that is refused to an authenticated caller. Refusals of anonymous clients are only counted,
+ * because anonymous clients can cause any number of them.
  */
 export function recordRefusals(policies: PolicyTable, metrics: MetricsRegistry, record: RecordRefusal): Interceptor {
-  const strangers = strangersRefused(metrics);
+  const anonymousClients = anonymousRefused(metrics);
   return (next) => async (request) => {
     try {
       return await next(request);
     } catch (error) {
       const { code, reason } = describeError(mapError(error));
-      const isStranger = request.contextValues.get(callerKey).kind === "anonymous";
-      if (isStranger && isAboutIdentity(code, reason)) {
-        strangers.inc({ method: methodName(request.method), reason: reason ?? "" });
+      const isAnonymous = request.contextValues.get(callerKey).kind === "anonymous";
+      if (isAnonymous && isAboutIdentity(code, reason)) {
+        anonymousClients.inc({ method: methodName(request.method), reason: reason ?? "" });
       }
-      // While the record is away there is nowhere to write to.
-      if (!isStranger && reason !== undefined && reason !== "STORE_UNAVAILABLE") {
+      // Leave out STORE_UNAVAILABLE: the store cannot save the refusal while it is unavailable.
+      if (!isAnonymous && reason !== undefined && reason !== "STORE_UNAVAILABLE") {
         const refusal = refusalOf(policies, request, reason);
         if (refusal !== null) record(refusal);
       }
@@ -47,11 +47,11 @@ export function recordRefusals(policies: PolicyTable, metrics: MetricsRegistry, 
   };
 }
 
-/** Counts what strangers are refused. */
-export function strangersRefused(metrics: MetricsRegistry): LabelledCounter<"method" | "reason"> {
+/** Create the counter of refusals of anonymous clients. */
+export function anonymousRefused(metrics: MetricsRegistry): LabelledCounter<"method" | "reason"> {
   return counter(metrics, {
-    name: "rollcall_strangers_refused_total",
-    help: "Calls refused to callers who could not prove who they are, by method and reason.",
+    name: "rollcall_anonymous_refused_total",
+    help: "Calls refused to unauthenticated callers, by method and reason.",
     labelNames: ["method", "reason"],
   });
 }
@@ -60,7 +60,7 @@ function isAboutIdentity(code: Code, reason: string | undefined): boolean {
   return code === Code.Unauthenticated || reason === "TOO_MANY_FAILURES";
 }
 
-/** Null when the call was no mutation. */
+/** Describe a refused mutation; null if the call is not a mutation. */
 function refusalOf(policies: PolicyTable, request: Request, outcome: string): RefusedCall | null {
   const { method, message, contextValues: values } = request;
   if (request.stream || method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) {

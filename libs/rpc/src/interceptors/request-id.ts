@@ -5,7 +5,10 @@ import { requestIdKey } from "../calls/call-context.ts";
 const HEADER = "x-request-id";
 const ACCEPTABLE = /^[\x21-\x7e]{1,128}$/;
 
-/** Give each call an id, the caller's own where it sends one, and send it back with the answer or the error. */
+/**
+ * Give each call an id, and return it with the response or the error. If the caller sends an id, the call
+ * keeps it.
+ */
 export const requestId: Interceptor = (next) => async (request) => {
   const given = request.header.get(HEADER);
   const id = given !== null && ACCEPTABLE.test(given) ? given : randomUUID();

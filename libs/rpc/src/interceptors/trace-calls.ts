@@ -7,8 +7,8 @@ import { codeName, methodName } from "../calls/policy.ts";
 const HEADER = "traceparent";
 
 /**
- * Run each unary call in a span, as a part of its caller's trace where it names one. Streams are not traced: they last
- * for days, and a span is sent when it ends.
+ * Run each unary call in a span, which is part of the caller's trace if the caller names one. Streams are not traced:
+ * they last for days, and a span is sent only when it ends.
  */
 export function traceCalls(tracer: Tracer): Interceptor {
   return (next) => (request) => {

@@ -15,7 +15,7 @@ describe("piecesOf()", () => {
     [PIECE + 1, 2],
     [PIECE * 3, 3],
     [PIECE * 3 + 7, 4],
-  ])("should cut %d bytes into %d pieces that are the whole together", (size, count) => {
+  ])("should cut %d bytes into %d pieces that together are the original", (size, count) => {
     const bytes = numbered(size);
     const pieces = piecesOf(bytes);
     expect(pieces).toHaveLength(count);

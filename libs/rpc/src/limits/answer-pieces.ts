@@ -1,22 +1,22 @@
 /**
- * An answer is written in pieces of this size, each once the one before was taken: so that it shows whether its reader
- * reads, however slow the line. At 64 KiB in 30 s, which is the least, that is 2 KB a second.
+ * The size of a piece of a response. Each piece is written after the previous one was accepted. This shows that the
+ * peer is reading, even over a slow line: the required minimum, 64 KiB in 30 s, is 2 KB per second.
  */
 const PIECE_BYTES = 65_536;
 
-/** The pieces of some bytes; the bytes themselves where they are few. */
+/** Split bytes into pieces. Bytes that fit into one piece are not copied. */
 export function piecesOf(bytes: Uint8Array): readonly Uint8Array[] {
   if (bytes.byteLength <= PIECE_BYTES) return [bytes];
   const count = Math.ceil(bytes.byteLength / PIECE_BYTES);
   return Array.from({ length: count }, (_, index) => bytes.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES));
 }
 
-/** A body whose chunks are no larger than a piece. */
+/** Split the chunks of a body, so that none is larger than a piece. */
 export function inPieces(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => new InPieces(body[Symbol.asyncIterator]()) };
 }
 
-/** A class, since a generator would cost each message more, of which nearly all are one piece. */
+/** This is a class, because a generator would cost more per message, and nearly all messages are a single piece. */
 class InPieces implements AsyncIterator<Uint8Array> {
   readonly #inner: AsyncIterator<Uint8Array>;
   #left: readonly Uint8Array[] = [];

@@ -4,14 +4,14 @@ import { createMetrics } from "@rollcall/process";
 import { TestCounts } from "../../test/test-counts.ts";
 import { CallAdmission } from "./call-admission.ts";
 
-describe("CallPlace", () => {
-  it("should have no turn to work once it was given back", async () => {
+describe("CallSlot", () => {
+  it("should get no turn to work once it was released", async () => {
     const counts = new TestCounts({});
     const admission = new CallAdmission({ counts, metrics: createMetrics({ defaults: false }) });
     const call = { needs: "viewer", isStream: false, peer: "192.0.2.1:1" } as const;
     const place = admission.enter({ ...call, authorization: "Bearer x" });
     place.leave();
-    const error = await place.turn(new AbortController().signal).catch((it: unknown) => it);
+    const error = await place.turn(new AbortController().signal, 1_000).catch((it: unknown) => it);
     expect(reasonOf(error)).toBe("CANCELLED");
   });
 });

@@ -5,14 +5,14 @@ import { needsRole } from "../calls/find-caller.ts";
 import type { MethodCaller } from "../calls/policy.ts";
 import { Turns } from "./turns.ts";
 
-/** A call as it is known from its headers alone. */
+/** What the headers of a call show about it. */
 export interface ArrivingCall {
-  /** Of the method's policy row. */
+  /** The caller that the method's policy row requires. */
   readonly needs: MethodCaller;
   readonly isStream: boolean;
-  /** HOST:PORT. */
+  /** The address that the call comes from, as HOST:PORT. */
   readonly peer: string;
-  /** The authorization header; null when there is none. */
+  /** The authorization header; null if there is none. */
   readonly authorization: string | null;
 }
 
@@ -22,18 +22,17 @@ export interface CallAdmissionOptions {
 }
 
 /**
- * Headers at most that are remembered with whose they were; the one that was used longest ago is forgotten for a new
- * one.
+ * Maximum number of authorization headers whose caller is remembered. A new header evicts the least recently used one.
  */
 const MOST_KNOWN = 10_000;
 
-/** A place is free again as soon as an answer has been read. */
+/** When to retry, in milliseconds. A slot becomes free as soon as a response has been read. */
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Lets each party have so many calls under way. A call is counted from its headers, before any of it is decoded,
- * until its answer was read: for its caller where the token was good before, else for its address, and for the caller
- * from when the token has been checked. One for all servers of a process.
+ * Limits the calls in progress of each party. A call counts from the arrival of its headers, before any of it is
+ * decoded, until its response has been read. If its token was valid in an earlier call, it counts for its caller.
+ * Otherwise it counts for its address until the token has been checked. All servers of a process share one object.
  */
 export class CallAdmission {
   readonly #counts: CallCounts;
@@ -45,17 +44,17 @@ export class CallAdmission {
     this.#counts = counts;
     const refused = counter(metrics, {
       name: "rollcall_calls_refused_total",
-      help: "Calls refused because their caller, or their address, had too many under way, by kind of party.",
+      help: "Calls refused because their caller or address had too many in progress, by kind of party.",
       labelNames: ["party"],
     });
     this.#refused = ({ kind }) => refused.inc({ party: kind });
   }
 
   /**
-   * Take a place for a call; its leave() must be called once the answer was read. Throws TOO_MANY_CALLS or
-   * TOO_MANY_STREAMS.
+   * Take a slot for a call. The caller must call leave() on the slot after the response has been read. Throws
+   * TOO_MANY_CALLS or TOO_MANY_STREAMS.
    */
-  enter(call: ArrivingCall): CallPlace {
+  enter(call: ArrivingCall): CallSlot {
     const { isStream, authorization } = call;
     const credential =
       needsRole(call.needs) && authorization !== null
@@ -63,9 +62,9 @@ export class CallAdmission {
         : null;
     const party = partyOf(call, credential === null ? undefined : this.#known.get(credential));
     this.#enter(party, isStream);
-    return new CallPlace({
+    return new CallSlot({
       party,
-      turn: (of, signal) => this.#turn(of, signal),
+      turn: (of, signal, mostMs) => this.#turn(of, signal, mostMs),
       leave: (of) => this.#counts.leave(of, isStream),
       claim: (of, name) => {
         if (credential !== null) this.#remember(credential, name);
@@ -84,9 +83,14 @@ export class CallAdmission {
     throw tooMany(party, isStream, this.#counts.limitOf(party, isStream));
   }
 
-  async #turn(party: CallParty, signal: AbortSignal): Promise<() => void> {
+  async #turn(party: CallParty, signal: AbortSignal, mostMs: number): Promise<() => void> {
     const row = this.#counts.rowOf(party);
-    return row === null ? () => {} : await this.#turns.take(row.key, row.most, signal);
+    if (row === null) return () => {};
+    const late = () => {
+      this.#refused(party);
+      return tooLongAtWork(party, row.most);
+    };
+    return await this.#turns.take(row.key, row.most, { signal, mostMs, late });
   }
 
   #remember(credential: string, name: string): void {
@@ -101,13 +105,13 @@ export class CallAdmission {
 
 interface PlaceOptions {
   readonly party: CallParty;
-  turn(party: CallParty, signal: AbortSignal): Promise<() => void>;
+  turn(party: CallParty, signal: AbortSignal, mostMs: number): Promise<() => void>;
   claim(party: CallParty, name: string): CallParty;
   leave(party: CallParty): void;
 }
 
-/** The place of one call. */
-export class CallPlace {
+/** The slot of one call. */
+export class CallSlot {
   readonly #options: PlaceOptions;
   #party: CallParty | null;
 
@@ -116,21 +120,24 @@ export class CallPlace {
     this.#party = options.party;
   }
 
-  /** Count the call for a caller whose token has been checked. Throws TOO_MANY_CALLS or TOO_MANY_STREAMS. */
+  /**
+   * Count the call for a caller, after the caller's token has been checked. Throws TOO_MANY_CALLS or TOO_MANY_STREAMS.
+   */
   claim(name: string): void {
     if (this.#party !== null) this.#party = this.#options.claim(this.#party, name);
   }
 
   /**
-   * Wait until the call may work; answers how to end that. Rejects with the signal's reason when that aborts first, and
-   * with CANCELLED when the place was given back: the connection is gone.
+   * Wait until the call can start its work. Returns a function to call when the work has ended. Rejects with the
+   * signal's reason if it aborts first, with TOO_MANY_CALLS after `mostMs`, and with CANCELLED if the slot was
+   * released because the connection has closed.
    */
-  async turn(signal: AbortSignal): Promise<() => void> {
-    if (this.#party === null) throw refuse("CANCELLED", "the caller went away");
-    return await this.#options.turn(this.#party, signal);
+  async turn(signal: AbortSignal, mostMs: number): Promise<() => void> {
+    if (this.#party === null) throw refuse("CANCELLED", "the caller disconnected");
+    return await this.#options.turn(this.#party, signal, mostMs);
   }
 
-  /** Give the place back. To do so again does nothing. */
+  /** Release the slot. Further calls have no effect. */
   leave(): void {
     const party = this.#party;
     this.#party = null;
@@ -141,50 +148,61 @@ export class CallPlace {
 function partyOf({ needs, peer }: ArrivingCall, known: string | undefined): CallParty {
   if (needs === "node" || needs === "replica") return { kind: needs, peer };
   if (known !== undefined) return { kind: "caller", name: known };
-  return { kind: needsRole(needs) ? "arriving" : "stranger", peer };
+  return { kind: needsRole(needs) ? "arriving" : "anonymous", peer };
 }
 
 function tooMany(party: CallParty, isStream: boolean, most: number): Error {
   const limit = String(most);
   const details = { retryAfterMs: RETRY_AFTER_MS };
   if (party.kind !== "caller") {
-    const message =
-      `${limit} calls from this address are under way already, which is as many as may be; read their answers ` +
-      "first";
+    const message = `this address already has ${limit} calls in progress, which is the limit; read responses first`;
     return refuse("TOO_MANY_CALLS", message, { ...details, metadata: { limit } });
   }
   const metadata = { actor: party.name, limit };
-  const as = `which is as many as one caller may`;
+  const as = "which is the limit for a caller";
   return isStream
-    ? refuse("TOO_MANY_STREAMS", `${party.name} holds ${limit} streams already, ${as}; end one first`, {
+    ? refuse("TOO_MANY_STREAMS", `${party.name} already has ${limit} open streams, ${as}; end one first`, {
         ...details,
         metadata,
       })
-    : refuse("TOO_MANY_CALLS", `${party.name} has ${limit} calls under way already, ${as}; read their answers first`, {
+    : refuse("TOO_MANY_CALLS", `${party.name} already has ${limit} calls in progress, ${as}; read responses first`, {
         ...details,
         metadata,
       });
 }
 
-/** For whom a call is counted. */
+/** The error when a call has waited too long for other calls of the same party. */
+function tooLongAtWork(party: CallParty, most: number): Error {
+  const details = { retryAfterMs: RETRY_AFTER_MS };
+  const limit = String(most);
+  const message = "running calls, which is the limit, and this one waited too long; try again";
+  return party.kind === "caller"
+    ? refuse("TOO_MANY_CALLS", `${party.name} has ${limit} ${message}`, {
+        ...details,
+        metadata: { actor: party.name, limit },
+      })
+    : refuse("TOO_MANY_CALLS", `this address has ${limit} ${message}`, { ...details, metadata: { limit } });
+}
+
+/** The caller or address that a call counts for. */
 export type CallParty =
   | { readonly kind: "caller"; readonly name: string }
   | {
-      readonly kind: "arriving" | "stranger" | "node" | "replica";
-      /** HOST:PORT. */
+      readonly kind: "arriving" | "anonymous" | "node" | "replica";
+      /** The address from which the calls come, as HOST:PORT. */
       readonly peer: string;
     };
 
-/** What counts the calls under way of each party. The domain's CallPlaces is one. */
+/** Counts the calls in progress of each party. The domain's CallPlaces implements it. */
 export interface CallCounts {
-  /** Take a place until leave() is called with the same; false when there is none. */
+  /** Take a slot, which is held until leave() is called with the same arguments. Returns false if no slot is free. */
   enter(party: CallParty, isStream: boolean): boolean;
   leave(party: CallParty, isStream: boolean): void;
-  /** Most calls under way of a party. */
+  /** The limit of calls in progress of a party. */
   limitOf(party: CallParty, isStream: boolean): number;
   /**
-   * In which row a call with one answer waits for its turn to work, and how many of that row work at a time; null for
-   * none.
+   * The queue that a call with one response waits in, and how many calls of that queue work at a time; null if the
+   * call need not wait.
    */
   rowOf(party: CallParty): { readonly key: string; readonly most: number } | null;
 }

@@ -13,7 +13,7 @@ afterEach(async () => {
   await fixture.stop();
 });
 
-/** A handler that works until it is let go. */
+/** Create a handler whose calls work until they are released. */
 function held() {
   const releases: (() => void)[] = [];
   const started: string[] = [];
@@ -25,13 +25,13 @@ function held() {
   return { getNode, started, release: () => releases.shift()?.() };
 }
 
-/** Holds every stream until its caller leaves. */
+/** A handler that holds every stream until its caller disconnects. */
 async function* holdStream(_: unknown, { signal }: HandlerContext) {
   yield {};
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
 
-/** Open a stream; ends it. */
+/** Open a stream. Returns a function that ends it. */
 async function open(token: string): Promise<() => void> {
   const leaving = new AbortController();
   const stream = fixture.registry("grpc", token).watchNodes({}, { signal: leaving.signal });
@@ -39,8 +39,8 @@ async function open(token: string): Promise<() => void> {
   return () => leaving.abort();
 }
 
-describe("calls under way", () => {
-  it.each(TRANSPORT_KINDS)("should be so many for one caller over %s", async (kind) => {
+describe("calls in progress", () => {
+  it.each(TRANSPORT_KINDS)("should be limited per caller over %s", async (kind) => {
     const { getNode, started, release } = held();
     fixture = await RpcFixture.start({ registry: { getNode }, limits: { caller: 2 } });
     const client = fixture.registry(kind);
@@ -56,10 +56,10 @@ describe("calls under way", () => {
     await until("another caller's works", () => started.length === 3);
     for (let index = 0; index < 3; index += 1) release();
     for (const call of [...calls, other]) expect((await call).node?.id).toMatch(/[abd]/);
-    await until("the places are free", () => fixture.held.size === 0);
+    await until("the slots are free", () => fixture.held.size === 0);
   });
 
-  it("should be refused without a look at the message once the token is known", async () => {
+  it("should be refused without decoding the message once the token is known", async () => {
     const { getNode, started, release } = held();
     fixture = await RpcFixture.start({ registry: { getNode }, limits: { caller: 1 } });
     const first = fixture.registry().getNode({ node: "a" });
@@ -72,7 +72,7 @@ describe("calls under way", () => {
     expect(await renderMetrics(fixture.metrics)).toContain('rollcall_calls_refused_total{party="caller"} 1');
   });
 
-  it("should count until the answer was read, not until the handler has returned", async () => {
+  it("should count until the response was read, not until the handler has returned", async () => {
     let answered = 0;
     const getNode = () => {
       answered += 1;
@@ -86,17 +86,17 @@ describe("calls under way", () => {
     const refused = await failureOf(fixture.registry("connect").getNode({ node: "n" }));
     expect(describeError(refused).reason).toBe("TOO_MANY_CALLS");
     unread[0]?.resume();
-    await until("a place is free", () => fixture.held.get("calls of token:v1") === 2);
+    await until("a slot is free", () => fixture.held.get("calls of token:v1") === 2);
     const { node } = await fixture.registry("connect-http1").getNode({ node: "n" });
     expect(node?.health?.message).toBe(LARGE);
   });
 
-  it("should wait for each other beyond so many at work, in order, and not for others", async () => {
+  it("should wait in order for calls of their own party beyond the limit at work, and not for others", async () => {
     const { getNode, started, release } = held();
     fixture = await RpcFixture.start({ registry: { getNode }, limits: { caller: 10, work: 1 } });
     const client = fixture.registry();
     const calls = ["a", "b"].map((node) => client.getNode({ node }));
-    await until("all have come", () => fixture.held.get("calls of token:v1") === 2);
+    await until("all have arrived", () => fixture.held.get("calls of token:v1") === 2);
     const other = fixture.registry("grpc", "operator-token").getNode({ node: "other" });
     await until("another caller's works", () => started.includes("other"));
     expect(started).toHaveLength(2);
@@ -107,10 +107,10 @@ describe("calls under way", () => {
     await Promise.all([...calls, other]);
   });
 
-  it("should be counted by address for callers who are not known, known callers apart", async () => {
+  it("should be counted by address for anonymous clients, separately from known callers", async () => {
     const { getNode, started, release } = held();
     const waiting: (() => void)[] = [];
-    const limits = { arriving: 2, node: 1, stranger: 1 };
+    const limits = { arriving: 2, node: 1, anonymous: 1 };
     fixture = await RpcFixture.start({
       registry: { getNode },
       limits,
@@ -123,7 +123,7 @@ describe("calls under way", () => {
     const good = fixture.registry("grpc", "good").getNode({ node: "a" });
     await until("a known caller's call works", () => started.length === 1);
     const tries = ["x", "y"].map((token) => failureOf(fixture.registry("grpc", token).getNode({ node: "b" })));
-    await until("strangers' tokens are looked for", () => waiting.length === 2);
+    await until("tokens of anonymous clients are looked up", () => waiting.length === 2);
     const refused = await failureOf(fixture.registry("grpc", "z").getNode({ node: "c" }));
     expect(describeError(refused)).toMatchObject({
       reason: "TOO_MANY_CALLS",
@@ -131,7 +131,7 @@ describe("calls under way", () => {
       retryAfterMs: 1_000,
     });
     const again = fixture.registry("connect", "good").getNode({ node: "d" });
-    await until("a known caller is let in beside them", () => started.length === 2);
+    await until("a known caller is admitted too", () => started.length === 2);
     for (const resolve of waiting) resolve();
     for (const failed of tries) expect(describeError(await failed).reason).toBe("TOKEN_INVALID");
     release();
@@ -141,7 +141,7 @@ describe("calls under way", () => {
 });
 
 describe("streams of one caller", () => {
-  it("should be so many at a time, and no fewer for others", async () => {
+  it("should be limited, without reducing the limit of others", async () => {
     fixture = await RpcFixture.start({
       registry: { watchNodes: holdStream },
       limits: { streams: 2 },
@@ -159,7 +159,7 @@ describe("streams of one caller", () => {
     }
     await open("operator-token");
     leave();
-    await until("a place is free again", () =>
+    await until("a slot is free again", () =>
       open("viewer-token").then(
         () => true,
         () => false,

@@ -18,7 +18,7 @@ afterEach(async () => {
 type Stream = ClientDuplexStream<Buffer, Buffer>;
 const same = (bytes: Buffer) => bytes;
 
-/** An agents' port whose streams echo, and take their caller for known when the first message comes. */
+/** Start an agents' port. Its streams echo, and mark their caller as known at the first message. */
 async function start(options: Partial<GrpcServerOptions>) {
   const { log, lines } = captureLog();
   const metrics = createMetrics({ defaults: false });
@@ -90,12 +90,12 @@ function saidOf(lines: readonly LogLine[], reason: string) {
 }
 
 describe("a crowded agents' port", () => {
-  it("should keep every agent that was welcomed, and let more in, whatever connects besides", async () => {
+  it("should keep every welcomed agent, and admit more, whatever else connects", async () => {
     const { port, lines, open, ended, connections } = await start({
       maxConnections: 20,
-      maxStrangersOfAddress: 5,
+      maxAnonymousOfAddress: 5,
     });
-    // As many at a time as there may be strangers.
+    // Open five streams at a time, the limit of anonymous connections.
     const agents: Stream[] = [];
     for (let group = 0; group < 3; group += 1) {
       const more = Array.from({ length: 5 }, open);
@@ -109,16 +109,17 @@ describe("a crowded agents' port", () => {
     const late = open();
     await echo(late);
     for (const agent of agents) await echo(agent);
-    // Those that wait for their turn do not have to go for others, which are refused.
+    // Count refused connections too: a connection that waits to be read is not closed to make room, and the new
+    // connection is refused instead.
     await until("they are counted", async () => (await ended("shed")) + (await ended("refused_address")) >= 55);
-    await until("it is told", () => saidOf(lines, "shed").length === 1);
+    await until("it is reported", () => saidOf(lines, "shed").length === 1);
     expect(saidOf(lines, "shed")).toMatchObject([{ level: "warn", port: "agents", from: ["127.0.0.1"] }]);
   });
 
-  it("should refuse one more stranger of an address where all have a call, and let those of others in", async () => {
+  it("should refuse an anonymous connection of an address at its limit, and admit those of others", async () => {
     const { port, open, calls, lines, ended, connections } = await start({
       maxConnections: 20,
-      maxStrangersOfAddress: 3,
+      maxAnonymousOfAddress: 3,
       host: "0.0.0.0",
     });
     const holders = [open(), open(), open()];
@@ -134,13 +135,13 @@ describe("a crowded agents' port", () => {
     closers.push(() => other.destroy());
     other.write(PREFACE);
     await once(other, "data");
-    await until("it is told", () => saidOf(lines, "refused_address").length === 1);
+    await until("it is reported", () => saidOf(lines, "refused_address").length === 1);
     for (const holder of holders) await echo(holder);
     await until("all three are known", async () => (await connections("known")) === 3);
     await echo(open());
   });
 
-  it("should take for a stranger again who has ended its stream, and end its connection in time", async () => {
+  it("should treat an agent as anonymous again after its stream, and close its connection in time", async () => {
     const { open, connections, ended } = await start({
       connectionTimes: { tickMs: 20, idleMs: 50 },
     });
@@ -149,7 +150,7 @@ describe("a crowded agents' port", () => {
     expect(await connections("known")).toBe(1);
     agent.end();
     await until("the connection has ended", async () => (await ended("idle")) === 1);
-    await until("it is gone", async () => (await connections("stranger")) === 0);
+    await until("it is gone", async () => (await connections("anonymous")) === 0);
     expect(await connections("known")).toBe(0);
   });
 });

@@ -9,7 +9,7 @@ const PROOF = { nonce: new Uint8Array(16), signature: new Uint8Array(64) };
 let fixture: RpcFixture;
 afterEach(async () => await fixture.stop());
 
-/** Limits that shut out what it was told to, and remember what they heard. */
+/** Limits that block given addresses, and record how they are called. */
 class FakeLimits implements FailureLimits {
   readonly heard: string[] = [];
   waitMs = 0;
@@ -25,7 +25,7 @@ class FakeLimits implements FailureLimits {
 }
 
 describe("failed attempts of nodes", () => {
-  it("should count by node and host, and be refused when they are too many", async () => {
+  it("should count by node and host, and be refused above the limit", async () => {
     const node = new FakeLimits();
     const token = new FakeLimits();
     const failures = new FailedAttempts({ node, token }, { nowMs: () => 0 });

@@ -7,8 +7,8 @@ import { needsRole } from "../calls/find-caller.ts";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
 
 /**
- * What limits failed attempts by where they come from. The domain's FailureLimiter is one; times are monotonic
- * milliseconds.
+ * Limits failed attempts by the address that they come from. The domain's FailureLimiter implements it. Times are in
+ * monotonic milliseconds.
  */
 export interface FailureLimits {
   msUntilAllowed(peer: string, credential: string, nowMs: number): number;
@@ -16,7 +16,7 @@ export interface FailureLimits {
   passed(credential: string): void;
 }
 
-/** Reasons that say that what was presented is not good: a caller who tries on may be guessing. */
+/** Reasons that reject the presented credential. A caller that keeps trying may be guessing. */
 const FAILURES: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
   "TOKEN_INVALID",
   "TOKEN_EXPIRED",
@@ -42,56 +42,58 @@ const FAILURES: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
 
 /** One attempt to prove an identity. */
 export interface Attempt {
-  /** What is presented: a bearer token, or a node's proof. */
+  /** The kind of credential: a bearer token, or a node's proof. */
   readonly kind: "token" | "node";
-  /** Where it comes from, as HOST:PORT. */
+  /** The address that the attempt comes from, as HOST:PORT. */
   readonly peer: string;
-  /** Names the credential without revealing it. */
+  /** A string that identifies the credential without revealing it. */
   readonly credential: string;
 }
 
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
-/** An attempt with an authorization header. */
+/** Describe an attempt with an authorization header. */
 export function tokenAttempt(peer: string, authorization: string): Attempt {
   const credential = createHash("sha256").update(authorization).digest("base64");
   return { kind: "token", peer, credential };
 }
 
 /**
- * A node's attempt. It is known as it is seen from its host: a stranger elsewhere who claims its id is not taken for
- * it.
+ * Describe a node's attempt. The node is remembered together with its host, so that an anonymous client that claims
+ * the node's id from another host is not mistaken for the node.
  */
 export function nodeAttempt(peer: string, nodeId: string): Attempt {
   return { kind: "node", peer, credential: `${peer.replace(/:\d+$/, "")} ${nodeId}` };
 }
 
-/** Refuses callers that fail too often. All servers of a process share one. */
+/** Refuses callers that fail too often. All servers of a process share one object. */
 export class FailedAttempts {
   readonly #limits: Readonly<Record<Attempt["kind"], FailureLimits>>;
   readonly #clock: Pick<Clock, "nowMs">;
 
-  /** @param limits of each kind: hundreds of nodes may share one address, and few people do. */
+  /**
+   * @param limits the limits for each kind of credential. They differ, because hundreds of nodes can share one
+   *   address, but only a few people do.
+   */
   constructor(limits: Readonly<Record<Attempt["kind"], FailureLimits>>, clock: Pick<Clock, "nowMs">) {
     this.#limits = limits;
     this.#clock = clock;
   }
 
-  /** Check that an attempt may be looked at. Throws TOO_MANY_FAILURES. */
+  /** Check whether an attempt is allowed. Throws TOO_MANY_FAILURES. */
   check({ kind, peer, credential }: Attempt): void {
     const retryAfterMs = this.#limits[kind].msUntilAllowed(peer, credential, this.#clock.nowMs());
     if (retryAfterMs === 0) return;
-    const message =
-      "too many attempts with bad credentials came from this address; check the token or the key, and try again later";
+    const message = "too many failed attempts from this address; check the token or the key, and try again later";
     throw refuse("TOO_MANY_FAILURES", message, { retryAfterMs });
   }
 
-  /** Remember an attempt that was good. */
+  /** Remember a successful attempt. */
   passed({ kind, credential }: Attempt): void {
     this.#limits[kind].passed(credential);
   }
 
-  /** Count an attempt that ended with an error, if that says that the credential is not good. */
+  /** Count the attempt as failed if the error means that the credential was rejected. */
   ended({ kind, peer, credential }: Attempt, error: unknown): void {
     const reason = reasonOf(error);
     if (reason === undefined || !FAILURES.has(reason)) return;
@@ -99,19 +101,20 @@ export class FailedAttempts {
   }
 }
 
-/** Limit guesses of credentials: see FailedAttempts. */
+/** Limit attempts to guess credentials: see FailedAttempts. */
 export function limitFailures(policies: PolicyTable, failures: FailedAttempts): Interceptor {
   return (next) => async (request) => {
     const attempt = attemptOf(policies, request);
     if (attempt === null) return await next(request);
-    // Tokens were checked with the call's headers.
+    // Check nodes only: tokens were already checked with the headers of the call.
     if (attempt.kind === "node") failures.check(attempt);
     try {
       const response = await next(request);
       failures.passed(attempt);
       return response;
     } catch (error) {
-      // A caller that is known and refused for another reason still has a valid token.
+      // Remember the credential if the caller is known: its token is valid, and the call was refused for another
+      // reason.
       if (request.contextValues.get(callerKey).kind !== "anonymous") failures.passed(attempt);
       else failures.ended(attempt, error);
       throw error;
@@ -119,7 +122,7 @@ export function limitFailures(policies: PolicyTable, failures: FailedAttempts): 
   };
 }
 
-/** What a call presents; null when that is nothing. */
+/** The credential that a call presents; null if it presents none. */
 function attemptOf(policies: PolicyTable, request: Request): Attempt | null {
   const caller = policies[methodName(request.method)]?.caller ?? "anyone";
   const peer = request.contextValues.get(peerKey);

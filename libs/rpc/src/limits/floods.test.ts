@@ -15,7 +15,7 @@ import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.t
 import { PolyglotListener } from "../connections/polyglot-listener.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer, type GrpcServer } from "../grpc/grpc-server.ts";
-import { type StrangerAccounts, StrangerLog } from "./stranger-log.ts";
+import { type AnonymousAccounts, AnonymousLog } from "./anonymous-log.ts";
 
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
@@ -25,11 +25,11 @@ afterEach(async () => {
 interface Port {
   readonly port: number;
   readonly metrics: ReturnType<typeof createMetrics>;
-  /** How many calls were handled. */
+  /** Number of handled calls. */
   calls(): number;
 }
 
-async function openApi(accounts?: StrangerAccounts, tickMs = 20): Promise<Port> {
+async function openApi(accounts?: AnonymousAccounts, tickMs = 20): Promise<Port> {
   const metrics = createMetrics({ defaults: false });
   let calls = 0;
   const listener = await PolyglotListener.listen({
@@ -40,7 +40,7 @@ async function openApi(accounts?: StrangerAccounts, tickMs = 20): Promise<Port> 
     maxConnections: 400,
     tickMs,
     log: captureLog().log,
-    strangers: new StrangerLog({ log: captureLog().log, ...(accounts ? { accounts } : {}) }),
+    anonymousClients: new AnonymousLog({ log: captureLog().log, ...(accounts ? { accounts } : {}) }),
     metrics,
     clock: systemClock,
     handler: (_, response) => {
@@ -52,7 +52,7 @@ async function openApi(accounts?: StrangerAccounts, tickMs = 20): Promise<Port> 
   return { port: listener.port, metrics, calls: () => calls };
 }
 
-/** @param explains whether bytes that a call of ServeLogs brings are reported as asked for. */
+/** @param explains whether to report the bytes of a ServeLogs call as requested. */
 async function openAgents({ explains = false } = {}): Promise<Port> {
   const metrics = createMetrics({ defaults: false });
   let calls = 0;
@@ -83,7 +83,7 @@ async function openAgents({ explains = false } = {}): Promise<Port> {
   return { port: server.port, metrics, calls: () => calls };
 }
 
-/** A client whose call must not be disturbed. */
+/** Connect a client with a call that a flood must not disturb. */
 async function bystander({ port }: Port): Promise<http2.ClientHttp2Session> {
   const session = http2.connect(`http://127.0.0.1:${port}`);
   closers.push(() => session.destroy());
@@ -99,7 +99,7 @@ async function bystander({ port }: Port): Promise<http2.ClientHttp2Session> {
   return session;
 }
 
-/** Send the same again and again, until the other side has had enough. */
+/** Send data again and again until the server closes the connection. */
 async function flood(socket: net.Socket, next: (round: number) => Buffer): Promise<void> {
   socket.write(PREFACE);
   for (let round = 0; !socket.destroyed && socket.writable; round += 1) {
@@ -110,7 +110,7 @@ async function flood(socket: net.Socket, next: (round: number) => Buffer): Promi
   }
 }
 
-/** Send a few again and again, each time once the ones before were acknowledged, so that nothing piles up. */
+/** Send a few frames repeatedly, each time after the previous ones were acknowledged, so that nothing queues up. */
 async function floodInOrder(socket: net.Socket, few: Buffer, ackBytes: number): Promise<void> {
   let heard = 0;
   socket.on("data", (chunk: Buffer) => {
@@ -129,7 +129,10 @@ const SETTINGS = frame("SETTINGS", {});
 const WINDOW_UPDATE = frame("WINDOW_UPDATE", { payload: Buffer.from([0, 0, 0, 0]).fill(1, 3) });
 const PRIORITY = frame("PRIORITY", { stream: 3, payload: Buffer.from([0, 0, 0, 0, 16]) });
 
-/** nghttp2 ends a session for some thousand of them itself since 1.66; versions of Node.js 22 have an older one. */
+/**
+ * Whether nghttp2 itself ends a session after some thousand PRIORITY frames, as it does since version 1.66. Node.js 22
+ * may contain an older version.
+ */
 const NGHTTP2_LIMITS_PRIORITIES = Number(process.versions.nghttp2?.split(".")[1]) >= 66;
 
 function resets(round: number): Buffer {
@@ -142,7 +145,7 @@ function resets(round: number): Buffer {
   );
 }
 
-/** Of a call that says nothing about its content. */
+/** Encode the headers of a call that does not declare its content type. */
 function http2Headers(): Buffer {
   return Buffer.from([0x83, 0x86, 0x84, 0x41, 0x01, 0x61]);
 }
@@ -163,12 +166,12 @@ describe.each([
   ["the agents' port", () => openAgents()],
 ] as const)("a flood on %s", (name, open) => {
   it.each([
-    // With many in one packet nghttp2 has a limit of its own, and which of the two is met first depends on how they
-    // arrive.
+    // Expect no particular reason, because with many pings in one packet, nghttp2's own limit applies too. Which limit
+    // is reached first depends on how the packets arrive.
     ["pings", many(PING), null],
     ["settings", many(SETTINGS), null],
     ["calls that are reset at once", resets, "flood"],
-    // Nothing in Node.js tells of these: they are found by their bytes.
+    // Detect these frames by their bytes, because Node.js does not report them.
     ["frames without a byte", emptyFrames, null],
     ["window updates", many(WINDOW_UPDATE), "flood"],
     ["priorities", many(PRIORITY), NGHTTP2_LIMITS_PRIORITIES ? null : "flood"],
@@ -188,7 +191,7 @@ describe.each([
     expect(await pinged).toBeNull();
   });
 
-  it("should end its connection, and no other: pings that are all answered", async () => {
+  it("should end only its connection: pings that are all answered", async () => {
     const port = await open();
     const other = await bystander(port);
     const socket = await connectRaw(port.port);
@@ -208,7 +211,7 @@ describe.each([
   it.each([
     ["without an error", 0],
     ["with one", 2],
-  ])("should leave the process and its neighbours alone: %s", async (__, code) => {
+  ])("should not affect the process and other connections: %s", async (__, code) => {
     const port = await open();
     const other = await bystander(port);
     const socket = await connectRaw(port.port);
@@ -225,13 +228,13 @@ describe.each([
   });
 });
 
-describe("16 MB that one call brings", () => {
+describe("16 MB sent in one call", () => {
   const message = toBinary(ServeLogsRequestSchema, create(ServeLogsRequestSchema, { data: Buffer.alloc(62_500, "x") }));
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(message.byteLength, 1);
   const envelope = Buffer.concat([prefix, message]);
 
-  /** Send it as fast as it is taken. Resolves to the session. */
+  /** Send the messages as fast as they are accepted. Resolves to the session. */
   async function bring(port: Port): Promise<http2.ClientHttp2Session> {
     const session = http2.connect(`http://127.0.0.1:${port.port}`).on("error", () => {});
     closers.push(() => session.destroy());
@@ -253,7 +256,7 @@ describe("16 MB that one call brings", () => {
     return session;
   }
 
-  it("should leave its connection open where its handler explains them", async () => {
+  it("should leave its connection open if its handler explains them", async () => {
     const port = await openAgents({ explains: true });
     const session = await bring(port);
     const pinged = new Promise((resolve) => session.ping((error) => resolve(error)));
@@ -261,19 +264,19 @@ describe("16 MB that one call brings", () => {
     expect(await renderMetrics(port.metrics)).not.toContain('reason="flood"} 1');
   });
 
-  it("should end its connection where its handler does not", async () => {
+  it("should end its connection if its handler does not", async () => {
     const port = await openAgents();
     const session = await bring(port);
     await until("the session to end", () => session.destroyed);
     const counted = 'rollcall_connections_ended_total{port="agents",reason="flood"} 1';
     expect(await renderMetrics(port.metrics)).toContain(counted);
-    const gone = 'rollcall_connections{port="agents",kind="stranger"} 0';
+    const gone = 'rollcall_connections{port="agents",kind="anonymous"} 0';
     await until("its socket to close", async () => (await renderMetrics(port.metrics)).includes(gone));
   });
 });
 
 describe("a flood on the API's port", () => {
-  it("should have its address wait, and no other", async () => {
+  it("should make only its address wait", async () => {
     const owing = new Set<string>();
     const spent: number[] = [];
     const port = await openApi({
@@ -303,8 +306,8 @@ describe("a flood on the API's port", () => {
     expect(await answer).toBe("answered");
   });
 
-  it("should be found at once behind hundreds of new sessions that say nothing", async () => {
-    // No look in turns: only new sessions are looked at.
+  it("should be detected immediately among hundreds of silent new sessions", async () => {
+    // Choose a tick so long that no regular checks run, so that only new sessions are checked.
     const accounts = { groupOf: String, isSpared: () => false, spend: () => {}, msUntilPaid: () => 0 };
     const port = await openApi(accounts, 3_600_000);
     const silent = Array.from({ length: 250 }, async () => {
@@ -319,12 +322,12 @@ describe("a flood on the API's port", () => {
     const flooding = flood(socket, many(WINDOW_UPDATE));
     const counted = 'rollcall_connections_ended_total{port="api",reason="flood"} 1';
     await until("it is counted", async () => (await renderMetrics(port.metrics)).includes(counted));
-    // Without looks its socket is closed by none.
+    // Destroy the socket, because nothing else closes it without regular checks.
     socket.destroy();
     await flooding;
   });
 
-  it("should not have newcomers wait behind those of its address that have left", async () => {
+  it("should not make new connections wait behind closed ones of their address", async () => {
     const owing = new Set(["127.0.0.1"]);
     const port = await openApi({
       groupOf: (peer) => peer,

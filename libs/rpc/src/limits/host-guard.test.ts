@@ -3,10 +3,12 @@ import { describeError } from "@rollcall/errors";
 import { createMetrics, renderMetrics } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import type { HttpRequest } from "../calls/http-handler.ts";
+import { AnonymousLog } from "./anonymous-log.ts";
 import { HostGuard, type HostRule } from "./host-guard.ts";
-import { StrangerLog } from "./stranger-log.ts";
 
-/** A guard that lets browsers call "ours" alone, and what its rule was asked. */
+/**
+ * Create a guard that lets browsers call only the host "ours". Also returns the requests that were passed to its rule.
+ */
 function setUp(hasRule = true) {
   const asked: Parameters<HostRule>[0][] = [];
   const { log, lines } = captureLog();
@@ -15,7 +17,7 @@ function setUp(hasRule = true) {
     asked.push(request);
     return !request.hasBrowserHeaders || request.authority === "ours";
   };
-  const guard = new HostGuard({ ...(hasRule ? { hosts } : {}), strangers: new StrangerLog({ log }), metrics });
+  const guard = new HostGuard({ ...(hasRule ? { hosts } : {}), anonymousClients: new AnonymousLog({ log }), metrics });
   const refusalOf = (headers: Readonly<Record<string, string>>) => {
     const socket = { remoteAddress: "192.0.2.1", remotePort: 5 };
     return guard.refusalOf({ method: "POST", headers, socket } as unknown as HttpRequest);
@@ -24,7 +26,7 @@ function setUp(hasRule = true) {
 }
 
 describe("HostGuard", () => {
-  it("should know a browser by headers that only browsers send, and the host by either protocol's name", () => {
+  it("should recognise browsers by headers that only they send, and the host in either protocol", () => {
     const { refusalOf, asked } = setUp();
     refusalOf({ host: "a" });
     refusalOf({ ":authority": "b", host: "a", origin: "http://page" });
@@ -38,7 +40,7 @@ describe("HostGuard", () => {
     ]);
   });
 
-  it("should refuse what the rule refuses, count it, and tell of it with no more of the name than a name may have", async () => {
+  it("should refuse what the rule refuses, count it, and log it with a truncated name", async () => {
     const { refusalOf, lines, metrics } = setUp();
     expect(refusalOf({ host: "ours", origin: "http://page" })).toBeNull();
     const refusal = refusalOf({ host: "x".repeat(1_000), origin: "http://page" });

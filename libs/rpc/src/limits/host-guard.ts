@@ -3,26 +3,30 @@ import { refuse } from "@rollcall/errors";
 import { counter, type MetricsRegistry } from "@rollcall/process";
 import { peerOf } from "../calls/client-address.ts";
 import type { HttpRequest } from "../calls/http-handler.ts";
-import type { StrangerLog } from "./stranger-log.ts";
+import type { AnonymousLog } from "./anonymous-log.ts";
 
-/** Whether a request may be answered, by the name that it was sent to. The domain's isRequestForUs() decides so. */
+/**
+ * Whether to answer a request, depending on the host name that it was sent to. The domain's isRequestForUs()
+ * implements it.
+ */
 export type HostRule = (request: {
   readonly method: string;
-  /** `Host` or `:authority`; "" for none. */
+  /** The value of `Host` or `:authority`; "" for none. */
   readonly authority: string;
-  /** Whether it has headers that only browsers send. */
+  /** Whether the request has headers that only browsers send. */
   readonly hasBrowserHeaders: boolean;
 }) => boolean;
 
 export interface HostGuardOptions {
-  /** Absent allows all. */
+  /** The rule for host names; absent to allow all. */
   readonly hosts?: HostRule | undefined;
-  readonly strangers: StrangerLog;
+  readonly anonymousClients: AnonymousLog;
   readonly metrics: MetricsRegistry;
 }
 
 /**
- * Refuses what a foreign page has a browser send to this server, under a name that was made to resolve to it.
+ * Prevents DNS rebinding. It refuses requests that a foreign page makes a browser send to this server under a
+ * host name that the attacker resolved to this server.
  */
 export class HostGuard {
   readonly #options: HostGuardOptions;
@@ -31,19 +35,19 @@ export class HostGuard {
     this.#options = options;
   }
 
-  /** The error for a request that may not be answered; null for others. */
+  /** The error if a request must be refused, otherwise null. */
   refusalOf(request: HttpRequest): ConnectError | null {
-    const { hosts, strangers, metrics } = this.#options;
+    const { hosts, anonymousClients, metrics } = this.#options;
     const authority = authorityOf(request);
     const { method = "" } = request;
     const isAllowed = hosts?.({ method, authority, hasBrowserHeaders: hasBrowserHeaders(request) });
     if (isAllowed !== false) return null;
     counter(metrics, {
       name: "rollcall_hosts_refused_total",
-      help: "Requests that a browser can have made, refused because they name a host that is not this server's.",
+      help: "Requests that may come from a browser, refused because they name a host other than this server.",
     }).inc();
     const host = authority.slice(0, MOST_SHOWN);
-    strangers.write({
+    anonymousClients.write({
       level: "warn",
       peer: peerOf(request.socket),
       what: "HOST_NOT_ALLOWED",
@@ -53,13 +57,13 @@ export class HostGuard {
     });
     return refuse(
       "HOST_NOT_ALLOWED",
-      `this server is not known as ${host}; if it should be, set Listen.HostNames to that name, or use an address`,
+      `this server does not accept requests for the host ${host}; add it to Listen.HostNames, or use an IP address`,
       { metadata: { host } },
     );
   }
 }
 
-/** Longer than any name. */
+/** Maximum number of characters of a host to show. No valid host name is this long. */
 const MOST_SHOWN = 260;
 
 function authorityOf({ headers }: HttpRequest): string {

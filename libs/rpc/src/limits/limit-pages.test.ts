@@ -8,8 +8,8 @@ afterEach(async () => await fixture.stop());
 
 const OVERLOADED = { reason: "OVERLOADED", retryAfterMs: 1_000 };
 
-/** A registry whose listings end when they are told to. */
-class HeldListings {
+/** A registry whose listings do not end until the test ends them. */
+class BlockedListings {
   readonly clock = new ManualClock();
   readonly #ends: (() => void)[] = [];
   started = 0;
@@ -34,13 +34,13 @@ class HeldListings {
 const list = () => fixture.registry().listDeletedNodes({});
 
 describe("methods that read pages", () => {
-  it("should be served so many at a time, and refused when too many wait", async () => {
-    const held = new HeldListings();
+  it("should be served up to a limit at a time, and refused when too many wait", async () => {
+    const held = new BlockedListings();
     await held.start({ atATime: 2, waiting: 1 });
     const first = [list(), list()];
     await until("two to be served", () => held.started === 2);
     const third = list();
-    // One sleeper is the third's patience.
+    // Wait until the third call waits. The only sleeper is then its time limit.
     await until("one to wait", () => held.clock.sleepers === 1);
     expect(describeError(await failureOf(list()))).toMatchObject(OVERLOADED);
     expect(held.started).toBe(2);
@@ -51,8 +51,8 @@ describe("methods that read pages", () => {
     await Promise.all([...first, third]);
   });
 
-  it("should give up waiting after a time, and when their caller does", async () => {
-    const held = new HeldListings();
+  it("should stop waiting after a time, or when their caller does", async () => {
+    const held = new BlockedListings();
     await held.start({ atATime: 1, waiting: 2 });
     const first = list();
     await until("one to be served", () => held.started === 1);
@@ -67,7 +67,7 @@ describe("methods that read pages", () => {
     expect(describeError(await failureOf(patient))).toMatchObject(OVERLOADED);
     held.endOne();
     await first;
-    // No place was lost.
+    // Check that the calls that stopped waiting have not used up a slot.
     const last = list();
     await until("the last to be served", () => held.started === 2);
     held.endOne();
@@ -75,7 +75,7 @@ describe("methods that read pages", () => {
   });
 
   it("should not delay other callers", async () => {
-    const held = new HeldListings();
+    const held = new BlockedListings();
     await held.start({ atATime: 1, waiting: 0 });
     const first = list();
     await until("one to be served", () => held.started === 1);

@@ -2,9 +2,9 @@ const MOST_MS = 5;
 const MOST_PIECES = 8;
 
 /**
- * Bounds the work that callers cause in one turn of the event loop: what goes beyond it waits for the next turn, a row
- * for each source, of which one piece each is done in turn. In between, whatever else is ready goes on: the Beats of
- * agents, leases, probes. What waits is bounded by who may bring it.
+ * Bounds the work that callers cause in one iteration of the event loop. Further work waits for the next iteration, in
+ * one queue per source. The queues take turns, one piece of work each. In between, other work that is ready continues:
+ * the Beats of agents, leases, probes. The queues themselves are not limited. The code that adds work must limit it.
  */
 export class LoopBudget {
   readonly #mostMs: number;
@@ -30,10 +30,10 @@ export class LoopBudget {
   }
 
   /**
-   * Do a piece of work that must not throw, now or in one of the next turns.
+   * Do a piece of work, now or in a later iteration. The work must not throw.
    *
-   * @param source whose row it waits in: an address.
-   * @param work answers false when there was nothing to do any more, which is not counted.
+   * @param source names the queue: the address that caused the work.
+   * @param work returns false if there was nothing left to do, so that it does not count.
    */
   run(source: string, work: Work): void {
     this.#schedule();
@@ -47,7 +47,7 @@ export class LoopBudget {
     else row.pieces.push(work);
   }
 
-  /** Do a piece of work, and answer what it answers. Rejects with what it throws. */
+  /** Do a piece of work and return its result. Rejects if the work throws. */
   do<T>(source: string, work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.run(source, () => {
@@ -60,7 +60,7 @@ export class LoopBudget {
     });
   }
 
-  /** Wait for the turn of a piece of work that goes on from there. */
+  /** Resolves when the caller can do its work. */
   turn(source: string): Promise<void> {
     return this.do(source, () => {});
   }
@@ -76,7 +76,7 @@ export class LoopBudget {
     if (hasWorked) this.#leftPieces -= 1;
   }
 
-  /** The next piece of the row that is next; that row is the last then. */
+  /** Take the next piece of work from the first queue, and move that queue to the end. */
   #take(): Work {
     for (const [source, row] of this.#rows) {
       const work = row.pieces[row.next];
@@ -106,17 +106,17 @@ export class LoopBudget {
     this.#leftPieces = this.#mostPieces;
     if (this.#waiting === 0) return;
     while (this.#waiting > 0 && this.#hasRoom) this.#do(this.#take());
-    // Until the next turn what comes has only what is left of this one.
+    // Schedule the next iteration. Before it starts, new work can use only what is left of this iteration's budget.
     this.#schedule();
   }
 }
 
 type Work = () => unknown;
 
-/** Pieces that were taken are forgotten by so many. */
+/** Number of taken pieces that a queue keeps before it removes them together. */
 const MOST_TAKEN = 100;
 
-/** What one source has waiting. */
+/** The waiting work of one source. */
 interface Row {
   readonly pieces: Work[];
   next: number;

@@ -15,7 +15,7 @@ import { createGrpcServer } from "../grpc/grpc-server.ts";
 
 const METHOD = "rollcall.registry.v1.RegistryService/RegisterNode";
 
-/** Nothing is decoded for unknown callers. */
+/** The headers of a known caller. For unknown callers, nothing would be decoded. */
 const KNOWN = { authorization: "Bearer viewer-token" };
 
 const closers: (() => unknown)[] = [];
@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** A request whose node has half a million GPUs of which it says nothing. */
+/** Half a million empty GPUs. BOMB is a request with these GPUs in its node info. */
 const GPUS = Buffer.alloc(1_000_000, Buffer.from([(9 << 3) | 2, 0]));
 const BOMB = Buffer.concat([Buffer.from([(4 << 3) | 2, 0xc0, 0x84, 0x3d]), GPUS]);
 const JSON_BOMB = Buffer.from(`{"info":{"gpus":[${Array(300_000).fill("{}").join()}]}}`);
@@ -40,7 +40,7 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Send a request of HTTP/2 as it is. */
+/** Send an HTTP/2 request exactly as given. */
 async function post(
   port: number,
   method: string,
@@ -63,7 +63,7 @@ async function post(
   }
 }
 
-/** All that an answer says, in whichever protocol: the reason is in there. */
+/** Return the whole text of a response in any protocol, including the reason of an error. */
 function textOf({ headers, body }: Answer): string {
   const { "grpc-status-details-bin": details } = headers;
   const status = details === undefined ? "" : String(Buffer.from(String(details), "base64"));
@@ -73,7 +73,7 @@ function textOf({ headers, body }: Answer): string {
 describe("a message of half a million parts", () => {
   it.each([
     ["gRPC", { "content-type": "application/grpc" }, envelope(BOMB)],
-    ["gRPC, packed", { "content-type": "application/grpc", "grpc-encoding": "gzip" }, envelope(gzipSync(BOMB), 1)],
+    ["gRPC, compressed", { "content-type": "application/grpc", "grpc-encoding": "gzip" }, envelope(gzipSync(BOMB), 1)],
     ["gRPC-Web", { "content-type": "application/grpc-web+proto" }, envelope(BOMB)],
     ["Connect", { "content-type": "application/proto" }, BOMB],
     ["Connect, packed", { "content-type": "application/proto", "content-encoding": "gzip" }, gzipSync(BOMB)],
@@ -95,7 +95,7 @@ describe("a message of half a million parts", () => {
     closers.push(() => fixture.stop());
     const answer = await post(fixture.server.port, METHOD, headers, body);
     const text = textOf(answer);
-    // Connect and gRPC-Web write details in base64, but not the text.
+    // Look for the message too: Connect and gRPC-Web encode the details with the reason in base64.
     const isNamed = text.includes("MESSAGE_TOO_LARGE") || /more(%20| )fields(%20| )than(%20| )any/.test(text);
     expect([isNamed ? "named" : text, calls]).toEqual(["named", 0]);
     const small = await post(
@@ -128,7 +128,7 @@ describe("a message of half a million parts", () => {
       const answer = await fetch(url, { headers: KNOWN });
       return answer.text();
     };
-    // Statuses, half a million of them.
+    // The message has half a million statuses.
     expect(await get(Buffer.alloc(1_000_000, Buffer.from([6 << 3, 1])), "proto")).toContain("MESSAGE_TOO_LARGE");
     expect(await get(Buffer.from(`{"statuses":[${Array(400_000).fill("1").join()}]}`), "json")).toContain(
       "MESSAGE_TOO_LARGE",
@@ -156,7 +156,7 @@ describe("a message of half a million parts", () => {
       policies: { ...TEST_POLICIES, ...policies },
     });
     closers.push(() => fixture.stop());
-    // Their first bytes are a line break and an opening bracket: a name of 91 bytes.
+    // Choose a name whose tag and length are the bytes of a line break and "[", which could also start JSON.
     const name = Buffer.concat([Buffer.from([10, 91]), Buffer.alloc(91, "x")]);
     const bomb = await post(fixture.server.port, METHOD, headers, wrap(Buffer.concat([name, BOMB])));
     expect(textOf(bomb)).toMatch(/MESSAGE_TOO_LARGE|more(%20| )fields(%20| )than(%20| )any/);
@@ -167,7 +167,7 @@ describe("a message of half a million parts", () => {
     expect(textOf(harmless)).not.toMatch(/MESSAGE_TOO_LARGE|more(%20| )fields(%20| )than(%20| )any/);
   });
 
-  it("should be refused where a method takes several messages", async () => {
+  it("should be refused by a method with several request messages", async () => {
     const fixture = await RpcFixture.start();
     closers.push(() => fixture.stop());
     const reflection = "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -179,7 +179,7 @@ describe("a message of half a million parts", () => {
 });
 
 describe("a compressed message on the agents' port", () => {
-  it("should be refused with the encodings that are taken, and never be unpacked", async () => {
+  it("should be refused with the supported encodings, without being decompressed", async () => {
     let calls = 0;
     const server = await createGrpcServer({
       host: "127.0.0.1",

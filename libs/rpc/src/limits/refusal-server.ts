@@ -7,30 +7,30 @@ import { answerConnectError, answerGrpcError, finishRequest, isGrpc } from "../c
 import { handToHttp2 } from "../connections/hand-over.ts";
 
 /**
- * What a client still sends on its own account, such as its settings, must be read: a socket that
- * was closed answers it with a reset, which takes the refusal along that the client has not read yet.
+ * How long to read further data of the client, such as its settings, after the refusal, in milliseconds. A closed
+ * socket would answer this data with a reset, and the reset would discard the refusal before the client has read it.
  */
 const LINGER_MS = 500;
 
 /**
- * How long the rest of a request of HTTP/2 is waited for: a stream of frames never ends, and one that is answered early
- * does no harm.
+ * How long to wait for the rest of an HTTP/2 request, in milliseconds. A stream of frames may never end, and an early
+ * response does no harm.
  */
 const REQUEST_MS = 250;
 
 /**
- * Over HTTP/1.1 the answer ends the connection, and a program that has only just started may take its time to send the
- * body.
+ * How long to wait for the rest of an HTTP/1.1 request, in milliseconds. The response closes the connection, and a
+ * program that has just started may need time to send the body.
  */
 const REQUEST_HTTP1_MS = 2_000;
 
-/** A refused client has nothing further to send. */
+/** When to close the connection of a refused client, in milliseconds, even if the client sends more. */
 const LAST_WORDS_MS = 5_000;
 
 /**
- * Answers every call of a connection with the same refusal, in the caller's own protocol, and ends it: its user reads
- * what to do instead of "connection reset". Nothing else is reached from here. A connection without a call is cut after
- * 5 s.
+ * Answers every call on a connection with the same refusal, in the protocol of the caller, and closes the connection.
+ * So the user reads what to do instead of "connection reset". No method can be called through it. A connection without
+ * a call is cut after 5 s.
  */
 export class RefusalServer {
   readonly #http1: http.Server;
@@ -56,7 +56,7 @@ export class RefusalServer {
     this.#http2.on("session", (session) => session.on("error", () => {}));
   }
 
-  /** Take over a connection. What was read of it has been put back. */
+  /** Take over a connection. Bytes that were read from it have been put back. */
   serve(socket: net.Socket, isHttp2: boolean): void {
     const timer = setTimeout(() => socket.destroy(), LAST_WORDS_MS);
     socket.once("close", () => clearTimeout(timer));
@@ -70,8 +70,8 @@ export class RefusalServer {
 }
 
 /**
- * A client that is answered while it still writes may take its broken write for the answer. One that never ends is
- * answered all the same.
+ * Answer after the request has arrived, or after `limitMs` if it does not end. A client that gets the response while it
+ * still writes might report its failed write instead.
  */
 function afterRequest(request: HttpRequest, limitMs: number, answer: () => void): void {
   const settle = () => {

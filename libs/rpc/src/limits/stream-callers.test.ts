@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { reasonOf, refuse } from "@rollcall/errors";
-import type { Authenticator, KnownCaller } from "@rollcall/identity";
+import type { Authenticator, IdentifiedCaller } from "@rollcall/identity";
 import { eventually, ManualClock } from "@rollcall/testkit";
 import { StreamCallers } from "./stream-callers.ts";
 
-const VIEWER: KnownCaller = { kind: "token", id: "t", role: "viewer" };
+const VIEWER: IdentifiedCaller = { kind: "token", id: "t", role: "viewer" };
 
 let leaving: (() => void)[] = [];
 afterEach(() => {
@@ -12,7 +12,7 @@ afterEach(() => {
   leaving = [];
 });
 
-function rig(caller: KnownCaller = VIEWER) {
+function rig(caller: IdentifiedCaller = VIEWER) {
   const state = {
     asked: 0,
     answer: (async () => caller) as Authenticator,
@@ -51,7 +51,7 @@ describe("StreamCallers", () => {
     },
   );
 
-  it("should end the streams of a token that is gone, and of a role that was lowered", async () => {
+  it("should end the streams of a deleted token, and of a lowered role", async () => {
     const { state, open, rounds } = rig({ ...VIEWER, role: "operator" });
     const [reader, decider] = [open(), open("operator")];
     state.answer = async () => VIEWER;
@@ -62,11 +62,11 @@ describe("StreamCallers", () => {
     await eventually(() => expect(reasonOf(reader.reason)).toBe("TOKEN_INVALID"));
   });
 
-  it("should let streams go on while it cannot know, until the token's own end", async () => {
+  it("should keep streams while the store is unavailable, until the token expires", async () => {
     const { state, clock, open, rounds } = rig({ ...VIEWER, expiresAtMs: 1_700_000_060_000 });
     const stream = open();
     state.answer = async () => {
-      throw new Error("the record is away");
+      throw new Error("the database is away");
     };
     await rounds(3);
     expect(stream.aborted).toBe(false);
@@ -74,7 +74,7 @@ describe("StreamCallers", () => {
     await eventually(() => expect(reasonOf(stream.reason)).toBe("TOKEN_EXPIRED"));
   });
 
-  it("should ask once for all streams of a token, and not at all when there is none", async () => {
+  it("should check once for all streams of a token, and not without streams", async () => {
     const { state, open, rounds } = rig();
     for (let stream = 0; stream < 100; stream += 1) open();
     await rounds(1);

@@ -1,31 +1,33 @@
 import { type ErrorReasonName, reasonOf, refuse } from "@rollcall/errors";
-import type { Authenticator, KnownCaller, Role } from "@rollcall/identity";
+import type { Authenticator, IdentifiedCaller, Role } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
 import { findCaller } from "../calls/find-caller.ts";
 
-/** A stream whose caller has a role. */
+/** An open stream of a method that requires a role. */
 export interface OpenStream {
-  /** The authorization header with which it was opened. */
+  /** The authorization header of the stream's request. */
   readonly authorization: string;
-  /** Who opened it, as the last check found: the end of a session moves as it is used. */
-  caller: KnownCaller;
-  /** The role that its method needs. */
+  /** The caller at the last check. It can change, because using a session extends its expiry. */
+  caller: IdentifiedCaller;
+  /** The role that the stream's method requires. */
   readonly needs: Role;
-  /** Aborted, with the reason, when the caller may not call any more. */
+  /** Ends the stream. Aborted with the reason when the caller has lost its access. */
   readonly ending: AbortController;
 }
 
-/** What the check of streams needs. */
 export interface StreamCallersOptions {
   readonly authenticate: Authenticator;
   readonly clock: Pick<Clock, "wallMs">;
-  /** How often callers are asked for; 1 s. */
+  /** How often to check the callers. Default 1 s. */
   readonly everyMs?: number;
 }
 
 const DEFAULT_EVERY_MS = 1_000;
 
-/** With these the answer is final; anything else says that it cannot be known just now. */
+/**
+ * Reasons that show for certain that a caller has lost its access. After any other error, the caller may still
+ * have access.
+ */
 const FINAL: ReadonlySet<ErrorReasonName | undefined> = new Set<ErrorReasonName>([
   "TOKEN_INVALID",
   "TOKEN_EXPIRED",
@@ -34,9 +36,9 @@ const FINAL: ReadonlySet<ErrorReasonName | undefined> = new Set<ErrorReasonName>
 ]);
 
 /**
- * Looks after the streams of a server: each caller is authenticated again about once a second, once however many
- * streams it has, and the streams of a caller that may no longer call are ended. While that cannot be known (the store
- * is away), streams go on until the token's own end.
+ * Checks the callers of a server's streams. About once a second, each caller is authenticated again, with one
+ * check for all streams of the caller. If a caller has lost its access, its streams are ended. While the store is
+ * unavailable, streams continue until their token expires.
  */
 export class StreamCallers {
   readonly #options: StreamCallersOptions;
@@ -48,7 +50,7 @@ export class StreamCallers {
     this.#options = options;
   }
 
-  /** Look after a stream until the answer is called. */
+  /** Check a stream until the returned function is called. */
   join(stream: OpenStream): () => void {
     this.#streams.add(stream);
     const { everyMs = DEFAULT_EVERY_MS } = this.#options;
@@ -62,7 +64,7 @@ export class StreamCallers {
   }
 
   async #check(): Promise<void> {
-    // A record that answers slowly is not asked twice at a time.
+    // Do not query a slow store twice at the same time.
     if (this.#isChecking) return;
     this.#isChecking = true;
     const groups = new Map<string, OpenStream[]>();
@@ -76,7 +78,7 @@ export class StreamCallers {
     this.#isChecking = false;
   }
 
-  /** Streams of one caller, with the same token, whose methods need the same role. */
+  /** Check streams of one caller that have the same token, and whose methods require the same role. */
   async #checkGroup(streams: readonly OpenStream[]): Promise<void> {
     const [first] = streams;
     if (first === undefined) return;

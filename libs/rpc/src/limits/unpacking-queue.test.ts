@@ -3,7 +3,7 @@ import { reasonOf } from "@rollcall/errors";
 import { settle } from "@rollcall/testkit/time";
 import { UnpackingQueue } from "./unpacking-queue.ts";
 
-/** Work that ends when it is told to. */
+/** Create work that does not end until the test ends it. */
 function work() {
   const begun: number[] = [];
   const ends: (() => void)[] = [];
@@ -15,7 +15,7 @@ function work() {
 }
 
 describe("UnpackingQueue", () => {
-  it("should unpack one at a time, in order, also after one that failed", async () => {
+  it("should decompress one at a time, in order, even after a failure", async () => {
     const queue = new UnpackingQueue();
     const { begun, ends, unpack } = work();
     const first = queue.add(unpack(1));

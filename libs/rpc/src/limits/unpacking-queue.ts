@@ -3,18 +3,24 @@ import { refuse } from "@rollcall/errors";
 const MOST_WAITING = 256;
 const RETRY_AFTER_MS = 1_000;
 
-/** Unpacks messages one at a time, in the order in which they came. */
+/** Decompresses messages one at a time, in order of arrival. */
 export class UnpackingQueue {
   readonly #mostWaiting: number;
   readonly #waiting = new Set<() => void>();
   #isBusy = false;
 
-  /** @param mostWaiting further ones are refused with OVERLOADED. */
+  /**
+   * @param mostWaiting maximum number of messages that can wait. Further messages are refused with
+   *   OVERLOADED.
+   */
   constructor(mostWaiting = MOST_WAITING) {
     this.#mostWaiting = mostWaiting;
   }
 
-  /** Unpack when it is this one's turn. Rejects with OVERLOADED, or with what `unpack` rejects with. */
+  /**
+   * Decompress a message after all earlier ones. Rejects with OVERLOADED if too many messages wait, and
+   * with the error of `unpack`.
+   */
   async add<T>(unpack: () => Promise<T>): Promise<T> {
     if (this.#isBusy) await this.#turn();
     this.#isBusy = true;
@@ -27,13 +33,13 @@ export class UnpackingQueue {
 
   #turn(): Promise<void> {
     if (this.#waiting.size >= this.#mostWaiting) {
-      const message = "too many compressed requests at a time; send them uncompressed, or try again";
+      const message = "too many compressed requests at the same time; send them uncompressed, or try again";
       throw refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
     }
     return new Promise((resolve) => this.#waiting.add(resolve));
   }
 
-  /** A turn passes on without becoming free, so no message can overtake. */
+  /** Start the next message in the same step, so that no other message can overtake. */
   #next(): void {
     const [next] = this.#waiting;
     if (next === undefined) {

@@ -11,7 +11,7 @@ afterEach(async () => {
   await fixture.stop();
 });
 
-/** Whether something was given up so far. */
+/** Whether a response, a request or a connection (`what`) has been aborted so far. */
 async function givenUp(what: string): Promise<boolean> {
   const metrics = await renderMetrics(fixture.metrics);
   return metrics.includes(`rollcall_calls_given_up_total{what="${what}"}`);
@@ -20,13 +20,13 @@ async function givenUp(what: string): Promise<boolean> {
 describe("unread answers", () => {
   const large = () => ({ node: { id: "n", health: { message: LARGE } } });
 
-  it("should be given up alone where their connection is read otherwise", async () => {
+  it("should be aborted without their connection if other data on it is read", async () => {
     fixture = await RpcFixture.start({ registry: { getNode: large }, unreadAnswerMs: 2_000 });
     const session = clients.session(fixture.url);
     const stream = callUnread(session);
     const closed = new Promise((resolve) => stream.once("close", () => resolve(stream.rstCode)));
-    await until("it was given up", () => givenUp("answer"));
-    // A stream that is not read at all is not told its end before it is.
+    await until("it was aborted", () => givenUp("answer"));
+    // Read the stream, because it reports its end only when it is read.
     stream.resume();
     expect(fixture.held.size).toBe(0);
     expect(await closed).toBe(11);
@@ -41,12 +41,12 @@ describe("unread answers", () => {
     await ended;
     expect(bytes).toBeGreaterThan(LARGE.length);
     expect(await renderMetrics(fixture.metrics)).toContain('rollcall_calls_given_up_total{what="answer"} 1');
-    expect(fixture.lines.filter(({ msg }) => msg === "answer given up, its caller does not read it")).toEqual([
+    expect(fixture.lines.filter(({ msg }) => msg === "response aborted because its caller does not read it")).toEqual([
       expect.objectContaining({ caller: "token:v1", reason: "PEER_TOO_SLOW" }),
     ]);
   });
 
-  it("should be given up with their connection where nothing of that is read", async () => {
+  it("should be aborted with their connection if nothing on it is read", async () => {
     const getNode = () => ({ node: { id: "n", health: { message: "x".repeat(4_000_000) } } });
     fixture = await RpcFixture.start({ registry: { getNode }, unreadAnswerMs: 200 });
     const path = await clients.pathTo(fixture.server.port);
@@ -55,13 +55,14 @@ describe("unread answers", () => {
     session.setLocalWindowSize(2 ** 31 - 1);
     path.block();
     for (let call = 0; call < 10; call += 1) callUnread(session);
-    // The port looks after its connections too, and may be the first to see that this one is stuck.
+    // The port's own check may be the first to find that the connection does not respond, and then closes it. This is
+    // fine too.
     const cut = () => fixture.lines.some(({ reason }) => reason === "unresponsive");
     await until("its connection ended", async () => cut() || (await givenUp("connection")));
     await until("nothing is held", () => fixture.held.size === 0);
   });
 
-  it("should be given up over HTTP/1.1", async () => {
+  it("should be aborted over HTTP/1.1", async () => {
     const getNode = () => ({ node: { id: "n", health: { message: "x".repeat(20_000_000) } } });
     fixture = await RpcFixture.start({ registry: { getNode }, unreadAnswerMs: 200 });
     const socket = clients.socket(fixture.server.port);
@@ -70,11 +71,11 @@ describe("unread answers", () => {
       `POST ${GET_NODE} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer viewer-token\r\ncontent-type: ` +
         `application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
-    await until("it was given up", () => givenUp("answer"));
-    await until("its place is free", () => fixture.held.size === 0);
+    await until("it was aborted", () => givenUp("answer"));
+    await until("its slot is free", () => fixture.held.size === 0);
   });
 
-  it.each(TRANSPORT_KINDS)("should not be taken for streams that have nothing to send over %s", async (kind) => {
+  it.each(TRANSPORT_KINDS)("should not be confused with streams that have nothing to send over %s", async (kind) => {
     let more = () => {};
     const resumed = new Promise<void>((resolve) => {
       more = resolve;
@@ -86,13 +87,13 @@ describe("unread answers", () => {
     }
     fixture = await RpcFixture.start({
       registry: { watchNodes, getNode: large },
-      unreadAnswerMs: 100,
+      unreadAnswerMs: 2_000,
     });
     const stream = fixture.registry(kind).watchNodes({})[Symbol.asyncIterator]();
     expect((await stream.next()).value?.revision).toBe(1n);
-    // Meanwhile another answer is given up: so long has the stream been idle that it would have been, too.
+    // Wait until another response is aborted. By then, the idle stream would have been aborted too.
     callUnread(clients.session(fixture.url));
-    await until("another one was given up", () => givenUp("answer"));
+    await until("another one was aborted", () => givenUp("answer"));
     more();
     expect((await stream.next()).value?.revision).toBe(2n);
     expect((await stream.next()).done).toBe(true);
@@ -124,8 +125,8 @@ describe("unread answers", () => {
   });
 });
 
-describe("requests that do not come whole", () => {
-  it("should be given up, with the reason", async () => {
+describe("requests that do not arrive completely", () => {
+  it("should be aborted, with the reason", async () => {
     fixture = await RpcFixture.start({ requestMs: 100, policies: shortPolicies() });
     const session = clients.session(fixture.url);
     const headers = { ":method": "POST", ":path": GET_NODE, "content-type": "application/grpc" };
@@ -136,11 +137,11 @@ describe("requests that do not come whole", () => {
       stream.once("response", (...all) => resolve(all as unknown as Record<string, unknown>[]));
     });
     expect(answer?.["grpc-status"]).toBe("4");
-    await until("its place is free", () => fixture.held.size === 0);
+    await until("its slot is free", () => fixture.held.size === 0);
   });
 });
 
-/** The usual policies with deadlines that are over soon. */
+/** Return the usual policies with short deadlines. */
 function shortPolicies() {
   const rows = Object.entries(TEST_POLICIES).map(([method, row]) => [
     method,

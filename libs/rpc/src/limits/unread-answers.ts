@@ -6,38 +6,36 @@ import { type Clock, counter, type MetricsRegistry } from "@rollcall/process";
 import { callerKey, peerKey } from "../calls/call-context.ts";
 import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { refuseCall } from "../connect/answer-error.ts";
-import type { StrangerLog } from "./stranger-log.ts";
+import type { AnonymousLog } from "./anonymous-log.ts";
 
 export interface UnreadAnswersOptions {
   readonly clock: Pick<Clock, "nowMs">;
-  readonly log: StrangerLog;
+  readonly log: AnonymousLog;
   readonly metrics: MetricsRegistry;
-  /** How long a peer may read nothing of what waits for it. Default 30 s. */
+  /** How long a peer can read nothing while data waits for it. Default 30 s. */
   readonly unreadMs?: number;
-  /**
-   * How long the request of a call with one answer may take to come, besides the deadline of its method. Default 60 s.
-   */
+  /** How long the request of a unary call can take to arrive, in addition to its method's deadline. Default 60 s. */
   readonly requestMs?: number;
-  /** How often calls are looked at. Default 5 s. */
+  /** How often to check the calls. Default 5 s. */
   readonly everyMs?: number;
 }
 
-/** A call whose answer is looked after. */
+/** A call whose response is watched. */
 export interface AnsweredCall {
   readonly method: string;
   readonly request: HttpRequest;
   readonly response: HttpResponse;
   readonly values: ContextValues;
-  /** The longest that its method may take; 0 for a stream, whose request may come as late as it likes. */
+  /** The maximum duration of the method; 0 for a stream, whose request can take any time. */
   readonly deadlineMs: number;
 }
 
 interface PendingAnswer extends AnsweredCall {
   readonly startMs: number;
-  /** Writes that were begun, and those that the peer's connection has taken. */
+  /** How many writes have begun, and how many of them the connection has accepted. */
   begun: number;
   taken: number;
-  /** What was taken when it was looked at last, and since when it has not changed while something waited. */
+  /** How many writes were accepted at the last check, and how long this number has not changed while data waited. */
   seen: number;
   sinceMs: number;
 }
@@ -46,15 +44,16 @@ const DEFAULT_UNREAD_MS = 30_000;
 const DEFAULT_REQUEST_MS = 60_000;
 const DEFAULT_EVERY_MS = 5_000;
 /**
- * A peer that reads answers a ping at once; one from which nothing comes for so long reads nothing of its whole
- * connection.
+ * How long to wait for the response to a ping, in milliseconds. A peer that reads responds immediately. A peer that
+ * does not respond in this time reads nothing on the whole connection.
  */
 const PONG_MS = 10_000;
 
 /**
- * Gives up answers that are not read, of calls with one answer and of streams, over HTTP/1.1 and HTTP/2: what waits for
- * a peer that takes none of it for 30 s is dropped. A stream that has nothing to send waits as long as it likes.
- * Over HTTP/2 the call alone is ended, and its connection only if the peer answers no ping either: others may share it.
+ * Aborts responses that are not read, both of unary calls and of streams, over HTTP/1.1 and HTTP/2. If the peer has
+ * accepted none of the waiting data for 30 s, the data is dropped. A stream with nothing to send can wait without
+ * limit. Over HTTP/2, only the call is ended, because other calls may share its connection. The connection is closed
+ * only if the peer does not respond to a ping either.
  */
 export class UnreadAnswers {
   readonly #options: UnreadAnswersOptions;
@@ -71,18 +70,18 @@ export class UnreadAnswers {
     this.#requestMs = options.requestMs ?? DEFAULT_REQUEST_MS;
     const total = counter(options.metrics, {
       name: "rollcall_calls_given_up_total",
-      help: "Unread answers, requests that did not come whole, and connections that answered no ping.",
+      help: "Aborted responses, requests and connections, because the peer did not read, send or answer in time.",
       labelNames: ["what"],
     });
     this.#givenUp = (what) => total.inc({ what });
   }
 
-  /** How many calls are looked after. */
+  /** The number of watched calls. */
   get size(): number {
     return this.#calls.size;
   }
 
-  /** Look after a call until its answer has been read. To be called before anything is written. */
+  /** Watch a call until its response has been read. Must be called before anything is written. */
   join(call: AnsweredCall): void {
     const nowMs = this.#options.clock.nowMs();
     const pending = { startMs: nowMs, begun: 0, taken: 0, seen: 0, sinceMs: nowMs, ...call };
@@ -90,10 +89,11 @@ export class UnreadAnswers {
     this.#calls.add(pending);
     call.response.once("close", () => this.#calls.delete(pending));
     const { everyMs = DEFAULT_EVERY_MS } = this.#options;
-    this.#timer ??= setInterval(() => this.#check(), everyMs).unref();
+    this.#timer ??= setInterval(() => this.check(), everyMs).unref();
   }
 
-  #check(): void {
+  /** Abort calls whose response is not read. A timer calls this while calls are open. */
+  check(): void {
     const nowMs = this.#options.clock.nowMs();
     for (const call of this.#calls) this.#look(call, nowMs);
     for (const [session, sinceMs] of this.#suspects) {
@@ -109,7 +109,7 @@ export class UnreadAnswers {
 
   #look(call: PendingAnswer, nowMs: number): void {
     const { response } = call;
-    // What has ended is on its way until the response is closed.
+    // Count a response as waiting after end() until it closes, because it is still being sent.
     const isWaiting = call.begun > call.taken || response.writableEnded;
     if (!isWaiting || call.taken !== call.seen) {
       call.seen = call.taken;
@@ -126,7 +126,7 @@ export class UnreadAnswers {
     const { request, response } = call;
     this.#calls.delete(call);
     this.#givenUp("answer");
-    this.#write(call, "PEER_TOO_SLOW", "answer given up, its caller does not read it");
+    this.#write(call, "PEER_TOO_SLOW", "response aborted because its caller does not read it");
     if (!("stream" in response)) {
       request.socket.destroy();
       return;
@@ -146,9 +146,9 @@ export class UnreadAnswers {
     const { request, response } = call;
     this.#calls.delete(call);
     this.#givenUp("request");
-    this.#write(call, "DEADLINE_EXCEEDED", "request given up, it does not come whole");
+    this.#write(call, "DEADLINE_EXCEEDED", "request aborted because it did not arrive in time");
     const limitMs = String(this.#requestMs);
-    const message = `the request did not come whole within ${limitMs} ms`;
+    const message = `the request did not arrive completely within ${limitMs} ms`;
     if (!("stream" in response)) response.once("finish", () => request.socket.destroy());
     refuseCall(request, response, refuse("DEADLINE_EXCEEDED", message, { metadata: { limit_ms: limitMs } }));
   }
@@ -164,16 +164,16 @@ export class UnreadAnswers {
   }
 }
 
-/** What the client reads of it is RESOURCE_EXHAUSTED. */
+/** End a stream so that the client sees RESOURCE_EXHAUSTED. */
 function endStream({ stream }: Http2ServerResponse): void {
   stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-  // What waits would keep it alive for as long as it is not read.
+  // Destroy the stream, because unsent data would keep it in memory until the data is read.
   stream.destroy();
 }
 
 /**
- * Count the writes of a response as they are begun and taken. Every way in which an answer is written passes here: the
- * one beside Connect's pipeline and that pipeline itself, which does not tell how far it has come.
+ * Count the writes of a response when they begin and when they are accepted. Every response passes through here, both
+ * on the direct gRPC path and in Connect's pipeline, which does not report its progress.
  */
 function countWrites(call: PendingAnswer): void {
   const response = call.response as {

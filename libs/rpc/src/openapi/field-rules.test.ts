@@ -4,7 +4,7 @@ import { FieldRulesSchema } from "@rollcall/api/buf/validate/validate_pb";
 import { boundsOf } from "./field-rules.ts";
 
 describe("boundsOf()", () => {
-  it("should tell bounds that belong to the values from those that do not", () => {
+  it("should distinguish inclusive bounds from exclusive ones", () => {
     const inside = create(FieldRulesSchema, {
       type: {
         case: "double",

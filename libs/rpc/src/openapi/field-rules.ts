@@ -1,7 +1,7 @@
 import { type DescField, getOption, hasOption } from "@bufbuild/protobuf";
 import { type FieldRules, field as fieldRules } from "@rollcall/api/buf/validate/validate_pb";
 
-/** A schema of JSON Schema 2020-12, as OpenAPI 3.1 uses it: the keywords that descriptions here are made of. */
+/** A schema of JSON Schema 2020-12, as OpenAPI 3.1 uses it, with the keywords that the API description needs. */
 export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -31,12 +31,12 @@ export interface JsonSchema {
   readonly not?: JsonSchema;
 }
 
-/** The rules that the schema's files have for a field; absent for none. */
+/** The validation rules of a field, from its proto file; undefined if there are none. */
 export function rulesOf(field: DescField): FieldRules | undefined {
   return hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
 }
 
-/** What rules say of a field's values, as far as JSON Schema has words for it. The server checks all of them. */
+/** Convert the rules of a field that JSON Schema can express. The server checks all rules. */
 export function boundsOf(rules: FieldRules | undefined): JsonSchema {
   const type = rules?.type;
   switch (type?.case) {

@@ -11,13 +11,13 @@ import { createValidator } from "@bufbuild/protovalidate";
 import { type FieldRules, message as messageRules, oneof as oneofRules } from "@rollcall/api/buf/validate/validate_pb";
 import { allowedBy, boundsOf, itemRulesOf, type JsonSchema, rulesOf } from "./field-rules.ts";
 
-/** What the schema's files say, by full name. */
+/** The comments of the proto files, keyed by the full name of the described element. */
 export type Comments = Readonly<Record<string, string>>;
 
-/** 64-bit integers are texts in JSON: not every reader has numbers of that size. */
+/** The schema of 64-bit integers. They are strings in JSON, because not every reader has numbers of that size. */
 const INT64: JsonSchema = { type: ["string", "integer"], format: "int64", pattern: "^-?[0-9]{1,20}$" };
 const UINT64: JsonSchema = { type: ["string", "integer"], format: "uint64", minimum: 0, pattern: "^[0-9]{1,20}$" };
-/** Either alphabet; the padding is optional. */
+/** Base64 in the standard or the URL alphabet, with optional padding. */
 const BASE64 = "^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2,3}={0,2})?$";
 const FLOAT: JsonSchema = { anyOf: [{ type: "number" }, { enum: ["NaN", "Infinity", "-Infinity"] }] };
 
@@ -39,7 +39,7 @@ const SCALARS: Readonly<Record<ScalarType, JsonSchema>> = {
   [ScalarType.DOUBLE]: FLOAT,
 };
 
-/** Messages whose JSON has a form of its own. */
+/** Messages with a special JSON form. */
 const WELL_KNOWN: Readonly<Record<string, JsonSchema>> = {
   "google.protobuf.Timestamp": { type: "string", format: "date-time", description: "RFC 3339, UTC." },
   "google.protobuf.Duration": {
@@ -57,7 +57,7 @@ const WELL_KNOWN: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-/** Makes schemas of messages and enums, and of all that they contain, as components of one document. */
+/** Creates schemas of messages and enums, and of everything they contain, as components of one document. */
 export class MessageSchemas {
   readonly #comments: Comments;
   readonly #components = new Map<string, JsonSchema>();
@@ -67,17 +67,17 @@ export class MessageSchemas {
     this.#comments = comments;
   }
 
-  /** All that was asked for, by full name. */
+  /** All schemas that were requested so far, keyed by full name. */
   components(): Readonly<Record<string, JsonSchema>> {
     return Object.fromEntries([...this.#components].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** A reference to a message's schema. */
+  /** Return a reference to a message's schema. The schema is created if necessary. */
   message(desc: DescMessage): JsonSchema {
     const wellKnown = WELL_KNOWN[desc.typeName];
     if (wellKnown !== undefined) return wellKnown;
     if (!this.#components.has(desc.typeName)) {
-      // Before its fields: a message may contain itself.
+      // Add the message before its fields, because it may contain itself.
       this.#components.set(desc.typeName, {});
       this.#components.set(desc.typeName, this.#fields(desc));
     }
@@ -97,7 +97,7 @@ export class MessageSchemas {
     };
   }
 
-  /** The fields without which the server refuses a message: those whose absence, or default, breaks a rule. */
+  /** The fields that the server requires. A required field that is absent or has its default violates a rule. */
   #required(desc: DescMessage): readonly string[] {
     const { violations = [] } = this.#validator.validate(desc, create(desc));
     const broken = new Set(violations.flatMap(({ field }) => (field.length === 1 ? field : [])));
@@ -119,7 +119,7 @@ export class MessageSchemas {
     return { ...item, ...this.#described(nameOf(field), description) };
   }
 
-  /** One value of a field, with the rules for it. */
+  /** The schema of one value of a field, with its rules. */
   #item(field: DescField, rules: FieldRules | undefined): JsonSchema {
     const { message, enum: enumeration, scalar } = valueKindOf(field);
     if (message !== undefined) return { ...this.message(message), ...boundsOf(rules) };
@@ -167,7 +167,7 @@ function valueKindOf(field: DescField) {
   };
 }
 
-/** Fields of which at most one may be set, or exactly one. */
+/** A group of fields. At most one of them, or exactly one, can be set. */
 interface FieldGroup {
   readonly fields: readonly DescField[];
   readonly isRequired: boolean;
@@ -196,7 +196,10 @@ function oneOfGroup({ fields, isRequired }: FieldGroup): JsonSchema {
   return { oneOf: isRequired ? each : [...each, { not: { anyOf: each } }] };
 }
 
-/** Matches an object in which the field is set; a field without presence is not while it has its default. */
+/**
+ * A schema that matches an object if a field is set. A field without presence counts as unset while it has its
+ * default.
+ */
 function isSet(field: DescField): JsonSchema {
   const required = [field.jsonName];
   if (field.oneof !== undefined) return { required };

@@ -4,7 +4,7 @@ import { codeName, type MethodPolicy, methodName, type PolicyTable } from "../ca
 import type { JsonSchema } from "./field-rules.ts";
 import { type Comments, MessageSchemas } from "./message-schema.ts";
 
-/** One media type of a request or an answer. */
+/** One media type of a request or a response. */
 interface Content {
   readonly [mediaType: string]: { readonly schema: JsonSchema };
 }
@@ -18,11 +18,11 @@ export interface Operation {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly requestBody: { readonly required: true; readonly content: Content };
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
-  /** Set where one of the two is a stream: then frames go over the wire, see the description. */
+  /** Which side sends a stream of frames; absent if the method has no stream. See the description. */
   readonly "x-rollcall-stream"?: "server" | "client" | "both";
 }
 
-/** An OpenAPI 3.1 description of services as Connect serves them to callers that speak JSON. */
+/** An OpenAPI 3.1 description of services, as Connect serves them to callers that use JSON. */
 export interface OpenApiDocument {
   readonly openapi: "3.1.0";
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
@@ -35,13 +35,14 @@ export interface OpenApiDocument {
   };
 }
 
-const INTRODUCTION = `Every method is a POST with a JSON object, an empty one where nothing is to be said, and answers
-with one. Fields that have their default are left out of answers; names of fields are taken in lowerCamelCase and in
-snake_case; an unknown field is an error. The header Connect-Timeout-Ms says after how many milliseconds the caller
-gives up. The same methods are served over gRPC and gRPC-Web on the same port.`;
+const INTRODUCTION = `Call every method with a POST of a JSON object, which may be empty; the response is a JSON object
+too. Fields with their default value are omitted from responses. Field names are accepted in lowerCamelCase and in
+snake_case; an unknown field is an error. The header Connect-Timeout-Ms sets the caller's timeout in milliseconds.
+The same methods are served over gRPC and gRPC-Web on the same port.`;
 
-const STREAMED = `Sent and answered as a stream of Connect: \`application/connect+json\`, each message in a frame of one
-byte of flags and four of length. The last frame of an answer has flag 2, and the error if there is one.`;
+const STREAMED = `Request and response are Connect streams: \`application/connect+json\`, with each message in a frame
+that starts with one byte of flags and four bytes of length. The last frame of a response has flag 2, and the error
+if there is one.`;
 
 const STREAMS = {
   unary: undefined,
@@ -56,7 +57,7 @@ const SECURITY = {
 
 const ERROR: JsonSchema = {
   type: "object",
-  description: "Why a call failed. ErrorInfo among the details has the reason, a stable name for programs.",
+  description: "Why a call failed. The ErrorInfo in the details has the reason, a stable name for programs.",
   required: ["code"],
   additionalProperties: false,
   properties: {
@@ -68,7 +69,7 @@ const ERROR: JsonSchema = {
         type: "object",
         required: ["type", "value"],
         properties: {
-          type: { type: "string", description: "Full name of a message, as google.rpc.ErrorInfo." },
+          type: { type: "string", description: "Full name of a message, for example google.rpc.ErrorInfo." },
           value: { type: "string", contentEncoding: "base64", description: "The message in binary, without padding." },
           debug: { description: "The message as JSON." },
         },
@@ -79,11 +80,11 @@ const ERROR: JsonSchema = {
 
 const REASONS: JsonSchema = {
   type: "string",
-  description: "The reasons that ErrorInfo gives.",
+  description: "The possible reasons in ErrorInfo.",
   enum: Object.keys(CODE_OF_REASON),
 };
 
-/** Describe services. Private ones, whose callers are other processes of the cluster, are left out. */
+/** Describe services. Methods that only other processes of the cluster can call are left out. */
 export function openApiDocument(
   services: readonly DescService[],
   policies: PolicyTable,
@@ -130,8 +131,8 @@ function operation(
     security: needsToken(policy) ? [{ bearer: [] }] : [],
     requestBody: { required: true, content: { [mediaType]: { schema: schemas.message(method.input) } } },
     responses: {
-      200: { description: "The answer.", content: { [mediaType]: { schema: schemas.message(method.output) } } },
-      415: { description: "The request has no media type that is served here." },
+      200: { description: "The response.", content: { [mediaType]: { schema: schemas.message(method.output) } } },
+      415: { description: "The request's media type is not supported." },
       default: {
         description: "The call failed.",
         content: { "application/json": { schema: { $ref: "#/components/schemas/connect.Error" } } },
@@ -148,10 +149,10 @@ function needsToken(policy: MethodPolicy | undefined): boolean {
 function callerOf(policy: MethodPolicy | undefined): string {
   if (policy === undefined) return "";
   const { caller, idempotent } = policy;
-  const again = idempotent ? " Calling it twice has the effect of calling it once." : "";
-  if (caller === "anyone") return `No token is needed.${again}`;
+  const again = idempotent ? " Repeating the call has no further effect." : "";
+  if (caller === "anyone") return `Requires no token.${again}`;
   if (caller === "node") return `For nodes: the request proves the node's key.${again}`;
-  return `Needs the role ${caller}.${again}`;
+  return `Requires the role ${caller}.${again}`;
 }
 
 function oneLine(text: string): string {

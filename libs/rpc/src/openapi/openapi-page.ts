@@ -15,7 +15,7 @@ td { border-top: 1px solid #8883; padding: .25rem .75rem .25rem 0; vertical-alig
 td:first-child, td:nth-child(2) { white-space: nowrap; }
 `;
 
-/** What the page may do: show itself. */
+/** The content security policy of the page. It allows the page only to display itself. */
 export const PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
@@ -24,7 +24,7 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** The description of an API as one page that people read. It has no script and loads nothing. */
+/** Render the API description as a single page for people. It has no script and loads nothing. */
 export function openApiPage({ info, tags, paths, components }: OpenApiDocument): string {
   const operations = Object.entries(paths);
   const sections = tags.map(({ name, description }) => {
@@ -71,7 +71,7 @@ function schemaOf(name: string, { description = "", properties = {}, enum: value
   return `<details id="${name}"><summary>${name}</summary>${paragraphs(description)}${words}${table}</details>`;
 }
 
-/** What a value is, as a link where it has a description of its own. */
+/** Render the type of a value, as a link if the type has its own description. */
 function typeOf({ $ref, type, format, items, additionalProperties, anyOf }: JsonSchema): string {
   if ($ref !== undefined) {
     const name = $ref.slice($ref.lastIndexOf("/") + 1);

@@ -43,7 +43,7 @@ function schemaOf(name: string): JsonSchema {
   return document.components.schemas[name] ?? {};
 }
 
-/** All references of a value. */
+/** List all references in a value. */
 function referencesIn(value: unknown): readonly string[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) =>
@@ -58,24 +58,24 @@ describe("the description of an API", () => {
     );
     const method = document.paths[`${REGISTRY}/ListNodes`]?.post;
     expect(method?.security).toEqual([{ bearer: [] }]);
-    expect(method?.description).toMatch(/Needs the role operator\. Calling it twice/);
+    expect(method?.description).toMatch(/Requires the role operator\. Repeating the call/);
     expect(document.paths[`${REGISTRY}/RegisterNode`]?.post.security).toEqual([]);
   });
 
-  it("should say which methods are streams, and give them their own media type", () => {
+  it("should mark streaming methods, and give them their own media type", () => {
     const watch = document.paths[`${REGISTRY}/WatchNodes`]?.post;
     expect(watch?.["x-rollcall-stream"]).toBe("server");
     expect(Object.keys(watch?.requestBody.content ?? {})).toEqual(["application/connect+json"]);
     expect(document.paths[`${REGISTRY}/GetNode`]?.post["x-rollcall-stream"]).toBeUndefined();
   });
 
-  it("should lead every reference to a schema", () => {
+  it("should resolve every reference to a schema", () => {
     const known = new Set(Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`));
     expect(referencesIn(document).filter((reference) => !known.has(reference))).toEqual([]);
     expect(referencesIn(document).length).toBeGreaterThan(100);
   });
 
-  it("should describe messages as their JSON is: names, bounds, comments and special forms", () => {
+  it("should describe the JSON form of messages: names, bounds, comments and special forms", () => {
     const request = schemaOf("rollcall.registry.v1.ListNodesRequest");
     expect(request.properties).toMatchObject({ pageToken: { type: "string", maxLength: expect.any(Number) } });
     expect(request.properties?.pageToken?.description).not.toBe("");
@@ -86,7 +86,7 @@ describe("the description of an API", () => {
     expect(schemaOf("rollcall.ErrorReason").enum).toContain("NODE_NOT_FOUND");
   });
 
-  it("should be a page as well, which runs nothing and loads nothing", async () => {
+  it("should also be available as a page that runs and loads nothing", async () => {
     const { headers, body } = await read("/docs/api");
     const page = body.toString();
     expect(headers["content-security-policy"]).toContain("default-src 'none'");
@@ -97,7 +97,7 @@ describe("the description of an API", () => {
     expect(links.filter((target) => !anchors.has(target))).toEqual(["/openapi.json"]);
   });
 
-  it("should be compressed where the caller can read that, and not sent again to one that has it", async () => {
+  it("should be compressed for callers that support it, and not sent again to one that has it", async () => {
     const plain = await read("/openapi.json");
     const zipped = await read("/openapi.json", { "accept-encoding": "gzip" });
     expect(gunzipSync(zipped.body).equals(plain.body)).toBe(true);

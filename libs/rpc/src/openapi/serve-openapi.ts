@@ -10,7 +10,7 @@ import { notFound } from "../connect/answer-unknown-path.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { openApiPage, PAGE_POLICY } from "./openapi-page.ts";
 
-/** What describes the API to programs, and to people. */
+/** The paths of the API description: for programs, and for people. */
 const DOCUMENT_PATH = "/openapi.json";
 const PAGE_PATH = "/docs/api";
 
@@ -21,9 +21,9 @@ interface Page {
 }
 
 /**
- * A fallback that answers GET /openapi.json and GET /docs/api with the description of the services that a server has,
- * and leaves all else to `otherwise`. Any caller may have it, as reflection's answers. It is made when it is first
- * asked for.
+ * Create a handler that answers GET /openapi.json and GET /docs/api with the description of a server's services. Other
+ * requests go to `otherwise`. Like reflection, the description is open to any caller. It is created on the first
+ * request.
  */
 export function serveOpenApi(
   services: readonly DescService[],
@@ -47,10 +47,10 @@ export function serveOpenApi(
         else answer(page);
       },
       (err: unknown) => {
-        log.error({ err }, "the description of the API cannot be made");
-        // The next request tries again.
+        log.error({ err }, "the API description cannot be created");
+        // Let the next request try again.
         pages = null;
-        sendWhole(request, response, 500, { "content-type": "text/plain" }, "the description cannot be made\n");
+        sendWhole(request, response, 500, { "content-type": "text/plain" }, "the description cannot be created\n");
       },
     );
 
@@ -66,14 +66,14 @@ export function serveOpenApi(
   };
 }
 
-/** Whether a caller can read gzip: a quality of 0 says that it cannot. */
+/** Whether a caller accepts gzip. A quality of 0 means that it does not. */
 function takesGzip(accepted: string): boolean {
   const gzipped = accepted.split(",").find((coding) => /^\s*gzip\s*(;|$)/i.test(coding));
   return gzipped !== undefined && !/;\s*q=0(\.0*)?\s*$/i.test(gzipped);
 }
 
 async function makePages(services: readonly DescService[], policies: PolicyTable): Promise<ReadonlyMap<string, Page>> {
-  // Comments are long, and most processes are never asked for them.
+  // Load the comments only when needed: they are long, and most processes never need them.
   const { COMMENTS } = await import("@rollcall/api/comments");
   const document = openApiDocument(services, policies, COMMENTS);
   const page = { "content-type": "text/html; charset=utf-8", "content-security-policy": PAGE_POLICY };

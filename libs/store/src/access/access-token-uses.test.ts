@@ -27,7 +27,7 @@ async function secondsSinceUse(id: string): Promise<number | null> {
 }
 
 describe("AccessTokenUses", () => {
-  it("should write when tokens were last used, some time after they were", async () => {
+  it("should write when tokens were last used, with a delay", async () => {
     const clock = new ManualClock();
     const uses = usesOf(clock);
     uses.note("a");
@@ -38,7 +38,7 @@ describe("AccessTokenUses", () => {
     expect(await secondsSinceUse("b")).toBeNull();
   });
 
-  it("should never set a use back that another process has written", async () => {
+  it("should never overwrite a later use from another process", async () => {
     const clock = new ManualClock();
     const [early, late] = [usesOf(clock), usesOf(clock)];
     early.note("b");
@@ -50,7 +50,7 @@ describe("AccessTokenUses", () => {
     expect(await getAccessToken(database.store.db, "b")).toEqual(written);
   });
 
-  it("should write once a minute, and the rest when it ends", async () => {
+  it("should write once a minute, and the rest when it stops", async () => {
     const clock = new ManualClock();
     const uses = usesOf(clock);
     const ending = new AbortController();
@@ -62,7 +62,7 @@ describe("AccessTokenUses", () => {
     expect(await secondsSinceUse("a")).toBeLessThan(3_600);
   });
 
-  it("should keep a use that it was told of while it wrote an older one", async () => {
+  it("should keep a use that is noted while it writes an older one", async () => {
     const clock = new ManualClock();
     const uses = usesOf(clock);
     await sql`update access_tokens set last_used_at = null`.execute(database.store.db);
@@ -76,13 +76,13 @@ describe("AccessTokenUses", () => {
     expect(await secondsSinceUse("a")).toBeLessThan(3_600);
   });
 
-  it("should keep what it could not write", async () => {
+  it("should keep uses that it could not write", async () => {
     const clock = new ManualClock();
     const state = { away: true };
     const uses = usesOf(clock, {
       lane: "calls",
       get db() {
-        if (state.away) throw new Error("the record is away");
+        if (state.away) throw new Error("the database is away");
         return database.store.db;
       },
     });

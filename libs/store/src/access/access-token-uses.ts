@@ -2,22 +2,23 @@ import type { Clock, Logger, Task } from "@rollcall/process";
 import type { CallStore } from "../database/store.ts";
 import { noteAccessTokenUses } from "./access-tokens.ts";
 
-/** What is needed to note uses. */
 export interface AccessTokenUsesOptions {
   readonly store: Pick<CallStore, "lane" | "db">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** How often uses are written; 1 minute. */
+  /** Interval between two writes of uses to the store. Default 1 minute. */
   readonly everyMs?: number;
 }
 
-/** Tokens remembered at most between two writes: what is beyond is not worth memory. */
+/**
+ * Maximum number of tokens remembered between two writes. Uses of further tokens are dropped to bound memory.
+ */
 const MOST_TOKENS = 10_000;
 const DEFAULT_EVERY_MS = 60_000;
 
 /**
- * When access tokens were last used. A use costs one entry in memory; all of them are written in one statement about
- * once a minute. Best effort: a process that is killed takes its last minute with it.
+ * Records when access tokens were last used. It keeps one entry in memory for each used token, and writes all
+ * entries with one statement about once a minute. A process that is killed loses the uses of its last minute.
  */
 export class AccessTokenUses implements Task {
   readonly name = "note-token-uses";
@@ -28,13 +29,13 @@ export class AccessTokenUses implements Task {
     this.#options = options;
   }
 
-  /** A token was used just now. */
+  /** Record that a token was used just now. */
   note(id: string): void {
     if (this.#usedAtMs.size >= MOST_TOKENS && !this.#usedAtMs.has(id)) return;
     this.#usedAtMs.set(id, this.#options.clock.nowMs());
   }
 
-  /** Write what is not written yet. What cannot be written stays for the next time. */
+  /** Write the pending uses. If that fails, they stay pending for the next write. */
   async write(): Promise<void> {
     const { store, clock } = this.#options;
     const uses = [...this.#usedAtMs];
@@ -45,15 +46,16 @@ export class AccessTokenUses implements Task {
 
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     const { clock, log, everyMs = DEFAULT_EVERY_MS } = this.#options;
-    // Not a Loop: it writes again when the signal aborts.
+    // Do not use a Loop, because the pending uses must be written once more when the signal aborts.
     while (!signal.aborted) {
-      // It rejects only when the signal aborts, which is when the rest is written.
+      // Ignore the rejection: the sleep rejects only when the signal aborts, and the pending uses are then
+      // written a last time.
       await clock.sleep(everyMs, signal).catch(() => {});
       try {
         await this.write();
         succeeded();
       } catch (err) {
-        log.debug({ err }, "uses of access tokens not written");
+        log.debug({ err }, "could not write the uses of access tokens");
       }
     }
   }

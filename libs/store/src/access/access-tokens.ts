@@ -6,63 +6,71 @@ import type { Db, Tx } from "../database/store.ts";
 /** A bearer token, without its secret. */
 export interface AccessToken {
   readonly id: string;
-  /** Rises with each token. */
+  /** A sequence number, which increases with each token. */
   readonly number: bigint;
   readonly name: string;
-  /** One of the roles that the callers of this module know. */
+  /** A role that the callers of this module define. */
   readonly role: string;
   readonly createdAtMs: number;
-  /** Who created it, as an actor; "system" for one that the configuration or the first start brought. */
+  /** The actor that created the token; "system" for a token from the configuration or the first start. */
   readonly createdBy: string;
-  /** Null for a token that never expires. */
+  /** When the token expires; null for never. */
   readonly expiresAtMs: number | null;
-  /** By the database's clock, so that every process judges alike. */
+  /** Whether the token has expired by the database's clock, so that all processes agree. */
   readonly isExpired: boolean;
-  /** To about a minute; null before the first use. */
+  /** When the token was last used, accurate to about a minute; null before the first use. */
   readonly lastUsedAtMs: number | null;
-  /** Null for a token that is not revoked. */
+  /** Who revoked the token, and when; null if it is not revoked. */
   readonly revocation: AccessTokenRevocation | null;
-  /** For whom a session of the console acts; null for a token that is none. */
+  /** The owner of a console session; null for other tokens. */
   readonly session: TokenOwner | null;
 }
 
-/** For whom a session of the console, or a code that begins one, acts. */
+/** The owner of a console session or of a sign-in code: an access token, or a person. */
 export type TokenOwner =
   | { readonly kind: "token"; readonly id: string }
-  | { readonly kind: "person"; readonly issuer: string; readonly subject: string };
+  | {
+      readonly kind: "person";
+      readonly issuer: string;
+      readonly subject: string;
+      /**
+       * The claim with which the issuer reported, at sign-in, that it had left out the groups; absent if the issuer
+       * listed the groups.
+       */
+      readonly groupsLeftOut?: string;
+    };
 
 /** Who revoked a token, and when. */
 export interface AccessTokenRevocation {
   readonly atMs: number;
-  /** Empty when no reason was given. */
   readonly actor: string;
 }
 
-/** A token to keep. */
+/** A token to store. */
 export interface NewAccessToken {
   readonly id: string;
   readonly name: string;
   readonly role: string;
   /** SHA-256 of the secret, 32 bytes. */
   readonly hash: Uint8Array;
-  /** Who creates it; "system" when absent. */
+  /** The actor that creates the token; "system" when absent. */
   readonly createdBy?: string;
-  /** Its life in milliseconds; null or absent for ever. */
+  /** The token's lifetime in milliseconds; null or absent for a token that never expires. */
   readonly ttlMs?: number | null;
 }
 
 /** Which tokens to list. */
 export interface ListAccessTokensOptions {
-  /** Only those with a higher number. */
+  /** Only tokens with a higher number. */
   readonly after: bigint;
   readonly limit: number;
-  /** Whether those that expired or were revoked are listed too. */
+  /** Whether to list expired and revoked tokens too. */
   readonly showEnded: boolean;
 }
 
 /**
- * Keep a token unless one with its hash is kept already; the one that is kept, whatever happened to it. Any number of
- * processes may do so at once.
+ * Store a token unless one with its hash exists. Returns the stored token, even an expired or revoked one. Several
+ * processes can call this concurrently.
  *
  * @throws when the id belongs to another token.
  */
@@ -73,25 +81,25 @@ export async function ensureAccessToken(db: Db, token: NewAccessToken): Promise<
     .onConflict((conflict) => conflict.column("hash").doNothing())
     .execute();
   const kept = await findAccessToken(db, token.hash);
-  if (kept === null) throw new Error(`access token ${token.name} is gone while it is kept`);
+  if (kept === null) throw new Error(`access token ${token.name} disappeared while it was stored`);
   return kept;
 }
 
-/** Keep a new token. Since when it is kept, and until when, is the database's. */
+/** Store a new token. The database's clock sets its creation time and its expiry. */
 export async function insertAccessToken(tx: Tx, token: NewAccessToken): Promise<AccessToken> {
   await tx.insertInto("access_tokens").values(columnsOf(token)).execute();
   const kept = await getAccessToken(tx, token.id);
-  if (kept === null) throw new Error(`access token ${token.id} is gone while it is kept`);
+  if (kept === null) throw new Error(`access token ${token.id} disappeared while it was stored`);
   return kept;
 }
 
-/** The token with this hash, expired or revoked or neither; else null. */
+/** Find the token with this hash, even an expired or revoked one; null when there is none. */
 export async function findAccessToken(db: Db, hash: Uint8Array): Promise<AccessToken | null> {
   const [token = null] = await findAccessTokens(db, [hash]);
   return token;
 }
 
-/** The same for several hashes, in their order. */
+/** Like findAccessToken, for several hashes. Results are in the order of the hashes. */
 export async function findAccessTokens(
   db: Db,
   hashes: readonly Uint8Array[],
@@ -101,25 +109,25 @@ export async function findAccessTokens(
   const byHash = new Map(rows.map((row) => [row.hash.toString("base64"), row]));
   return wanted.map((hash) => {
     const row = byHash.get(hash.toString("base64"));
-    // The index has compared them already, in a time that depends on how much of the hash is alike; a hash of 32 bytes
-    // says nothing about its secret by that, and what decides is compared here.
+    // Compare the hashes in constant time. The duration of the index lookup depends on how long a prefix the hashes
+    // share, but that reveals nothing about the secret behind a 32-byte hash.
     return row === undefined || !timingSafeEqual(row.hash, hash) ? null : toAccessToken(row);
   });
 }
 
-/** The token with this id; null when there is none. */
+/** Get the token with this id; null when there is none. */
 export async function getAccessToken(db: Db, id: string): Promise<AccessToken | null> {
   const row = await selectTokens(db).where("id", "=", id).executeTakeFirst();
   return row === undefined ? null : toAccessToken(row);
 }
 
-/** The token with this id, locked until the transaction ends; null when there is none. */
+/** Get the token with this id and lock its row until the transaction ends; null when there is none. */
 export async function lockAccessToken(tx: Tx, id: string): Promise<AccessToken | null> {
   const row = await selectTokens(tx).where("id", "=", id).forUpdate().executeTakeFirst();
   return row === undefined ? null : toAccessToken(row);
 }
 
-/** A page of tokens, oldest first. */
+/** Read a page of tokens, oldest first. */
 export async function listAccessTokens(
   db: Db,
   { after, limit, showEnded }: ListAccessTokensOptions,
@@ -133,18 +141,18 @@ export async function listAccessTokens(
   return rows.map(toAccessToken);
 }
 
-/** Whether any token of this role is kept, and is neither expired nor revoked. */
+/** Whether a token with this role exists that is neither expired nor revoked. */
 export async function hasAccessToken(db: Db, role: string): Promise<boolean> {
   return (await countAccessTokens(db, role)) > 0;
 }
 
-/** How many tokens of this role are kept that are neither expired nor revoked. */
+/** Count the tokens with this role that are neither expired nor revoked. */
 export async function countAccessTokens(db: Db, role: string): Promise<number> {
   const { count } = await db
     .selectFrom("access_tokens")
     .select(({ fn }) => fn.countAll<bigint>().as("count"))
     .where("role", "=", role)
-    // A session of the console ends soon, and creates no other.
+    // Leave out console sessions, because they end soon and cannot create tokens.
     .where("kind", "=", "TOKEN")
     .where(isValid())
     .executeTakeFirstOrThrow();
@@ -152,15 +160,15 @@ export async function countAccessTokens(db: Db, role: string): Promise<number> {
 }
 
 /**
- * End a token for good, and with it the sessions of the console that act for it. Its row is locked, and it is not
- * revoked yet.
+ * Revoke a token permanently, together with the console sessions that act for it. The caller has locked the token's
+ * row and checked that the token is not revoked yet.
  */
 export async function revokeAccessToken(
   tx: Tx,
   id: string,
   by: { readonly actor: string; readonly reason: string },
 ): Promise<void> {
-  // By id, as lockSessions() locks them for a sign-out, which locks no token.
+  // Lock the sessions in order of id. lockSessions() does the same for a sign-out, which locks no token.
   await sql`
     select id from access_tokens where owner_token = ${id} and revoked_at is null order by id for update
   `.execute(tx);
@@ -174,12 +182,16 @@ export async function revokeAccessToken(
 }
 
 /**
- * Note when tokens were last used, given by how long ago that was, in milliseconds. A later use that is known already
- * stays. A session of the console lives on by its use, unless it has ended already.
+ * Record when tokens were last used.
+ *
+ * Keeps a stored time that is later than the given one. Also extends the console sessions that were used, unless they
+ * have already ended.
+ *
+ * @param uses how long ago each token was used, in milliseconds, keyed by token id.
  */
 export async function noteAccessTokenUses(db: Db, uses: ReadonlyMap<string, number>): Promise<void> {
   if (uses.size === 0) return;
-  // A token before the sessions that act for it, as those lock them that end both.
+  // Lock a token before the sessions that act for it, in the same order as transactions that end both.
   await sql`
     with locked as (
       select id from access_tokens where id = any(${[...uses.keys()]}::text[]) order by kind desc, id for update
@@ -202,8 +214,8 @@ export async function noteAccessTokenUses(db: Db, uses: ReadonlyMap<string, numb
 }
 
 /**
- * Forget tokens that expired or were revoked longer ago than `olderThanMs`; how many went. Those that the configuration
- * or the first start brought stay: a start with the same file would bring them back to life.
+ * Delete tokens that expired or were revoked longer ago than `olderThanMs`. Returns how many. Tokens from the
+ * configuration or the first start are kept: otherwise the next start with the same file would make them valid again.
  */
 export async function pruneAccessTokens(db: Db, olderThanMs: number): Promise<number> {
   const since = sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`;
@@ -232,7 +244,7 @@ function selectTokens(db: Db) {
     .select([
       ...(["id", "number", "name", "role", "hash", "created_at", "created_by"] as const),
       ...(["expires_at", "last_used_at", "revoked_at", "revoked_by"] as const),
-      ...(["owner_token", "owner_issuer", "owner_subject"] as const),
+      ...(["owner_token", "owner_issuer", "owner_subject", "groups_left_out"] as const),
       sql<boolean>`coalesce(expires_at <= now(), false)`.as("is_expired"),
     ]);
 }
@@ -241,17 +253,22 @@ function isValid() {
   return sql<SqlBool>`revoked_at is null and (expires_at is null or expires_at > now())`;
 }
 
-type OwnerColumns = Pick<Selectable<AccessTokensTable>, "owner_token" | "owner_issuer" | "owner_subject">;
+type OwnerColumns = Pick<
+  Selectable<AccessTokensTable>,
+  "owner_token" | "owner_issuer" | "owner_subject" | "groups_left_out"
+>;
 
 type TokenRow = Omit<Selectable<AccessTokensTable>, "hash" | "kind" | "revoke_reason" | "ends_at" | "idle_ms"> & {
   readonly is_expired: boolean;
 };
 
-/** The owner that a row names; null where it names none. */
+/** The owner in a row; null if the row has no owner. */
 export function ownerIn(row: OwnerColumns): TokenOwner | null {
   const { owner_token: id, owner_issuer: issuer, owner_subject: subject } = row;
   if (id !== null) return { kind: "token", id };
-  return issuer === null || subject === null ? null : { kind: "person", issuer, subject };
+  if (issuer === null || subject === null) return null;
+  const { groups_left_out: groupsLeftOut } = row;
+  return { kind: "person", issuer, subject, ...(groupsLeftOut === null ? {} : { groupsLeftOut }) };
 }
 
 function toAccessToken(row: TokenRow): AccessToken {

@@ -23,7 +23,7 @@ function hashOf(text: string): Uint8Array {
 }
 
 describe("ensureAccessToken()", () => {
-  it("should store a token once, whichever process is first", async () => {
+  it("should store a token once when several processes do it", async () => {
     expect(await hasAccessToken(store.db, "admin")).toBe(false);
     const kept = await Promise.all(
       Array.from({ length: 6 }, (_, number) =>
@@ -41,7 +41,7 @@ describe("ensureAccessToken()", () => {
     expect(await findAccessToken(store.db, hashOf("other"))).toBeNull();
   });
 
-  it("should never bring back a token that was revoked", async () => {
+  it("should never restore a revoked token", async () => {
     const token = { id: "r", name: "revoked", role: "viewer", hash: hashOf("r") };
     await ensureAccessToken(store.db, token);
     await store.db.updateTable("access_tokens").set({ revoked_at: new Date() }).where("id", "=", "r").execute();
@@ -52,7 +52,7 @@ describe("ensureAccessToken()", () => {
 });
 
 describe("useChallenge()", () => {
-  it("should let a nonce be used once among many", async () => {
+  it("should let only one of many callers use a nonce", async () => {
     const nonce = hashOf("nonce");
     const outcomes = await Promise.all(
       Array.from({ length: 8 }, () => store.transaction((tx) => useChallenge(tx, nonce))),
@@ -70,17 +70,17 @@ describe("useChallenge()", () => {
     expect(await store.transaction((tx) => useChallenge(tx, nonce))).toBe(true);
   });
 
-  it("should forget rows older than a given age", async () => {
+  it("should delete rows older than a given age", async () => {
     expect(await pruneChallenges(store.db, 60_000)).toBe(0);
     expect(await pruneChallenges(store.db, -60_000)).toBe(2);
   });
 });
 
 describe("firstAnswer()", () => {
-  const key = { requestId: "r1", method: "/a/B", caller: "token:t" };
+  const key = { requestId: "r1", method: "/a/B", caller: "token:t", digest: hashOf("asked") };
   const answer = new Uint8Array([1, 2, 0, 255]);
 
-  it("should claim a request and give its first answer again", async () => {
+  it("should claim a request and then return its first answer", async () => {
     await store.transaction(async (tx) => {
       expect(await firstAnswer(tx, key)).toBeNull();
       await saveAnswer(tx, key, answer);
@@ -98,7 +98,7 @@ describe("firstAnswer()", () => {
     }
   });
 
-  it("should let one of many at once proceed, and give the others its answer", async () => {
+  it("should let one of many concurrent callers proceed, and give the others its answer", async () => {
     const raced = { ...key, requestId: "raced" };
     let effects = 0;
     const answers = await Promise.all(
@@ -116,7 +116,7 @@ describe("firstAnswer()", () => {
     for (const each of answers) expect(new Uint8Array(each)).toEqual(answer);
   });
 
-  it("should free the claim of a request that was refused", async () => {
+  it("should free the claim of a refused request", async () => {
     const refused = { ...key, requestId: "refused" };
     const failed = store.transaction(async (tx) => {
       await firstAnswer(tx, refused);
@@ -126,7 +126,7 @@ describe("firstAnswer()", () => {
     expect(await store.transaction((tx) => firstAnswer(tx, refused))).toBeNull();
   });
 
-  it("should forget rows older than a given age", async () => {
+  it("should delete rows older than a given age", async () => {
     expect(await pruneRequestIds(store.db, 60_000)).toBe(0);
     expect(await pruneRequestIds(store.db, -60_000)).toBeGreaterThan(0);
     expect(await store.transaction((tx) => firstAnswer(tx, key))).toBeNull();

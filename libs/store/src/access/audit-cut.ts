@@ -4,31 +4,34 @@ import { type Selectable, sql } from "kysely";
 import type { AuditCutTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 
-/** Entries up to this one were removed from the audit log; the first that is left follows its hash. */
+/**
+ * The last entry that was removed from the audit log. The first remaining entry continues the chain from its
+ * hash.
+ */
 export interface AuditCut extends AuditHead {
-  /** Made with the secret of the cluster, hexadecimal. */
+  /** HMAC with the cluster's secret, in hexadecimal. */
   readonly seal: string;
   readonly atMs: number;
 }
 
-/** What one call has removed. */
+/** The result of one call to pruneAudit(). */
 export interface AuditPruning {
   readonly removed: number;
-  /** Where the log begins now; null while nothing was ever removed. */
+  /** The entry after which the log now starts; null if nothing was ever removed. */
   readonly cut: AuditCut | null;
-  /** Whether everything that was named is gone. */
+  /** Whether every requested entry has been removed. */
   readonly complete: boolean;
 }
 
-/** The cut of the audit log; null when it has all its entries. */
+/** Read the cut of the audit log; null if no entries were removed. */
 export async function readAuditCut(db: Db): Promise<AuditCut | null> {
   const row = await db.selectFrom("audit_cut").selectAll().executeTakeFirst();
   return row === undefined ? null : toCut(row);
 }
 
 /**
- * Remove the oldest entries up to one that the caller knows by its hash, `limit` at most. Null, and nothing is done,
- * when the log has no such entry.
+ * Remove the oldest entries through the one with the given sequence and hash, at most `limit`. Returns null and
+ * removes nothing if the log has no such entry.
  */
 export async function pruneAudit(
   tx: Tx,
@@ -56,7 +59,7 @@ export async function pruneAudit(
   return { removed: rows[0]?.removed ?? 0, cut: toCut(after), complete: sequence === through.sequence };
 }
 
-/** Whether a process of the cluster has made this cut. */
+/** Whether this cluster made the cut. */
 export function isSealed(secret: Buffer, cut: AuditCut): boolean {
   const [seal, expected] = [Buffer.from(cut.seal, "hex"), sealOf(secret, cut)];
   return seal.length === expected.length && timingSafeEqual(seal, expected);

@@ -1,19 +1,19 @@
 import { createHash } from "node:crypto";
 import type { NewAuditEntry } from "./audit.ts";
 
-/** What the hash of an audit row covers. */
+/** The fields of an audit row that its hash covers. */
 export interface HashedAuditRow extends NewAuditEntry {
   readonly sequence: bigint;
   /** Wall time in whole milliseconds since 1970. */
   readonly atMs: number;
 }
 
-/** What the first row follows: 64 zeros. */
+/** The previous hash in the first row: 64 zeros. */
 export const FIRST_AUDIT_HASH = "0".repeat(64);
 
 /**
- * The hash of a row that follows another one, in lower-case hexadecimal. The encoding is the one that audit_hash() of
- * migration 0008 makes in Postgres: each field as BYTES:TEXT, so that no two rows are encoded alike.
+ * Compute the hash of a row from the previous row's hash, in lower-case hexadecimal. The encoding is the same as
+ * in audit_hash() in migration 0008: each field is BYTES:TEXT, so that no two rows have the same encoding.
  */
 export function auditHash(previousHash: string, row: HashedAuditRow): string {
   const fields = [

@@ -10,25 +10,25 @@ export interface AuditEntry extends NewAuditEntry, AuditLink {
   readonly atMs: number;
 }
 
-/** Which rows to list. Absent filters mean all. */
+/** Which rows to list. An absent field filters nothing. */
 export interface ListAuditOptions {
   readonly limit: number;
   readonly newestFirst: boolean;
-  /** Only rows beyond this sequence, in the direction of the listing. */
+  /** Only rows after this sequence, in list order. */
   readonly beyond?: bigint;
   readonly afterSequence?: bigint;
   readonly actor?: string;
-  /** A method's full name, or what is behind its slash. */
+  /** A method's full name, or the part after its slash. */
   readonly method?: string;
   readonly target?: string;
   readonly outcome?: string;
-  /** At this wall time or later. */
+  /** Only rows at or after this wall time. */
   readonly fromMs?: number;
-  /** Before this wall time. */
+  /** Only rows before this wall time. */
   readonly untilMs?: number;
 }
 
-/** A page of the audit log. */
+/** Read a page of the audit log. */
 export async function listAudit(db: Db, options: ListAuditOptions): Promise<readonly AuditEntry[]> {
   const direction = options.newestFirst ? sql`desc` : sql`asc`;
   const { rows } = await sql<Selectable<AuditLogTable>>`
@@ -39,7 +39,7 @@ export async function listAudit(db: Db, options: ListAuditOptions): Promise<read
   return rows.map(toEntry);
 }
 
-/** Read rows after a sequence in order, together with the head: by one statement and so from one snapshot. */
+/** Read the rows after a sequence, in order, together with the head. One statement reads both, from one snapshot. */
 export async function readAuditPiece(db: Db, after: bigint, limit: number): Promise<AuditPiece<AuditEntry>> {
   const { rows } = await sql<Selectable<AuditLogTable> & HeadRow>`
     select entry.*, head.sequence as head_sequence, encode(head.hash, 'hex') as head_hash
@@ -54,7 +54,7 @@ export async function readAuditPiece(db: Db, after: bigint, limit: number): Prom
   return { entries: rows.filter(({ sequence }) => sequence !== null).map(toEntry), head };
 }
 
-/** The hash of one row; null when there is none. */
+/** Read the hash of one row; null when the row does not exist. */
 export async function auditHashAt(db: Db, sequence: bigint): Promise<string | null> {
   const row = await db.selectFrom("audit_log").select("hash").where("sequence", "=", sequence).executeTakeFirst();
   return row === undefined ? null : row.hash.toString("hex");
@@ -72,7 +72,7 @@ interface HeadRow {
 function toEntry(row: Selectable<AuditLogTable>): AuditEntry {
   return {
     sequence: row.sequence,
-    // A hand may have written 'infinity', which the driver does not hand back as a Date.
+    // For the time 'infinity', which someone may have written by hand, the driver returns a number instead of a Date.
     atMs: Number(row.at),
     actor: row.actor,
     method: row.method,

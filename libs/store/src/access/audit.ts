@@ -1,27 +1,28 @@
-/** What an outcome is called when nothing was refused. */
+/** The outcome of a call that was not refused. */
 export const AUDIT_OK = "OK";
 
 /**
- * One thing that an authenticated caller did, or was refused. Texts of any content and length: what is kept is bounded.
+ * An entry about a call that an authenticated caller made, or that was refused. Its strings can have any content
+ * and length: they are cleaned and cut before they are stored.
  */
 export interface NewAuditEntry {
-  /** Who: "token:<id>", "user:<subject>" or "node:<id>". */
+  /** The caller: "token:<id>", "user:<subject>" or "node:<id>". */
   readonly actor: string;
-  /** Which method, as "rollcall.admin.v1.AdminService/ApproveNode". */
+  /** The called method, as "rollcall.admin.v1.AdminService/ApproveNode". */
   readonly method: string;
-  /** What it was about, for example a node id; may be empty. */
+  /** The affected object, for example a node id; may be empty. */
   readonly target: string;
   /** The reason that the caller gave; may be empty. */
   readonly reason: string;
-  /** "OK", or the ErrorReason it was refused with. */
+  /** "OK", or the ErrorReason of the refusal. */
   readonly outcome: string;
-  /** Where the call came from, as HOST:PORT; with a blank and the session's id when a session of the console called. */
+  /** The caller's address as HOST:PORT. A console session's id follows it after a space. */
   readonly address: string;
   /** The call's x-request-id. */
   readonly requestId: string;
 }
 
-/** Longest texts that are kept, in characters. */
+/** Maximum length of each stored string, in characters. */
 const LIMITS: Readonly<Record<keyof NewAuditEntry, number>> = {
   actor: 300,
   method: 200,
@@ -33,8 +34,8 @@ const LIMITS: Readonly<Record<keyof NewAuditEntry, number>> = {
 };
 
 /**
- * An entry as the record can keep it: what a caller sends must never be what makes the change fail that is to be
- * recorded. U+0000 and halves of surrogate pairs become U+FFFD, and what is too long is cut.
+ * Convert an entry to a form that the store accepts, because a caller's input must never make the audited change
+ * fail. U+0000 and lone surrogates become U+FFFD, and long strings are cut.
  */
 export function cleanAuditEntry(entry: NewAuditEntry): NewAuditEntry {
   const clean = (field: keyof NewAuditEntry) => cleanText(entry[field], LIMITS[field]);
@@ -54,5 +55,5 @@ function cleanText(text: string, limit: number): string {
   return cut.replaceAll("\0", "\ufffd").replace(LONE_SURROGATE, "\ufffd");
 }
 
-// With the flag u a pair is one character, so that only halves are of this category.
+// A lone surrogate. With the u flag, a surrogate pair is one character, so it does not match.
 const LONE_SURROGATE = /\p{Surrogate}/gu;

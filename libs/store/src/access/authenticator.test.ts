@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createTestDatabase, refusalOf, type TestDatabase } from "@rollcall/testkit";
+import { isStoreUnavailable } from "@rollcall/errors";
+import { systemClock } from "@rollcall/process";
+import { createGate, createTestDatabase, refusalOf, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import type { Store } from "../database/store.ts";
 import { ensureAccessToken } from "./access-tokens.ts";
@@ -24,18 +26,17 @@ async function revoke(id: string): Promise<void> {
   await store.db.updateTable("access_tokens").set(revoked).where("id", "=", id).execute();
 }
 
-/** An authenticator, the clock that it goes by, and how often it asked the record. */
+/** Create an authenticator with a manual clock. `state.questions` counts its queries to the store. */
 function rig(cacheLimit = 1_000) {
   const state = { nowMs: 0, questions: 0, away: false };
-  const counted: Pick<Store, "lane" | "db"> = {
-    lane: "calls",
+  const counted: Pick<Store, "db"> = {
     get db() {
       state.questions += 1;
-      if (state.away) throw new Error("the record is away");
+      if (state.away) throw new Error("the database is away");
       return store.db;
     },
   };
-  const clock = { nowMs: () => state.nowMs };
+  const clock = { nowMs: () => state.nowMs, sleep: systemClock.sleep };
   return { state, authenticate: createAuthenticator({ store: counted, clock, cacheLimit }) };
 }
 
@@ -52,7 +53,7 @@ describe("createAuthenticator()", () => {
     expect(await rig().authenticate(await keep("newer", "emperor"))).toBeNull();
   });
 
-  it("should ask the record once a second for the same token", async () => {
+  it("should query the store once a second for the same token", async () => {
     const { authenticate, state } = rig();
     const token = await keep("frequent");
     await Promise.all([authenticate(token), authenticate(token)]);
@@ -64,14 +65,16 @@ describe("createAuthenticator()", () => {
     expect(state.questions).toBe(2);
   });
 
-  it("should ask for many tokens at once in one question at a time, and answer each", async () => {
+  it("should look up many tokens in one query at a time, and answer each", async () => {
     const { authenticate, state } = rig();
     const tokens = await Promise.all(["one", "two", "three"].map((id) => keep(`many-${id}`)));
-    const strangers = Array.from({ length: 600 }, (_, index) => `token-stranger-${index}`);
-    const all = [...strangers, ...tokens];
+    const anonymousClients = Array.from({ length: 600 }, (_, index) => `token-anonymous-${index}`);
+    const all = [...anonymousClients, ...tokens];
     const callers = await Promise.all(all.map((token) => authenticate(token)));
-    expect(callers.slice(0, strangers.length)).toEqual(strangers.map(() => null));
-    expect(callers.slice(strangers.length)).toMatchObject(["one", "two", "three"].map((id) => ({ id: `many-${id}` })));
+    expect(callers.slice(0, anonymousClients.length)).toEqual(anonymousClients.map(() => null));
+    expect(callers.slice(anonymousClients.length)).toMatchObject(
+      ["one", "two", "three"].map((id) => ({ id: `many-${id}` })),
+    );
     expect(state.questions).toBe(2);
   });
 
@@ -85,13 +88,13 @@ describe("createAuthenticator()", () => {
       reason: "TOKEN_REVOKED",
       metadata: { token: "revoked" },
     });
-    // The answer is remembered like any other.
+    // The cache also holds responses about revoked tokens.
     const { questions } = state;
     await refusalOf(authenticate(token));
     expect(state.questions).toBe(questions);
   });
 
-  it("should say that a token expired to its holder only", async () => {
+  it("should reveal only to its holder that a token expired", async () => {
     const { authenticate, state } = rig();
     const hash = accessTokenHash("brief");
     await ensureAccessToken(store.db, {
@@ -103,7 +106,7 @@ describe("createAuthenticator()", () => {
     });
     const caller = await authenticate("brief");
     expect(caller).toMatchObject({ id: "brief", expiresAtMs: expect.any(Number) });
-    // Whole seconds ago: what is read has milliseconds, and this very one may be rounded to the next.
+    // Use a minute ago instead of now(): timestamps are read in milliseconds, so now() could be rounded up.
     await sql`update access_tokens set expires_at = now() - interval '1 minute' where id = 'brief'`.execute(store.db);
     state.nowMs = 1_000;
     expect(await refusalOf(authenticate("brief"))).toMatchObject({
@@ -114,7 +117,7 @@ describe("createAuthenticator()", () => {
 
   it("should report each use of a valid token", async () => {
     const used: string[] = [];
-    const clock = { nowMs: () => 0 };
+    const clock = { nowMs: () => 0, sleep: systemClock.sleep };
     const onUse = (id: string) => used.push(id);
     const authenticate = createAuthenticator({ store, clock, onUse });
     const token = await keep("useful");
@@ -124,7 +127,7 @@ describe("createAuthenticator()", () => {
     expect(used).toEqual(["useful", "useful"]);
   });
 
-  it("should bound the answers that it remembers", async () => {
+  it("should limit the cached answers", async () => {
     const { authenticate, state } = rig(2);
     for (const token of ["a", "b", "c"]) await authenticate(token);
     expect(state.questions).toBe(3);
@@ -135,11 +138,29 @@ describe("createAuthenticator()", () => {
     expect(state.questions).toBe(4);
   });
 
-  it("should fail, not deny, while the record is away, and not remember that", async () => {
+  it("should fail, not deny, when the store does not answer in time, and not cache that", async () => {
+    const token = await keep("stuck");
+    const [locked, released] = [createGate(), createGate()];
+    const locking = store.transaction(async (tx) => {
+      await sql`lock table access_tokens in access exclusive mode`.execute(tx);
+      locked.open();
+      await released.passed;
+    });
+    await locked.passed;
+    const clock = { nowMs: () => 0, sleep: systemClock.sleep };
+    const authenticate = createAuthenticator({ store, clock, waitMs: 100 });
+    const failure = await authenticate(token).catch((error: unknown) => error);
+    expect(isStoreUnavailable(failure)).toBe(true);
+    released.open();
+    await locking;
+    expect(await authenticate(token).catch(() => authenticate(token))).toMatchObject({ id: "stuck" });
+  });
+
+  it("should fail, not deny, while the store is unavailable, and not cache that", async () => {
     const { authenticate, state } = rig();
     const token = await keep("patient");
     state.away = true;
-    await expect(authenticate(token)).rejects.toThrow("the record is away");
+    await expect(authenticate(token)).rejects.toThrow("the database is away");
     state.away = false;
     expect(await authenticate(token)).not.toBeNull();
   });

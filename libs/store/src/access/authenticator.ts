@@ -1,24 +1,26 @@
 import { createHash } from "node:crypto";
-import { refuse } from "@rollcall/errors";
-import { type Authenticator, type Caller, isRole, type KnownCaller } from "@rollcall/identity";
+import { refuse, StoreUnavailableError } from "@rollcall/errors";
+import { type Authenticator, type Caller, type IdentifiedCaller, isRole } from "@rollcall/identity";
 import { Batcher, type Clock } from "@rollcall/process";
-import type { CallStore } from "../database/store.ts";
+import type { LaneStore } from "../database/store.ts";
 import { type AccessToken, findAccessTokens } from "./access-tokens.ts";
 
 export interface AuthenticatorOptions {
-  readonly store: Pick<CallStore, "lane" | "db">;
-  readonly clock: Pick<Clock, "nowMs">;
-  /** How long an answer of the record holds, and so how long a revoked token may still be good. Default 1 s. */
+  readonly store: Pick<LaneStore, "db">;
+  readonly clock: Pick<Clock, "nowMs" | "sleep">;
+  /** How long to cache a response of the store. A revoked token can still be accepted for this long. Default 1 s. */
   readonly cacheMs?: number;
-  /** Tokens remembered at most; the oldest answer is forgotten for a new one. Default 1,000. */
+  /** Maximum number of cached tokens; a new token evicts the oldest. Default 1,000. */
   readonly cacheLimit?: number;
-  /** Told of each use of a token that is good. It must not block. */
+  /** How long to wait for a store response, in milliseconds. Default 5000. */
+  readonly waitMs?: number;
+  /** Called for each use of a valid token. Must not block. */
   onUse?(id: string): void;
 }
 
-/** What the record says of a token. */
+/** What the store says about a token. */
 type Finding =
-  | { readonly kind: "good"; readonly caller: KnownCaller }
+  | { readonly kind: "good"; readonly caller: IdentifiedCaller }
   | { readonly kind: "expired" | "revoked"; readonly id: string; readonly atMs: number; readonly isSession: boolean }
   | { readonly kind: "unknown" };
 
@@ -27,29 +29,37 @@ interface Answer {
   readonly untilMs: number;
 }
 
-/** Tokens that are asked for in one question. */
+/** Maximum number of tokens in one query. */
 const MOST_AT_ONCE = 500;
-/** Tokens that may wait for the record, a few milliseconds as a rule. */
+/** Maximum number of tokens that wait for the store. They normally wait a few milliseconds. */
 const MOST_WAITING = 10_000;
+/**
+ * Default of `waitMs`: half of the shortest deadline of all methods that require a role. So a call that waits this
+ * long still gets a clear error.
+ */
+const WAIT_MS = 5_000;
 
 /**
- * The hash under which a bearer token is kept: SHA-256 of its whole text, 32 bytes. Tokens are random and long, so a
- * slow hash would protect nothing.
+ * The hash under which a bearer token is stored: SHA-256 of its whole text, 32 bytes. Tokens are random and long, so a
+ * slow hash would not make them safer.
  */
 export function accessTokenHash(token: string): Buffer {
   return createHash("sha256").update(token, "utf8").digest();
 }
 
 /**
- * Find callers by the access tokens of the record. A token is looked up by its hash, so no comparison of secrets takes
- * a time that tells anything of them. It rejects with TOKEN_EXPIRED or TOKEN_REVOKED, which only the holder of the
- * right text can learn, and while the store is away; the latter answer is never remembered.
+ * Find callers by their access tokens. A token is looked up by its hash, so the time of a comparison reveals nothing
+ * about a secret.
  *
- * Tokens that are not remembered are asked for together, in one question at a time: however many strangers try tokens,
- * that takes one connection. Beyond what may wait it rejects with OVERLOADED.
+ * The authenticator rejects with TOKEN_EXPIRED or TOKEN_REVOKED, which only a client with the token's whole text can
+ * see. It also rejects while the store is unavailable; this is never cached.
+ *
+ * Tokens that are not cached are looked up together, one query at a time. So attempts by anonymous clients use only
+ * one connection, however many there are. When too many tokens wait, the authenticator rejects with OVERLOADED. A
+ * token that waits longer than `waitMs` is rejected as if the store were unavailable.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { store, clock, cacheMs = 1_000, cacheLimit = 1_000, onUse } = options;
+  const { store, clock, cacheMs = 1_000, cacheLimit = 1_000, waitMs = WAIT_MS, onUse } = options;
   const answers = new Map<string, Answer>();
   const lookups = new Batcher<Buffer, AccessToken | null>({
     run: (hashes) => findAccessTokens(store.db, hashes),
@@ -59,8 +69,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   });
 
   const ask = (key: string, hash: Buffer): Promise<Finding> => {
-    const finding = lookups.submit(hash).then(findingOf);
-    // The age counts from the question: an answer is never older than it claims to be.
+    const finding = inTime(lookups.submit(hash).then(findingOf), waitMs, clock);
+    // The cached finding expires `cacheMs` after the start of its query, so a finding is never older than `cacheMs`.
     const answer = { finding, untilMs: clock.nowMs() + cacheMs };
     answers.delete(key);
     makeRoom(answers, cacheLimit);
@@ -82,8 +92,18 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
+async function inTime<T>(work: Promise<T>, waitMs: number, clock: Pick<Clock, "sleep">): Promise<T> {
+  const answered = new AbortController();
+  const late = clock.sleep(waitMs, answered.signal).then(() => {
+    throw new StoreUnavailableError(`the database did not return the token's owner within ${waitMs} ms`);
+  });
+  // Ignore the rejection of the sleep, which is aborted once `work` settles.
+  late.catch(() => {});
+  return await Promise.race([work, late]).finally(() => answered.abort());
+}
+
 function findingOf(token: AccessToken | null): Finding {
-  // A token with a role of a newer version is refused here, rather than given a guessed role.
+  // Refuse a token whose role only a newer version knows: it would be unsafe to guess the role.
   if (token === null || !isRole(token.role)) return { kind: "unknown" };
   const { id, role, expiresAtMs, revocation, session } = token;
   const isSession = session !== null;
@@ -94,8 +114,8 @@ function findingOf(token: AccessToken | null): Finding {
   return { kind: "good", caller: { ...caller, role, expiresAtMs } };
 }
 
-/** What is used with a call: an access token, a session of the console, or both. */
-function tokensOf(caller: KnownCaller): readonly string[] {
+/** The tokens that a call uses: an access token, a console session, or both. */
+function tokensOf(caller: IdentifiedCaller): readonly string[] {
   const tokens = caller.kind === "token" ? [caller.id] : [];
   return caller.session === undefined ? tokens : [caller.session, ...tokens];
 }
@@ -115,14 +135,14 @@ function callerOf(finding: Finding): Caller | null {
         kind === "expired" ? "TOKEN_EXPIRED" : "TOKEN_REVOKED",
         finding.isSession
           ? `session ${id} ${verb} at ${at}: sign in again`
-          : `access token ${id} ${verb} at ${at}: ask an admin for another one`,
+          : `access token ${id} ${verb} at ${at}: ask an admin for a new one`,
         { metadata: { token: id, at } },
       );
     }
   }
 }
 
-/** A Map iterates in the order of insertion, so the first is the one that was asked for longest ago. */
+/** Evict the oldest responses. A Map iterates in insertion order. */
 function makeRoom(answers: Map<string, Answer>, limit: number): void {
   for (const key of answers.keys()) {
     if (answers.size < limit) return;

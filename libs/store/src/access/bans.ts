@@ -4,17 +4,17 @@ import { PREPARED } from "../database/pool.ts";
 import type { BansTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 
-/** Ids and keys. */
+/** Node ids and key fingerprints that can be banned. */
 export interface BannableNames {
   readonly nodeIds: readonly string[];
   readonly fingerprints: readonly string[];
-  /** Whether ids are meant in whatever case. Default false. */
+  /** Whether ids match regardless of case. Default false. */
   readonly anyCase?: boolean;
 }
 
 /**
- * The bans on any of these ids and keys, the oldest first. To admit new nodes, call `beginAdmission()` before, or
- * a ban of a node that is only about to be could be overlooked.
+ * Find the bans on any of these ids and keys, oldest first. To admit new nodes, call `beginAdmission()` first:
+ * otherwise findBans() could miss a ban that is being added concurrently.
  */
 export async function findBans(db: Db, names: BannableNames): Promise<readonly Ban[]> {
   const isOnId =
@@ -30,14 +30,16 @@ export async function findBans(db: Db, names: BannableNames): Promise<readonly B
 }
 
 /**
- * Wait for all that admit nodes, and keep others from placing one until this transaction ends. Comes before any row is
- * locked.
+ * Wait for transactions that admit nodes, and block new ones until this transaction ends. Must be called before the
+ * transaction locks any row.
  */
 export async function lockBans(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${BANS_LOCK})`.execute(tx);
 }
 
-/** Place a ban, under `lockBans()`. Fails when its id or key is banned already: ask `findBans()` first. */
+/**
+ * Add a ban. The caller has called lockBans(). Fails when the id or key is already banned: call findBans() first.
+ */
 export async function insertBan(tx: Tx, ban: NewBan): Promise<Ban> {
   const row = await tx
     .insertInto("bans")
@@ -52,14 +54,14 @@ export async function insertBan(tx: Tx, ban: NewBan): Promise<Ban> {
   return toBan(row);
 }
 
-/** Lift bans by their ids; those that were still there, the oldest first. */
+/** Lift bans by id. Returns the bans that existed, oldest first. */
 export async function deleteBans(tx: Tx, ids: readonly bigint[]): Promise<readonly Ban[]> {
   if (ids.length === 0) return [];
   const rows = await tx.deleteFrom("bans").where("id", "in", ids).returningAll().execute();
   return rows.map(toBan).sort((left, right) => (left.id < right.id ? -1 : 1));
 }
 
-/** Bans, the newest first, at most `limit`, of those older than the ban `before`; null for the newest. */
+/** Read at most `limit` bans that are older than the ban `before`, newest first. With null, start at the newest. */
 export async function listBans(
   db: Db,
   page: { readonly limit: number; readonly before: bigint | null },
@@ -69,7 +71,7 @@ export async function listBans(
   return (await query.execute()).map(toBan);
 }
 
-/** Names the lock of all bans; any number will do that no other advisory lock has. */
+/** The key of the advisory lock for all bans: any number that no other advisory lock uses. */
 export const BANS_LOCK = 5_226_011;
 
 function toBan(row: Selectable<BansTable>): Ban {

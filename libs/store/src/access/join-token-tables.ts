@@ -3,7 +3,7 @@ import type { ColumnType, Generated } from "kysely";
 type Timestamp = ColumnType<Date, Date | undefined, Date>;
 type JsonColumn<T> = ColumnType<T, string, string>;
 
-/** Tokens by which machines join, stored as hashes. */
+/** Tokens that machines join with, stored as hashes. */
 export interface JoinTokensTable {
   readonly id: string;
   readonly number: Generated<bigint>;
@@ -22,7 +22,7 @@ export interface JoinTokensTable {
   readonly revoke_reason: string | null;
 }
 
-/** Who joined with which token. */
+/** The machines that joined, and their tokens. */
 export interface JoinTokenUsesTable {
   readonly id: Generated<bigint>;
   readonly token_id: string;

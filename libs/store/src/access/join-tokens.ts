@@ -5,31 +5,31 @@ import { together } from "../database/one-connection.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { Db, Tx } from "../database/store.ts";
 
-/** A token by which machines join, without its secret. */
+/** A token that machines join with, without its secret. */
 export interface JoinToken {
   readonly id: string;
-  /** Rises with each token. */
+  /** A sequence number, which increases with each token. */
   readonly number: bigint;
   readonly description: string;
-  /** Machines that it admits at most; null for any number. */
+  /** How many machines the token can admit; null for no limit. */
   readonly maxUses: number | null;
-  /** Machines that it has admitted. */
+  /** How many machines the token has admitted. */
   readonly uses: number;
-  /** Null before the first use. */
+  /** When the token was last used; null before the first use. */
   readonly lastUsedAtMs: number | null;
-  /** Null for a token that never expires. */
+  /** When the token expires; null for never. */
   readonly expiresAtMs: number | null;
-  /** By the database's clock, so that every replica judges alike. */
+  /** Whether the token has expired by the database's clock, so that all replicas agree. */
   readonly isExpired: boolean;
-  /** Which names it admits; empty for any. */
+  /** A pattern for the names of the nodes that the token admits; empty for any name. */
   readonly nodeNamePattern: string;
-  /** Granted to each node that joins with it. */
+  /** Labels for each node that joins with this token. */
   readonly labels: Readonly<Record<string, string>>;
   readonly preauthorized: boolean;
   readonly ephemeral: boolean;
   readonly createdAtMs: number;
   readonly createdBy: string;
-  /** Null for a token that is not revoked. */
+  /** Who revoked the token, why and when; null if it is not revoked. */
   readonly revocation: JoinTokenRevocation | null;
 }
 
@@ -37,11 +37,11 @@ export interface JoinToken {
 export interface JoinTokenRevocation {
   readonly atMs: number;
   readonly actor: string;
-  /** In the operator's words; may be empty. */
+  /** The operator's reason; may be empty. */
   readonly reason: string;
 }
 
-/** A token to keep. */
+/** A token to store. */
 export interface NewJoinToken
   extends Pick<
     JoinToken,
@@ -49,36 +49,39 @@ export interface NewJoinToken
   > {
   /** SHA-256 of the whole text, 32 bytes. */
   readonly hash: Uint8Array;
-  /** Its life in milliseconds; null for ever. */
+  /** The token's lifetime in milliseconds; null for a token that never expires. */
   readonly ttlMs: number | null;
 }
 
 /**
- * A token whose row is locked, with what proves that a machine has its text. Uses of an unlimited one are not counted:
- * 0.
+ * A token whose row is locked, with the hash that proves that a machine has its text. `uses` is 0 if the token has no
+ * limit, because its uses are not counted.
  */
 export interface LockedJoinToken extends JoinToken {
   readonly hash: Uint8Array;
 }
 
-/** One machine that a token admitted. */
+/** The use of a token by one machine that it admitted. */
 export interface JoinTokenUse {
   readonly tokenId: string;
   readonly nodeId: string;
   readonly fingerprint: string;
 }
 
-/** A use, and when it was. */
+/** A use of a token, with its time. */
 export interface PastUse extends Omit<JoinTokenUse, "tokenId"> {
   readonly atMs: number;
 }
 
-/** The hash under which a join token is kept: SHA-256 of its whole text, 32 bytes. Its secret is random and long. */
+/**
+ * The hash under which a join token is stored: SHA-256 of its whole text, 32 bytes. A slow hash is not needed, because
+ * the secret is random and long.
+ */
 export function joinTokenHash(text: string): Buffer {
   return createHash("sha256").update(text, "utf8").digest();
 }
 
-/** Keep a token. Since when it is kept, and until when, is the database's. */
+/** Store a token. The database's clock sets its creation time and its expiry. */
 export async function insertJoinToken(tx: Tx, token: NewJoinToken): Promise<JoinToken> {
   const { id, ttlMs } = token;
   await tx
@@ -97,11 +100,11 @@ export async function insertJoinToken(tx: Tx, token: NewJoinToken): Promise<Join
     })
     .execute();
   const kept = await getJoinToken(tx, id);
-  if (kept === null) throw new Error(`join token ${id} is gone as it is made`);
+  if (kept === null) throw new Error(`join token ${id} disappeared while it was created`);
   return kept;
 }
 
-/** One token, or null. */
+/** Get one token; null when it does not exist. */
 export async function getJoinToken(db: Db, id: string): Promise<JoinToken | null> {
   const row = await selectTokens(db).where("t.id", "=", id).executeTakeFirst();
   return row === undefined ? null : toJoinToken(row);
@@ -110,18 +113,18 @@ export async function getJoinToken(db: Db, id: string): Promise<JoinToken | null
 /** Which tokens to list. */
 export interface JoinTokenPage {
   readonly limit: number;
-  /** Only those before this number; null begins with the newest. */
+  /** Only tokens with a lower number; null starts with the newest. */
   readonly before: bigint | null;
 }
 
-/** Tokens, the newest first. */
+/** List tokens, newest first. */
 export async function listJoinTokens(db: Db, { limit, before }: JoinTokenPage): Promise<readonly JoinToken[]> {
   let query = selectTokens(db).orderBy("t.number", "desc").limit(limit);
   if (before !== null) query = query.where("t.number", "<", before);
   return (await query.execute()).map(toJoinToken);
 }
 
-/** One token with its row locked until the transaction ends, or null. */
+/** Get one token and lock its row until the transaction ends; null when it does not exist. */
 export async function lockJoinToken(tx: Tx, id: string): Promise<JoinToken | null> {
   const locked = await tx
     .selectFrom("join_tokens")
@@ -129,15 +132,16 @@ export async function lockJoinToken(tx: Tx, id: string): Promise<JoinToken | nul
     .where("id", "=", id)
     .forNoKeyUpdate()
     .executeTakeFirst();
-  // A second statement, because the first one's snapshot may be older than the lock it waited for.
+  // Read the token in a second statement: if the first statement waited for the lock, its snapshot may be older than
+  // the last change to the row.
   return locked === undefined ? null : getJoinToken(tx, id);
 }
 
 /**
- * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that no
- * other counts at the same time; the others only against revocation, so that any number of registries admit by them at
- * once. Comes before nodes are locked. Limited ones are locked first, each kind in order of id: two transactions never
- * wait for each other in a circle.
+ * Lock the rows of these tokens. A token with limited uses is locked exclusively, so that no other transaction counts
+ * its uses at the same time. A token without a limit is locked only against revocation, so that any number of
+ * registries can admit machines with it concurrently. Must be called before the transaction locks nodes. To avoid
+ * deadlocks, limited tokens are locked first, and each kind in order of id.
  */
 export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<ReadonlyMap<string, LockedJoinToken>> {
   if (ids.length === 0) return new Map();
@@ -157,13 +161,13 @@ export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<Re
     .where(sql<SqlBool>`t.id = any(${ids}::text[])`)
     .execute();
   const [locked, rows] = await together([locking, reading]);
-  // A token created between the two statements is not locked.
+  // Leave out a token that was created between the two statements: it is not locked.
   const lockedIds = new Set(locked.rows.map(({ id }) => id));
   const kept = rows.filter(({ id }) => lockedIds.has(id));
   return new Map(kept.map((row) => [row.id, { ...toJoinToken(row), hash: row.hash }]));
 }
 
-/** Count the machines that locked tokens admitted, each once. */
+/** Record the uses of locked tokens, one for each machine that they admitted. */
 export async function saveJoinTokenUses(tx: Tx, uses: readonly JoinTokenUse[]): Promise<void> {
   if (uses.length === 0) return;
   const rows = uses.map(({ tokenId, nodeId, fingerprint }) => ({ token: tokenId, node: nodeId, fingerprint }));
@@ -173,7 +177,7 @@ export async function saveJoinTokenUses(tx: Tx, uses: readonly JoinTokenUse[]): 
     from ${rowsFrom(rows, sql`token text, node text, fingerprint text`)} as new_use`.execute(tx);
 }
 
-/** The last machines that a token admitted, the newest first. */
+/** List the machines that a token admitted last, newest first. */
 export async function lastUsesOf(db: Db, tokenId: string, limit: number): Promise<readonly PastUse[]> {
   const rows = await db
     .selectFrom("join_token_uses")
@@ -189,7 +193,7 @@ export async function lastUsesOf(db: Db, tokenId: string, limit: number): Promis
   }));
 }
 
-/** Revoke a locked token. */
+/** Revoke a token. The caller has locked its row. */
 export async function saveRevocation(tx: Tx, id: string, by: Omit<JoinTokenRevocation, "atMs">): Promise<void> {
   await tx
     .updateTable("join_tokens")
@@ -198,7 +202,10 @@ export async function saveRevocation(tx: Tx, id: string, by: Omit<JoinTokenRevoc
     .execute();
 }
 
-/** Forget tokens that expired or were revoked longer ago than `olderThanMs`, with their uses; how many tokens went. */
+/**
+ * Delete tokens that expired or were revoked longer ago than `olderThanMs`, together with their uses. Returns how many
+ * tokens it deleted.
+ */
 export async function pruneJoinTokens(db: Db, olderThanMs: number): Promise<number> {
   const since = sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`;
   const { numDeletedRows } = await db
@@ -208,7 +215,10 @@ export async function pruneJoinTokens(db: Db, olderThanMs: number): Promise<numb
   return Number(numDeletedRows);
 }
 
-/** Counting the uses of an unlimited token takes longer with each use, so registrations count limited tokens alone. */
+/**
+ * Registrations count the uses of limited tokens only, because counting the uses of an unlimited token takes longer
+ * with each use.
+ */
 function selectTokens(db: Db, counted: "all" | "limited" = "all") {
   const isCounted = sql<SqlBool>`(${counted === "all"} or t.max_uses is not null)`;
   return db.selectFrom("join_tokens as t").select([

@@ -29,14 +29,14 @@ async function recordedOf(actor: string): Promise<readonly string[]> {
 }
 
 describe("createRefusalRecorder()", () => {
-  it("should write what it got, in order, before it is closed", async () => {
+  it("should write all refusals, in order, before it is closed", async () => {
     const { recorder } = createRecorder();
     for (const target of ["a", "b", "c"]) recorder.record(refusal("token:1", target));
     await recorder.close();
     expect(await recordedOf("token:1")).toEqual(["a", "b", "c"]);
   });
 
-  it("should write only so much of one caller, and all of another", async () => {
+  it("should limit the refusals of one caller, and write all of another", async () => {
     const { recorder, metrics } = createRecorder({ perActor: { perSecond: 0.001, burst: 2 } });
     for (const target of ["a", "b", "c", "d"]) recorder.record(refusal("token:2", target));
     recorder.record(refusal("token:3", "e"));
@@ -46,8 +46,8 @@ describe("createRefusalRecorder()", () => {
     expect(await renderMetrics(metrics)).toContain('rollcall_audit_refusals_left_out_total{cause="caller"} 2');
   });
 
-  it("should not disturb callers when the record is away or the queue is full", async () => {
-    const change = () => Promise.reject(new Error("the record is away"));
+  it("should not affect callers when the store is unavailable or the queue is full", async () => {
+    const change = () => Promise.reject(new Error("the database is away"));
     const perActor = { perSecond: 1, burst: 5_000 };
     const { recorder, metrics } = createRecorder({ store: { lane: "calls", change }, perActor });
     for (let call = 0; call < 2_500; call += 1) recorder.record(refusal("token:4", "x"));

@@ -9,34 +9,35 @@ export interface RefusalRecorderOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** How many refusals of one caller are recorded. Default 10 a second, 100 at once. */
+  /** Rate limit of recorded refusals per caller. Default 10 a second, with bursts of up to 100. */
   readonly perActor?: BucketLimits;
 }
 
-/** Writes refusals to the audit log, in batches of its own. */
+/** Writes refusals to the audit log in batches, separately from the refused calls. */
 export interface RefusalRecorder {
-  /** Take note of a refused call. It neither throws nor makes its caller wait. */
+  /** Record a refused call. It neither throws nor blocks. */
   record(refusal: NewAuditEntry): void;
-  /** Write those that wait. Close the servers first. */
+  /** Write the pending refusals. Close the servers first, so that no refusals follow. */
   close(): Promise<void>;
 }
 
 const PER_ACTOR: BucketLimits = { perSecond: 10, burst: 100 };
 const MAX_ACTORS = 10_000;
 const MAX_ITEMS = 200;
-// No caller waits for these rows, so they are gathered: a storm of refusals is some writes a second.
+// How long a refusal can wait for others before it is written, in milliseconds. No caller waits for these rows, so
+// they are batched: a flood of refusals costs a few writes a second.
 const MAX_WAIT_MS = 100;
 const MAX_QUEUED = 2_000;
 
 /**
- * Create the recorder of one process. What it does not write (a caller who is refused too often, a full queue, a record
- * that is away) is counted; its line in the log stands.
+ * Create a process's refusal recorder. It drops and counts a refusal if the caller was refused too often, the queue is
+ * full or the store is unavailable. The log line of a dropped refusal remains.
  */
 export function createRefusalRecorder(options: RefusalRecorderOptions): RefusalRecorder {
   const { store, clock, log, metrics } = options;
   const left = counter(metrics, {
     name: "rollcall_audit_refusals_left_out_total",
-    help: "Refusals that were not written to the audit log, by cause.",
+    help: "Refusals not written to the audit log, by cause.",
     labelNames: ["cause"],
   });
   const actors = new BucketTable(options.perActor ?? PER_ACTOR, MAX_ACTORS);
@@ -56,7 +57,7 @@ export function createRefusalRecorder(options: RefusalRecorderOptions): RefusalR
       batcher.submit(refusal).catch((err: unknown) => {
         const isFull = reasonOf(err) === "OVERLOADED";
         left.inc({ cause: isFull ? "queue" : "record" });
-        // Of a queue that is full there would be a line for each that does not fit.
+        // Do not log a refusal that a full queue drops: a flood of refusals would also flood the log.
         if (!isFull) log.warn({ err, actor: refusal.actor }, "refusal not written to the audit log");
       });
     },

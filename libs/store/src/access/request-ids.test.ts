@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { reasonOf } from "@rollcall/errors";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { firstAnswer, type RequestKey, saveAnswer } from "./request-ids.ts";
 
@@ -8,14 +10,19 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const KEY: RequestKey = { requestId: "r-1", method: "/test.Service/Approve", caller: "token:a" };
+const digestOf = (content: string) => createHash("sha256").update(content).digest();
+const KEY: RequestKey = {
+  ...{ requestId: "r-1", method: "/test.Service/Approve", caller: "token:a", digest: digestOf("approve n1") },
+};
 
-/** Ask for the first answer to a request, and give this one if there is none; what the request is answered. */
-async function ask(key: RequestKey, answer: string): Promise<string> {
+/**
+ * Look up the first response to a request, and save this one if there is none. Returns the stored response.
+ */
+async function ask(key: RequestKey, answer: string, part = ""): Promise<string> {
   return database.store.transaction(async (tx) => {
-    const first = await firstAnswer(tx, key);
+    const first = await firstAnswer(tx, key, part);
     if (first !== null) return Buffer.from(first).toString();
-    await saveAnswer(tx, key, Buffer.from(answer));
+    await saveAnswer(tx, key, Buffer.from(answer), part);
     return answer;
   });
 }
@@ -25,17 +32,39 @@ describe("firstAnswer()", () => {
     ["caller", { caller: "token:b" }],
     ["method", { method: "/test.Service/Reject" }],
     ["request id", { requestId: "r-2" }],
-  ])("should keep what another %s was answered to itself", async (_, changes) => {
+  ])("should keep the answers of another %s separate", async (_, changes) => {
     const key = { ...KEY, requestId: `${KEY.requestId} ${JSON.stringify(changes)}` };
     const other = { ...key, ...changes };
     expect(await ask(key, "one")).toBe("one");
     expect(await ask(other, "another")).toBe("another");
-    // Each has its own again, whichever was written first.
+    // When the requests are repeated, each gets the response that was saved for it first.
     expect(await ask(other, "later")).toBe("another");
     expect(await ask(key, "later")).toBe("one");
   });
 
-  it("should forget a claim that was rolled back", async () => {
+  it.each([
+    ["the same part", "", ""],
+    ["another part", "#", "#n100"],
+    ["a part after the whole", "", "#"],
+    ["the whole after a part", "#", ""],
+  ])("should refuse an id that was used for another request: %s", async (name, part, other) => {
+    const key = { ...KEY, requestId: name };
+    expect(await ask(key, "one", part)).toBe("one");
+    const another = ask({ ...key, digest: digestOf("approve n2") }, "another", other);
+    expect(await another.catch((error: unknown) => reasonOf(error))).toBe("REQUEST_ID_REUSED");
+    expect(await ask(key, "later", part)).toBe("one");
+  });
+
+  it("should let only one of two concurrent requests with the same id proceed", async () => {
+    const key = { ...KEY, requestId: "raced" };
+    const asked = ["n1", "n2", "n3", "n4"].map((node) =>
+      ask({ ...key, digest: digestOf(node) }, node, node === "n1" ? "" : `#${node}`).catch(reasonOf),
+    );
+    const outcomes = await Promise.all(asked);
+    expect(outcomes.filter((outcome) => outcome === "REQUEST_ID_REUSED")).toHaveLength(3);
+  });
+
+  it("should drop a claim that was rolled back", async () => {
     const key = { ...KEY, requestId: "rolled back" };
     const failing = database.store.transaction(async (tx) => {
       await firstAnswer(tx, key);

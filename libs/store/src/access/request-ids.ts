@@ -1,21 +1,34 @@
+import { refuse } from "@rollcall/errors";
 import { sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 
-/** Names one request. */
+/** The key of one request, and the digest of its content. */
 export interface RequestKey {
   readonly requestId: string;
-  /** The full method, such as `/rollcall.admin.v1.AdminService/ApproveNode`. */
+  /** The full method name, such as `/rollcall.admin.v1.AdminService/ApproveNode`. */
   readonly method: string;
-  /** The actor who asked. */
+  /** The actor that made the call. */
   readonly caller: string;
+  /** The SHA-256 digest of the request's content. */
+  readonly digest: Uint8Array;
 }
 
 /**
- * The answer that this request got the first time, or null: then it is claimed, and the caller proceeds and saves its
- * answer in the same transaction. A concurrent request of the same key waits here until the first one's transaction
- * ends. A request that is refused rolls its claim back with everything else, so that it can be tried again.
+ * Get the response that the first call of this request saved, or claim the request. Null means that the request is now
+ * claimed: the caller proceeds and saves its response in the same transaction. A concurrent call with the same key
+ * waits here until the first transaction ends. A refused request rolls back its claim with everything else, so that it
+ * can be retried. Throws REQUEST_ID_REUSED if the caller has used the id for a request of this method with another
+ * digest.
+ *
+ * @param part identifies a part of the request whose response is stored separately; "" for the whole request.
  */
-export async function firstAnswer(tx: Tx, key: RequestKey): Promise<Uint8Array | null> {
+export async function firstAnswer(tx: Tx, key: RequestKey, part = ""): Promise<Uint8Array | null> {
+  // Claim the whole request as well, because a request with the same id and other content can have other parts.
+  if (part !== "") await claim(tx, key);
+  return claim(tx, partOf(key, part));
+}
+
+async function claim(tx: Tx, key: RequestKey): Promise<Uint8Array | null> {
   const claimed = await tx
     .insertInto("request_ids")
     .values(columnsOf(key))
@@ -25,17 +38,19 @@ export async function firstAnswer(tx: Tx, key: RequestKey): Promise<Uint8Array |
   if (claimed !== undefined) return null;
   const row = await tx
     .selectFrom("request_ids")
-    .select("answer")
+    .select(["answer", "digest"])
     .where("caller", "=", key.caller)
     .where("method", "=", key.method)
     .where("request_id", "=", key.requestId)
     .executeTakeFirst();
-  // Claimed without an answer: its caller forgot saveAnswer, and the claim counts as free.
+  if (row !== undefined && !row.digest.equals(key.digest)) throw requestIdReused(key);
+  // Treat a row without a response as unclaimed: the caller that claimed the request did not call saveAnswer().
   return row?.answer ?? null;
 }
 
-/** Keep the answer of a claimed request. */
-export async function saveAnswer(tx: Tx, key: RequestKey, answer: Uint8Array): Promise<void> {
+/** Save the response to a claimed request, or to a part of it. */
+export async function saveAnswer(tx: Tx, whole: RequestKey, answer: Uint8Array, part = ""): Promise<void> {
+  const key = partOf(whole, part);
   await tx
     .updateTable("request_ids")
     .set({ answer: Buffer.from(answer) })
@@ -45,7 +60,7 @@ export async function saveAnswer(tx: Tx, key: RequestKey, answer: Uint8Array): P
     .execute();
 }
 
-/** Forget answers older than `olderThanMs`; how many went. */
+/** Delete responses older than `olderThanMs`. Returns how many. */
 export async function pruneRequestIds(db: Db, olderThanMs: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom("request_ids")
@@ -54,6 +69,19 @@ export async function pruneRequestIds(db: Db, olderThanMs: number): Promise<numb
   return Number(numDeletedRows);
 }
 
+function partOf(key: RequestKey, part: string): RequestKey {
+  return { ...key, method: `${key.method}${part}` };
+}
+
 function columnsOf(key: RequestKey) {
-  return { caller: key.caller, method: key.method, request_id: key.requestId };
+  const digest = Buffer.from(key.digest);
+  return { caller: key.caller, method: key.method, request_id: key.requestId, digest };
+}
+
+function requestIdReused({ requestId, method }: RequestKey) {
+  const name = method.replace(/^.*\/|#.*$/g, "");
+  const text =
+    `request id ${requestId} was already used for another ${name} request: send a new id with each new request, and ` +
+    "repeat an id only with the same request";
+  return refuse("REQUEST_ID_REUSED", text, { metadata: { requestId, method: name }, subject: requestId });
 }

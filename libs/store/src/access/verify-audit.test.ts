@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import type { AuditHead, AuditVerdict } from "@rollcall/domain";
+import type { AuditHead, AuditResult } from "@rollcall/domain";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { type RawBuilder, sql } from "kysely";
 import type { Store } from "../database/store.ts";
@@ -30,14 +30,14 @@ function entry(target: string, changes: Partial<NewAuditEntry> = {}): NewAuditEn
   };
 }
 
-/** Write entries, each in a change of its own. */
+/** Write entries, each in a separate transaction. */
 async function write(...targets: readonly string[]): Promise<void> {
   for (const target of targets) {
     await store.change(async () => ({ result: null, events: [], audit: [entry(target)] }));
   }
 }
 
-async function verify(expected?: AuditHead): Promise<AuditVerdict> {
+async function verify(expected?: AuditHead): Promise<AuditResult> {
   const options = { after: AUDIT_START, limit: 1_000 };
   return verifyAudit(store.db, expected === undefined ? options : { ...options, expected });
 }
@@ -47,28 +47,28 @@ async function problem(expected?: AuditHead): Promise<string> {
   return found === null ? "none" : `${found.kind} ${found.sequence}`;
 }
 
-/** Meddle with the tables by hand. */
+/** Change the audit tables by hand. */
 async function meddle(...statements: readonly RawBuilder<unknown>[]): Promise<void> {
   for (const statement of statements) await statement.execute(store.db);
 }
 
-/** Have the database seal a row again, as an attacker would. */
+/** Let the database recompute a row's hash, as an attacker would. */
 const seal = (sequence: number) => sql`
   update audit_log set hash = audit_hash(
     previous_hash, sequence, at, actor, method, target, reason, outcome, address, request_id)
   where sequence = ${sequence}`;
 
 describe("the audit chain", () => {
-  it("should be whole when nothing was changed, also while it is empty", async () => {
+  it("should be intact when nothing was changed, and while it is empty", async () => {
     expect(await verify()).toMatchObject({ checked: 0, complete: true, problem: null });
     await write("a", "b", "c");
-    const verdict = await verify();
-    expect(verdict).toMatchObject({ checked: 3, complete: true, problem: null });
-    expect(verdict.head).toEqual(verdict.through);
-    expect(verdict.through.sequence).toBe(3n);
+    const decision = await verify();
+    expect(decision).toMatchObject({ checked: 3, complete: true, problem: null });
+    expect(decision.head).toEqual(decision.through);
+    expect(decision.through.sequence).toBe(3n);
   });
 
-  it("should hash here as it does in the database, whatever the texts are", async () => {
+  it("should compute the same hashes here as in the database, for any texts", async () => {
     const texts = ["", "ü€😀", "1:a,", "a\u0000b", "lone \ud800 half", "x".repeat(5_000), "\\'\n\t"];
     const audit = texts.map((text) => entry(text, { reason: text, actor: text, requestId: text }));
     await store.change(async () => ({ result: null, events: [], audit }));
@@ -79,7 +79,7 @@ describe("the audit chain", () => {
     expect(auditHash(first.hash, second)).toBe(second.hash);
   });
 
-  it("should have no gap when changes are rolled back, and one chain when many write at once", async () => {
+  it("should have no gap after rollbacks, and a single chain with concurrent writers", async () => {
     const work = Array.from({ length: 40 }, async (_, index) => {
       const change = store.change(async () => {
         if (index % 4 === 0) throw new Error("rolled back");
@@ -92,7 +92,7 @@ describe("the audit chain", () => {
     expect(await verify()).toMatchObject({ checked: 60, problem: null });
   });
 
-  it("should be checked piece by piece", async () => {
+  it("should be verified piece by piece", async () => {
     await write("a", "b", "c");
     const first = await verifyAudit(store.db, { after: AUDIT_START, limit: 2 });
     expect(first).toMatchObject({ checked: 2, complete: false, problem: null });
@@ -120,17 +120,17 @@ describe("verifyAudit()", () => {
     ["hash", sql`hash = sha256('x')`],
     ["previous_hash", sql`previous_hash = sha256('x')`],
     ["where one text ends and the next begins", sql`target = '', reason = 'b'`],
-  ])("should find a changed field: %s", async (_, assignment) => {
+  ])("should detect a changed field: %s", async (_, assignment) => {
     await meddle(sql`update audit_log set ${assignment} where sequence = 2`);
     expect(await problem()).toBe("ENTRY_CHANGED 2");
   });
 
-  it("should find a changed row with a new seal by the row after it", async () => {
+  it("should detect a changed row with a new hash by the next row", async () => {
     await meddle(sql`update audit_log set target = 'x' where sequence = 2`, seal(2));
     expect(await problem()).toBe("LINK_BROKEN 3");
   });
 
-  it("should find a changed last row with a new seal by the head", async () => {
+  it("should detect a changed last row with a new hash by the head", async () => {
     await meddle(sql`update audit_log set target = 'x' where sequence = 4`, seal(4));
     expect(await problem()).toBe("HEAD_DIFFERS 4");
   });
@@ -142,12 +142,12 @@ describe("verifyAudit()", () => {
     ["the last", sql`sequence = 4`, "HEAD_DIFFERS 4"],
     ["the last two", sql`sequence > 2`, "HEAD_DIFFERS 3"],
     ["all", sql`true`, "HEAD_DIFFERS 1"],
-  ])("should find a removal: %s", async (_, which, expected) => {
+  ])("should detect a removal: %s", async (_, which, expected) => {
     await meddle(sql`delete from audit_log where ${which}`);
     expect(await problem()).toBe(expected);
   });
 
-  it("should find a removal that was closed up", async () => {
+  it("should detect a removal with renumbered rows", async () => {
     await meddle(
       sql`delete from audit_log where sequence = 2`,
       sql`update audit_log set sequence = 2 where sequence = 3`,
@@ -156,7 +156,7 @@ describe("verifyAudit()", () => {
     expect(await problem()).toBe("ENTRY_CHANGED 2");
   });
 
-  it("should find rows that were swapped", async () => {
+  it("should detect swapped rows", async () => {
     await meddle(
       sql`update audit_log set sequence = 20 where sequence = 2`,
       sql`update audit_log set sequence = 2 where sequence = 3`,
@@ -167,7 +167,7 @@ describe("verifyAudit()", () => {
     expect(await problem()).toBe("LINK_BROKEN 2");
   });
 
-  it("should find a row that was put in at the end", async () => {
+  it("should detect a row appended by hand", async () => {
     const columns = sql.raw("actor, method, target, reason, outcome, address, request_id");
     await meddle(
       sql`
@@ -178,16 +178,16 @@ describe("verifyAudit()", () => {
     expect(await problem()).toBe("HEAD_DIFFERS 5");
   });
 
-  it("should find that the head was changed or removed", async () => {
+  it("should detect a changed or removed head", async () => {
     await meddle(sql`update audit_head set hash = sha256('x')`);
     expect(await problem()).toBe("HEAD_DIFFERS 4");
     await meddle(sql`delete from audit_head`);
     expect(await problem()).toBe("HEAD_DIFFERS 4");
   });
 
-  it("should find a rewritten chain only by a head that was noted before", async () => {
+  it("should detect a rewritten chain only by a head noted earlier", async () => {
     const { through: noted } = await verify();
-    await meddle(sql`update audit_log set actor = 'token:somebody-else' where sequence = 2`);
+    await meddle(sql`update audit_log set actor = 'token:another' where sequence = 2`);
     for (const sequence of [2, 3, 4]) {
       await meddle(
         sql`
@@ -201,7 +201,7 @@ describe("verifyAudit()", () => {
     expect(await problem(noted)).toBe("EXPECTED_HEAD_DIFFERS 4");
   });
 
-  it("should know a head that was noted down again after further entries, and miss one that is not there", async () => {
+  it("should find a noted head after further entries, and report a missing one", async () => {
     const { through: noted } = await verify();
     await write("e");
     expect(await problem(noted)).toBe("none");
@@ -219,7 +219,7 @@ describe("pruneAudit()", () => {
     store.transaction((tx) => pruneAudit(tx, { through, limit, secret: store.clusterSecret() }));
   const prune = async (sequence: bigint, limit?: number) => pruneTo(await headAt(sequence), limit);
 
-  it("should remove the oldest in parts, and leave a log that verifies from the cut", async () => {
+  it("should remove the oldest entries in parts, and leave a log that verifies from the cut", async () => {
     await write("a", "b", "c", "d");
     expect(await prune(3n, 2)).toMatchObject({ removed: 2, complete: false, cut: { sequence: 2n } });
     expect(await prune(3n, 2)).toMatchObject({ removed: 1, complete: true, cut: { sequence: 3n } });
@@ -228,7 +228,7 @@ describe("pruneAudit()", () => {
     expect(await verify()).toMatchObject({ checked: 2, problem: null });
   });
 
-  it("should show entries that were removed by hand, with a cut to hide it too", async () => {
+  it("should detect entries removed by hand, even with a forged cut", async () => {
     await write("a", "b", "c");
     await prune(1n);
     const { rows } = await sql<{ hash: Buffer }>`delete from audit_log where sequence = 2 returning hash`.execute(
@@ -239,7 +239,7 @@ describe("pruneAudit()", () => {
     expect(await problem()).toBe("CUT_FORGED 2");
   });
 
-  it("should let one of two win, and remove nothing twice", async () => {
+  it("should let one of two callers win, and remove nothing twice", async () => {
     await write("a", "b", "c");
     const through = await headAt(2n);
     const both = await Promise.all([pruneTo(through), pruneTo(through)]);

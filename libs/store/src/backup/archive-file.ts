@@ -12,7 +12,7 @@ import { createSeal, isSealHeader, openSeal, type SealHeader } from "./archive-s
 interface Header {
   readonly format: "rollcall-backup";
   readonly version: 1;
-  /** Null for an archive in clear text. */
+  /** How the archive is encrypted; null if it is not encrypted. */
   readonly seal: SealHeader | null;
 }
 
@@ -22,8 +22,9 @@ const PIECE_BYTES = 64 * 1024;
 const NEW_LINE = 10;
 
 /**
- * Write an archive of these pieces: compressed, and encrypted with a passphrase. It is written beside the path and
- * renamed when it is whole and on the disk, so the path never names half of one. Returns its size in bytes.
+ * Write an archive: compressed, and encrypted if there is a passphrase. It is written to a temporary file next to
+ * the path, and renamed once it is complete and on disk. So the path never names a partial archive. Returns its
+ * size in bytes.
  */
 export async function writeArchive(
   path: string,
@@ -36,7 +37,7 @@ export async function writeArchive(
   const file = await open(draft, "wx", 0o600).catch((cause: unknown) => {
     throw unwritable(path, cause);
   });
-  // What the pipeline ends with when the file cannot be written says nothing about the file.
+  // Keep the file's error, because the pipeline's error does not say that the file cannot be written.
   let fault: ArchiveError | null = null;
   const writing = async (work: Promise<unknown>) => {
     await work.catch((cause: unknown) => {
@@ -50,7 +51,8 @@ export async function writeArchive(
       Readable.from(pieces, { objectMode: false, highWaterMark: PIECE_BYTES }),
       createGzip(),
       sealing?.seal ?? new PassThrough(),
-      // The file is synchronised before it is closed, which a stream of it would do by itself.
+      // Write to the file directly: it must be synced before it is closed, and a file stream would close it
+      // first.
       async (written: AsyncIterable<Buffer>) => {
         for await (const piece of written) await writing(file.writeFile(piece));
       },
@@ -64,7 +66,7 @@ export async function writeArchive(
     return size;
   } catch (error) {
     await file.close().catch(() => {});
-    // The reason why the archive is not there is the one to report.
+    // Ignore an error here: the caller gets the error that prevented the archive.
     await rm(draft, { force: true }).catch(() => {});
     throw fault ?? error;
   }
@@ -74,10 +76,13 @@ function unwritable(path: string, cause: unknown): ArchiveError {
   return new ArchiveError(`cannot write ${path}: ${systemErrorWords(cause)}`, { cause });
 }
 
-/** An archive that is open to be read. */
+/** An archive opened for reading. */
 export interface OpenArchive {
   readonly isEncrypted: boolean;
-  /** Its content, once, in pieces of any size. Throws ArchiveError where it is damaged. */
+  /**
+   * Read the content in pieces of any size. Can be called only once. Throws ArchiveError when the archive is
+   * damaged.
+   */
   pieces(): AsyncIterable<Buffer>;
   close(): Promise<void>;
 }
@@ -85,7 +90,8 @@ export interface OpenArchive {
 /**
  * Open an archive.
  *
- * @throws ArchiveError when the file is none, is of a newer release, or needs a passphrase, another than this.
+ * @throws ArchiveError when the file is not an archive, a newer release wrote it, or the passphrase is missing or
+ *   wrong.
  */
 export async function openArchive(path: string, passphrase: string | null): Promise<OpenArchive> {
   const file = await open(path, "r");
@@ -109,18 +115,18 @@ export async function openArchive(path: string, passphrase: string | null): Prom
 async function openingOf({ seal }: Header, passphrase: string | null, path: string): Promise<Transform> {
   if (seal === null) return new PassThrough();
   if (passphrase !== null) return openSeal(seal, passphrase);
-  throw new ArchiveError(`${path} is encrypted: name the file of its passphrase with --passphrase-file`);
+  throw new ArchiveError(`${path} is encrypted: pass the file with its passphrase as --passphrase-file`);
 }
 
 async function* unpack(source: Readable, opening: Transform): AsyncGenerator<Buffer> {
   const unzip = createGunzip({ chunkSize: PIECE_BYTES });
-  // An error of any of them ends the last one with it.
+  // Ignore errors here, because an error in any of these streams also ends `unzip`.
   pipeline(source, opening, unzip, () => {});
   try {
     yield* unzip;
   } catch (error) {
     if (error instanceof ArchiveError || !isOfZlib(error)) throw error;
-    throw damaged("its compressed content was changed, or cut off", error);
+    throw damaged("its compressed content was modified or truncated", error);
   } finally {
     source.destroy();
   }
@@ -140,15 +146,15 @@ function readHeader(line: Buffer, path: string): Header {
   }
   const { format, version, seal } = Object(value);
   if (format !== "rollcall-backup") throw none;
-  if (version !== VERSION) throw new ArchiveError(`${path} was written by a newer release: use that one`);
-  if (seal !== null && !isSealHeader(seal)) throw damaged("its first line cannot be read");
+  if (version !== VERSION) throw new ArchiveError(`${path} was written by a newer release: use that release`);
+  if (seal !== null && !isSealHeader(seal)) throw damaged("its first line is invalid");
   return { format, version, seal };
 }
 
-/** Directories that cannot be read, and file systems that cannot synchronise one. */
+/** Codes of errors that mean that a directory cannot be opened, or that its file system cannot sync it. */
 const UNSYNCED: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EINVAL", "ENOTSUP"]);
 
-/** Synchronise a directory where that is possible: the archive in it is complete without it. */
+/** Sync a directory if possible. The archive in it is complete even if this fails. */
 async function syncDirectory(path: string): Promise<void> {
   try {
     const directory = await open(path, "r");

@@ -1,4 +1,4 @@
-/** What a piece of an archive's content is. */
+/** The kinds of frames in an archive. */
 export type FrameKind = "manifest" | "table" | "data" | "table-end" | "file" | "end";
 
 /** One piece of an archive's content. */
@@ -7,7 +7,7 @@ export interface Frame {
   readonly body: Buffer;
 }
 
-/** The byte with which frames of each kind begin. Numbers are never used again for another kind. */
+/** The first byte of a frame, keyed by kind. Numbers of removed kinds are never reused. */
 const CODES: Readonly<Record<FrameKind, number>> = {
   manifest: 1,
   table: 2,
@@ -18,10 +18,10 @@ const CODES: Readonly<Record<FrameKind, number>> = {
 };
 const KINDS = new Map(Object.entries(CODES).map(([kind, code]) => [code, kind as FrameKind]));
 const HEAD_BYTES = 5;
-/** Of one frame's body: nothing that we write comes near it. */
+/** Maximum size of a frame's body in bytes, far above anything that this release writes. */
 const MOST_BYTES = 8 * 1024 * 1024;
 
-/** A frame as it is written: its kind, its length, and its body. */
+/** Encode a frame: its kind, its length, and its body. */
 export function encodeFrame(kind: FrameKind, body: Buffer): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head[0] = CODES[kind];
@@ -29,40 +29,42 @@ export function encodeFrame(kind: FrameKind, body: Buffer): Buffer {
   return Buffer.concat([head, body]);
 }
 
-/** A frame whose body is JSON. */
+/** Encode a frame whose body is JSON. */
 export function encodeJsonFrame(kind: FrameKind, value: unknown): Buffer {
   return encodeFrame(kind, Buffer.from(JSON.stringify(value)));
 }
 
-/** Read frames out of bytes that come in pieces of any size. Throws ArchiveError when they are none. */
+/** Decode frames from bytes in pieces of any size. Throws ArchiveError when they are malformed. */
 export async function* decodeFrames(pieces: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const piece of pieces) {
     rest = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
     for (let size = frameSize(rest); size !== null && rest.length >= size; size = frameSize(rest)) {
       const kind = KINDS.get(rest[0] ?? 0);
-      if (kind === undefined) throw damaged("a piece is of an unknown kind");
+      if (kind === undefined) throw damaged("it contains a frame of unknown kind");
       yield { kind, body: rest.subarray(HEAD_BYTES, size) };
       rest = rest.subarray(size);
     }
   }
-  if (rest.length > 0) throw damaged("it ends in the middle of a piece");
+  if (rest.length > 0) throw damaged("it ends in the middle of a frame");
 }
 
-/** The size of the frame that begins here; null when its head is not complete. */
+/** The size of the frame at the start; null when its header is incomplete. */
 function frameSize(bytes: Buffer): number | null {
   if (bytes.length < HEAD_BYTES) return null;
   const size = bytes.readUInt32BE(1);
-  if (size > MOST_BYTES) throw damaged("a piece is longer than any that is written");
+  if (size > MOST_BYTES) throw damaged("it contains a frame above the size limit");
   return HEAD_BYTES + size;
 }
 
-/** Why an archive cannot be read or restored; the message says what is wrong with it, and where it can, what to do. */
+/**
+ * Why an archive cannot be read or restored. The message describes the problem and, if possible, what to do.
+ */
 export class ArchiveError extends Error {
   override readonly name = "ArchiveError";
 }
 
-/** An archive that is not as it was written. */
+/** The error for an archive that was changed or damaged. */
 export function damaged(what: string, cause?: unknown): ArchiveError {
   return new ArchiveError(`the archive is damaged: ${what}`, cause === undefined ? undefined : { cause });
 }

@@ -1,79 +1,82 @@
 import { damaged } from "./archive-frames.ts";
 
-/** A table of the record in an archive. */
+/** A database table in an archive. */
 export interface ArchivedTable {
   readonly name: string;
-  /** Those that are copied: what Postgres computes by itself is not. */
+  /** The columns that are copied. Generated columns are left out. */
   readonly columns: readonly string[];
 }
 
-/** Where a sequence stood. */
+/** The state of a sequence. */
 export interface ArchivedSequence {
   readonly name: string;
   readonly lastValue: string;
   readonly isCalled: boolean;
 }
 
-/** What an archive says of itself before its content. Numbers that may be large are texts. */
+/** The header of an archive's content. Numbers that can be large are strings. */
 export interface ArchiveManifest {
-  /** The release that wrote it. */
+  /** The release of Rollcall that wrote the archive. */
   readonly rollcall: string;
-  /** As Postgres tells it, such as "18.4". */
+  /** The version that Postgres reports, such as "18.4". */
   readonly postgres: string;
-  /** When its snapshot was taken, in RFC 3339. */
+  /** When the snapshot was taken, in RFC 3339. */
   readonly takenAt: string;
   readonly clusterId: string;
   readonly logId: string;
-  /** The last revision of the log. */
+  /** The last revision of the event log. */
   readonly revision: string;
   /** The head of the audit log. */
   readonly audit: { readonly sequence: string; readonly hash: string };
   readonly migrations: readonly string[];
-  /** In the order of the content: a table comes after those that it refers to. */
+  /** The tables in the order of the content: a table follows the tables that it references. */
   readonly tables: readonly ArchivedTable[];
   readonly sequences: readonly ArchivedSequence[];
 }
 
-/** What was copied of a table. */
+/** The checksum and size of a table's copied data. */
 export interface TableSum {
   readonly name: string;
   readonly rows: number;
   readonly bytes: number;
-  /** Of the bytes, hexadecimal. */
+  /** SHA-256 of the bytes, hexadecimal. */
   readonly sha256: string;
 }
 
 /** A file of a data directory. */
 export interface ArchivedFile {
-  /** Relative to the data directory. */
+  /** The path relative to the data directory. */
   readonly path: string;
   readonly mode: number;
-  /** Base64. */
+  /** The content in base64. */
   readonly content: string;
 }
 
-/** Read the manifest of an archive. Throws ArchiveError when it is none. */
+/** Parse an archive's manifest. Throws ArchiveError when it is malformed. */
 export function parseManifest(body: Buffer): ArchiveManifest {
   const value = parseJson(body);
-  if (!isManifest(value)) throw damaged("its manifest cannot be read");
+  if (!isManifest(value)) throw damaged("its manifest is invalid");
   return value;
 }
 
-/** Read what was copied of a table. Throws ArchiveError. */
+/** Parse a table's checksum. Throws ArchiveError when it is malformed. */
 export function parseTableSum(body: Buffer): TableSum {
   const value = parseJson(body);
   const { name, rows, bytes, sha256 } = Object(value);
   if (typeof name !== "string" || !isCount(rows) || !isCount(bytes) || typeof sha256 !== "string") {
-    throw damaged("the sum of a table cannot be read");
+    throw damaged("the checksum of a table is invalid");
   }
   return { name, rows, bytes, sha256 };
 }
 
-/** Read a file. Throws ArchiveError, also for a path that leads out of the directory. */
+/**
+ * Parse a file of the data directory. Throws ArchiveError when it is malformed, or when its path leads out
+ * of the directory.
+ */
 export function parseFile(body: Buffer): ArchivedFile {
   const { path, mode, content } = Object(parseJson(body));
   if (typeof path !== "string" || !isCount(mode) || typeof content !== "string") {
-    throw damaged("a file in it cannot be read");
+    throw damaged("a file entry in it is invalid");
   }
   if (path.startsWith("/") || path.split("/").some((part) => part === ".." || part === "")) {
     throw damaged(`a file in it would leave the data directory: ${JSON.stringify(path)}`);
@@ -81,16 +84,16 @@ export function parseFile(body: Buffer): ArchivedFile {
   return { path, mode: mode & 0o700, content };
 }
 
-/** Read any JSON of an archive. Throws ArchiveError. */
+/** Parse any JSON in an archive. Throws ArchiveError when it is malformed. */
 export function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString("utf8"));
   } catch (cause) {
-    throw damaged("a piece is not JSON", cause);
+    throw damaged("a frame is not valid JSON", cause);
   }
 }
 
-/** Names of the record's tables, columns and migrations. They become part of statements, quoted. */
+/** The format of names of tables, columns and migrations. Names become part of SQL statements, quoted. */
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const DIGITS = /^\d{1,19}$/;
 const MOST_NAMES = 1_000;

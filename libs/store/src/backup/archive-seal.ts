@@ -2,30 +2,30 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes, scrypt, timi
 import { Transform } from "node:stream";
 import { ArchiveError, damaged } from "./archive-frames.ts";
 
-/** What an archive says in clear text of how it is encrypted. */
+/** How an archive is encrypted. The header itself is not encrypted. */
 export interface SealHeader {
   readonly cipher: "aes-256-gcm";
   /** Parameters of scrypt. */
   readonly cost: number;
   readonly blockSize: number;
   readonly salt: string;
-  /** Proves the passphrase before anything is decrypted. Salt, key and check are base64. */
+  /** Verifies the passphrase before anything is decrypted. Salt, key and check are base64. */
   readonly check: string;
 }
 
 const COST = 2 ** 16;
 const BLOCK_SIZE = 8;
-/** What a header may ask for: 512 MiB of memory. */
+/** The highest cost that a header can demand: 512 MiB of memory. */
 const HIGHEST_COST = 2 ** 19;
 const MEMORY_MARGIN_BYTES = 2 ** 20;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Of clear text in one chunk. */
+/** Unencrypted bytes per chunk. */
 const CHUNK_BYTES = 64 * 1024;
 
-/** Derive a key from a passphrase and a fresh salt, and encrypt with it. */
+/** Derive a key from a passphrase and a new salt, and encrypt with it. */
 export async function createSeal(passphrase: string): Promise<{ header: SealHeader; seal: Transform }> {
   const salt = randomBytes(SALT_BYTES).toString("base64");
   const terms = { cipher: "aes-256-gcm", cost: COST, blockSize: BLOCK_SIZE, salt } as const;
@@ -34,17 +34,17 @@ export async function createSeal(passphrase: string): Promise<{ header: SealHead
 }
 
 /**
- * Derive the key again, and decrypt with it.
+ * Derive the key again from the passphrase, and decrypt with it.
  *
- * @throws ArchiveError for another passphrase.
+ * @throws ArchiveError for a wrong passphrase.
  */
 export async function openSeal(header: SealHeader, passphrase: string): Promise<Transform> {
   const { key, check } = await deriveKeys(passphrase, header);
-  if (!isSame(check, header.check)) throw new ArchiveError("the passphrase is not the one of this archive");
+  if (!isSame(check, header.check)) throw new ArchiveError("the passphrase of the archive is wrong");
   return new ChunkCipher(key, "open");
 }
 
-/** Whether this is how our archives are encrypted, within what a machine can bear. */
+/** Whether this is a valid header whose cost is within the limits. */
 export function isSealHeader(value: unknown): value is SealHeader {
   const { cipher, cost, blockSize, salt, check } = Object(value);
   return (
@@ -65,7 +65,7 @@ async function deriveKeys(passphrase: string, terms: Terms): Promise<{ key: Buff
   const maxmem = 128 * cost * blockSize + MEMORY_MARGIN_BYTES;
   const both = await new Promise<Buffer>((resolve, reject) => {
     const options = { N: cost, r: blockSize, p: 1, maxmem };
-    // Composed and decomposed letters are one passphrase.
+    // Normalize to NFKC, so that composed and decomposed characters yield the same key.
     scrypt(passphrase.normalize("NFKC"), Buffer.from(salt, "base64"), 2 * KEY_BYTES, options, (error, key) =>
       error === null ? resolve(key) : reject(error),
     );
@@ -80,8 +80,9 @@ function isSame(one: string, other: string): boolean {
 }
 
 /**
- * Encrypts, or decrypts, in chunks of a fixed size. The nonce of each is its number, and whether it is the last: one
- * that is missing, moved or cut off does not decrypt. No key is used twice, since each archive has a salt of its own.
+ * Encrypts or decrypts in chunks of a fixed size. The nonce of a chunk consists of its number and whether it is the
+ * last, so decryption fails if a chunk is missing, moved or truncated. Each archive has its own salt, so no key is
+ * used twice.
  */
 class ChunkCipher extends Transform {
   readonly #key: Buffer;
@@ -101,7 +102,7 @@ class ChunkCipher extends Transform {
   override _transform(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     this.#pending.push(bytes);
     this.#pendingBytes += bytes.length;
-    // What might be the last chunk waits for the end.
+    // Hold back the last chunk until the end of the stream shows that it is the last.
     if (this.#pendingBytes <= this.#chunkBytes) {
       done();
       return;
@@ -146,13 +147,13 @@ class ChunkCipher extends Transform {
   }
 
   #decrypt(bytes: Buffer, nonce: Buffer): Buffer {
-    if (bytes.length < TAG_BYTES) throw damaged("it ends too early");
+    if (bytes.length < TAG_BYTES) throw damaged("it is truncated");
     const decipher = createDecipheriv("aes-256-gcm", this.#key, nonce);
     decipher.setAuthTag(bytes.subarray(bytes.length - TAG_BYTES));
     try {
       return Buffer.concat([decipher.update(bytes.subarray(0, -TAG_BYTES)), decipher.final()]);
     } catch (cause) {
-      throw damaged(`its encrypted chunk ${this.#number} was changed, or it was cut off there`, cause);
+      throw damaged(`its encrypted chunk ${this.#number} was modified, or the archive was truncated there`, cause);
     }
   }
 }

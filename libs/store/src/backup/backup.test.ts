@@ -6,10 +6,10 @@ import { addNode, appendEvents, createTestDatabase, type TestDatabase } from "@r
 import { sql } from "kysely";
 import { AUDIT_START, verifyAudit } from "../access/verify-audit.ts";
 import { currentRevision } from "../log/events.ts";
-import { backupRecord } from "./backup-record.ts";
+import { backupRecord } from "./backup-store.ts";
 import { verifyArchive } from "./read-archive.ts";
-import { RECORD_FUNCTIONS, RECORD_SEQUENCES, RECORD_TABLES } from "./record-schema.ts";
-import { restoreRecord } from "./restore-record.ts";
+import { restoreRecord } from "./restore-store.ts";
+import { STORE_FUNCTIONS, STORE_SEQUENCES, STORE_TABLES } from "./store-schema.ts";
 
 let source: TestDatabase;
 let target: TestDatabase;
@@ -65,7 +65,7 @@ const restore = async (options: Partial<Parameters<typeof restoreRecord>[0]> = {
   });
 };
 
-/** A copy of the archive with one byte turned over. */
+/** Copy an archive with one byte changed. Returns the path of the copy. */
 async function damagedCopy(name: string, from: string, at: (size: number) => number): Promise<string> {
   const copy = join(dir, name);
   await writeFile(copy, await readFile(from));
@@ -83,7 +83,7 @@ async function countNodes({ store }: TestDatabase): Promise<number> {
   return rows[0]?.count ?? -1;
 }
 
-describe("RECORD_TABLES", () => {
+describe("STORE_TABLES", () => {
   it("should name every table, sequence and function of the newest schema", async () => {
     const { rows } = await sql<{ tables: string[]; sequences: string[]; functions: string[] }>`
       select
@@ -92,23 +92,23 @@ describe("RECORD_TABLES", () => {
         array(select sequencename::text from pg_sequences where schemaname = 'public' order by 1) as sequences,
         array(select proname::text from pg_proc where pronamespace = 'public'::regnamespace order by 1) as functions
     `.execute(source.store.db);
-    expect(rows[0]).toEqual({ tables: RECORD_TABLES, sequences: RECORD_SEQUENCES, functions: RECORD_FUNCTIONS });
+    expect(rows[0]).toEqual({ tables: STORE_TABLES, sequences: STORE_SEQUENCES, functions: STORE_FUNCTIONS });
   });
 });
 
 describe("backupRecord()", () => {
-  it("should write an archive for its owner alone, with a sum of each table", async () => {
+  it("should write an archive readable only by its owner, with a checksum of each table", async () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     const { manifest, tables, files, isEncrypted } = await verifyArchive(path, null);
     expect(isEncrypted).toBe(false);
     expect(manifest).toMatchObject({ clusterId: source.store.clusterId(), logId: source.store.logId() });
     expect(manifest.audit.sequence).toBe("3");
     expect(tables.find(({ name }) => name === "nodes")).toMatchObject({ rows: NODES });
-    expect(tables.map(({ name }) => name).toSorted()).toEqual(RECORD_TABLES);
+    expect(tables.map(({ name }) => name).toSorted()).toEqual(STORE_TABLES);
     expect(files).toEqual(["agent/sentinel.json"]);
   });
 
-  it("should be of one moment while others write", async () => {
+  it("should copy a consistent snapshot while others write", async () => {
     const { store } = source;
     const written = join(dir, "busy.backup");
     let isWriting = true;
@@ -130,7 +130,7 @@ describe("backupRecord()", () => {
     expect(String(await currentRevision(target.store.db))).toBe(manifest.revision);
   });
 
-  it("should refuse a database that a newer release has migrated, and one without a record", async () => {
+  it("should refuse a database that a newer release has migrated, and one without tables", async () => {
     await sql`insert into kysely_migration (name, timestamp) values ('9999-future', 'now')`.execute(source.store.db);
     await expect(backUp(join(dir, "never"))).rejects.toThrow(/migrated by a newer release \(9999-future\)/);
     await sql`delete from kysely_migration where name = '9999-future'`.execute(source.store.db);
@@ -138,7 +138,7 @@ describe("backupRecord()", () => {
     url.pathname = "/postgres";
     const options = { url: url.href, path: join(dir, "never"), passphrase: null, rollcall: "", files: [] };
     await expect(backupRecord({ ...options, onTable: () => {}, signal: never })).rejects.toThrow(
-      "there is no record of Rollcall in this database",
+      "this database has no Rollcall tables",
     );
   });
 
@@ -157,29 +157,29 @@ describe("verifyArchive()", () => {
     ["beginning", () => 100],
     ["middle", (size: number) => Math.floor(size / 2)],
     ["end", (size: number) => size - 1],
-  ])("should find a changed byte: %s", async (name, at) => {
+  ])("should detect a changed byte: %s", async (name, at) => {
     const copy = await damagedCopy(`changed ${name}`, path, at);
     await expect(verifyArchive(copy, null)).rejects.toThrow(/damaged|is not a backup of Rollcall/);
   });
 
-  it("should find that the end is missing", async () => {
+  it("should detect a missing end", async () => {
     const copy = join(dir, "cut");
     const bytes = await readFile(path);
     await writeFile(copy, bytes.subarray(0, bytes.length - 200));
     await expect(verifyArchive(copy, null)).rejects.toThrow(/damaged/);
   });
 
-  it("should open an encrypted archive by its passphrase alone, and find every change in it", async () => {
+  it("should open an encrypted archive only with its passphrase, and detect any change in it", async () => {
     const sealed = join(dir, "sealed.backup");
     await backUp(sealed, PASSPHRASE);
     expect((await verifyArchive(sealed, PASSPHRASE)).isEncrypted).toBe(true);
-    await expect(verifyArchive(sealed, null)).rejects.toThrow(/is encrypted: name the file of its passphrase/);
-    await expect(verifyArchive(sealed, "another")).rejects.toThrow("the passphrase is not the one of this archive");
+    await expect(verifyArchive(sealed, null)).rejects.toThrow(/is encrypted: pass the file with its passphrase/);
+    await expect(verifyArchive(sealed, "another")).rejects.toThrow("the passphrase of the archive is wrong");
     const copy = await damagedCopy("sealed and changed", sealed, (size) => size - 40);
-    await expect(verifyArchive(copy, PASSPHRASE)).rejects.toThrow(/its encrypted chunk 1 was changed/);
+    await expect(verifyArchive(copy, PASSPHRASE)).rejects.toThrow(/its encrypted chunk \d+ was modified/);
   });
 
-  it("should refuse what is no archive", async () => {
+  it("should refuse a file that is not an archive", async () => {
     const text = join(dir, "text");
     await writeFile(text, "hello\n");
     await expect(verifyArchive(text, null)).rejects.toThrow(`${text} is not a backup of Rollcall`);
@@ -187,7 +187,7 @@ describe("verifyArchive()", () => {
 });
 
 describe("restoreRecord()", () => {
-  it("should bring everything back under a new log id, with its audit chain", async () => {
+  it("should restore everything under a new log id, with its audit chain", async () => {
     const report = await restore();
     expect(report.auditProblem).toBeNull();
     expect(report.newLogId).not.toBe(report.manifest.logId);
@@ -206,10 +206,10 @@ describe("restoreRecord()", () => {
     expect(String(changed[0]?.revision)).toBe(String(BigInt(report.manifest.revision) + 1n));
   });
 
-  it("should refuse a database that is not empty, and leave it as it is", async () => {
+  it("should refuse a database that is not empty, and leave it unchanged", async () => {
     await restore();
     await sql`delete from nodes where id = 'n-1'`.execute(target.store.db);
-    await expect(restore({ replace: false })).rejects.toThrow(/holds a record already: --replace removes it/);
+    await expect(restore({ replace: false })).rejects.toThrow(/already has Rollcall tables: pass --replace/);
     expect(await countNodes(target)).toBe(NODES - 1);
   });
 
@@ -219,7 +219,7 @@ describe("restoreRecord()", () => {
     await other.close();
   });
 
-  it("should refuse an audit log whose chain is broken, unless it is told to take it, and change nothing", async () => {
+  it("should refuse an audit log with a broken chain, unless told to accept it, and change nothing", async () => {
     await sql`update audit_log set target = 'n-9' where sequence = 2`.execute(source.store.db);
     const broken = join(dir, "broken.backup");
     await backUp(broken);
@@ -234,7 +234,7 @@ describe("restoreRecord()", () => {
     expect(report.auditProblem).toMatchObject({ kind: "ENTRY_CHANGED", sequence: 2n });
   });
 
-  it("should notice an archive that was exchanged after it was verified, and change nothing", async () => {
+  it("should notice an archive that was replaced after its verification, and change nothing", async () => {
     await restore();
     const before = await target.store.refreshLogId();
     const summary = await verifyArchive(path, null);
@@ -243,7 +243,7 @@ describe("restoreRecord()", () => {
     expect(await target.store.refreshLogId()).toBe(before);
   });
 
-  it("should keep tables of others in the same schema", async () => {
+  it("should keep other programs' tables in the same schema", async () => {
     await sql`create table theirs (n integer)`.execute(target.store.db);
     await restore();
     const { rows } = await sql`select * from theirs`.execute(target.store.db);

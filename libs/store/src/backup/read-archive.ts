@@ -12,18 +12,18 @@ import {
   type TableSum,
 } from "./archive-manifest.ts";
 
-/** What is read of an archive, in this order: its manifest, each table with its data, its files, and its end. */
+/** The parts of an archive, in this order: the manifest, each table with its data, the files, and the end. */
 export type ArchivePart =
   | { readonly kind: "manifest"; readonly manifest: ArchiveManifest; readonly isEncrypted: boolean }
   | { readonly kind: "table"; readonly table: ArchivedTable }
   | { readonly kind: "data"; readonly bytes: Buffer }
-  /** The data of the table was as it was written. */
+  /** The end of a table, whose data matches the checksum. */
   | { readonly kind: "table-end"; readonly sum: TableSum }
   | { readonly kind: "file"; readonly file: ArchivedFile }
-  /** Everything was as it was written, and nothing is missing. */
+  /** The end of the archive: every checksum matches, and nothing is missing. */
   | { readonly kind: "end" };
 
-/** What is in an archive, by its own account. */
+/** What an archive contains, according to its manifest and checksums. */
 export interface ArchiveSummary {
   readonly manifest: ArchiveManifest;
   readonly isEncrypted: boolean;
@@ -31,7 +31,7 @@ export interface ArchiveSummary {
   readonly files: readonly string[];
 }
 
-/** Read an archive once, comparing everything with its checksums on the way. Throws ArchiveError. */
+/** Read an archive once, and verify all checksums while reading. Throws ArchiveError. */
 export async function* readArchive(path: string, passphrase: string | null): AsyncGenerator<ArchivePart> {
   const archive = await openArchive(path, passphrase);
   try {
@@ -43,7 +43,7 @@ export async function* readArchive(path: string, passphrase: string | null): Asy
   }
 }
 
-/** Read a whole archive and tell what is in it. Throws ArchiveError when it is not as it was written. */
+/** Read a whole archive and return a summary of it. Throws ArchiveError when it was changed or damaged. */
 export async function verifyArchive(path: string, passphrase: string | null): Promise<ArchiveSummary> {
   let first: Pick<ArchiveSummary, "manifest" | "isEncrypted"> | null = null;
   const tables: TableSum[] = [];
@@ -58,7 +58,7 @@ export async function verifyArchive(path: string, passphrase: string | null): Pr
   return { manifest, isEncrypted, tables, files };
 }
 
-/** The digest over all frames before the last one, as the last one tells it. */
+/** Add a frame to the digest. The last frame contains the digest and is not part of it. */
 export function updateDigest(digest: Hash, { kind, body }: Frame): void {
   digest.update(`${kind} ${body.length} `).update(body);
 }
@@ -69,7 +69,7 @@ interface OpenTable {
   bytes: number;
 }
 
-/** Parts as the content has them: how it is encrypted is not known there. */
+/** A part of the decrypted content. */
 type ContentPart =
   | Exclude<ArchivePart, { kind: "manifest" }>
   | Omit<Extract<ArchivePart, { kind: "manifest" }>, "isEncrypted">;
@@ -81,9 +81,9 @@ async function* checkedParts(frames: AsyncIterable<Frame>): AsyncGenerator<Conte
   let isComplete = false;
   for await (const frame of frames) {
     const { kind, body } = frame;
-    if (isComplete) throw damaged("it goes on after its end");
-    if ((left === null) !== (kind === "manifest")) throw damaged("its pieces are out of order");
-    if ((current !== null) !== (kind === "data" || kind === "table-end")) throw damaged("its pieces are out of order");
+    if (isComplete) throw damaged("it has data after its end");
+    if ((left === null) !== (kind === "manifest")) throw damaged("its frames are out of order");
+    if ((current !== null) !== (kind === "data" || kind === "table-end")) throw damaged("its frames are out of order");
     if (kind === "end") checkEnd(parseJson(body), digest, left?.length ?? 0);
     updateDigest(digest, frame);
     switch (kind) {
@@ -121,7 +121,7 @@ async function* checkedParts(frames: AsyncIterable<Frame>): AsyncGenerator<Conte
         break;
     }
   }
-  if (!isComplete) throw damaged("it is cut off");
+  if (!isComplete) throw damaged("it is truncated");
 }
 
 function checkTable(current: OpenTable | null, sum: TableSum): void {

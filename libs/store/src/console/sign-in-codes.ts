@@ -3,24 +3,27 @@ import { ownerIn, type TokenOwner } from "../access/access-tokens.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { ownerColumns } from "./sessions.ts";
 
-/** A code by which a browser signs in once, without its text. */
+/** A one-time sign-in code for a browser, without its text. */
 export interface SignInCode {
   readonly owner: TokenOwner;
-  /** What the session may do; of an owner with a token the token's own role counts. */
+  /** The session's role. If the owner is a token, that token's role applies instead. */
   readonly role: string;
-  /** What the token is for, or the person's subject. */
+  /** The token's name, or the person's subject. */
   readonly name: string;
-  /** When a session that it makes ends at the latest; null where the owner's own token decides, or nothing does. */
+  /**
+   * The latest end of a session that this code starts; null if only the owner's token limits the session, or nothing
+   * does.
+   */
   readonly endsAtMs: number | null;
   readonly expiresAtMs: number;
-  /** By the database's clock, so that every process judges alike. */
+  /** Whether the code has expired by the database's clock, so that all processes agree. */
   readonly isExpired: boolean;
   readonly isUsed: boolean;
 }
 
-/** A code to keep. */
+/** A code to store. */
 export interface NewSignInCode {
-  /** SHA-256 of its text, 32 bytes. */
+  /** SHA-256 of the code's text, 32 bytes. */
   readonly hash: Uint8Array;
   readonly owner: TokenOwner;
   readonly role: string;
@@ -30,10 +33,13 @@ export interface NewSignInCode {
   readonly ttlMs: number;
 }
 
-/** How long codes are kept that have expired, so that their holders learn why they are refused. */
+/** How long expired codes are kept, so that the error can say why a code is refused. */
 const KEPT_MS = 600_000;
 
-/** Keep a new code, and forget those that expired long ago. When it expires, in milliseconds since 1970. */
+/**
+ * Store a new code, and delete codes that expired long ago. Returns when the new code expires, in milliseconds since
+ * 1970.
+ */
 export async function insertSignInCode(tx: Tx, code: NewSignInCode): Promise<number> {
   const { hash, owner, role, name, endsAtMs, ttlMs } = code;
   await sql`delete from sign_in_codes where expires_at < now() - ${KEPT_MS} * interval '1 millisecond'`.execute(tx);
@@ -52,7 +58,7 @@ export async function insertSignInCode(tx: Tx, code: NewSignInCode): Promise<num
   return expires_at.getTime();
 }
 
-/** How many codes of an owner can still be used. The owner's sign-ins are locked. */
+/** Count an owner's codes that can still be used. The caller has locked the owner's sign-ins. */
 export async function countSignInCodes(tx: Tx, owner: TokenOwner): Promise<number> {
   const columns = ownerColumns(owner);
   const { rows } = await sql<{ count: bigint }>`
@@ -66,19 +72,19 @@ export async function countSignInCodes(tx: Tx, owner: TokenOwner): Promise<numbe
   return Number(rows[0]?.count ?? 0);
 }
 
-/** The code with this hash, used or expired or neither; else null. */
+/** Find the code with this hash, even a used or expired one; null if there is none. */
 export async function findSignInCode(db: Db, hash: Uint8Array): Promise<SignInCode | null> {
   const row = await select(db, hash).executeTakeFirst();
   return row === undefined ? null : toSignInCode(row);
 }
 
-/** The same, locked until the transaction ends. */
+/** Like findSignInCode, and lock the code's row until the transaction ends. */
 export async function lockSignInCode(tx: Tx, hash: Uint8Array): Promise<SignInCode | null> {
   const row = await select(tx, hash).forUpdate().executeTakeFirst();
   return row === undefined ? null : toSignInCode(row);
 }
 
-/** Use a code up. Its row is locked. */
+/** Mark a code as used. The caller has locked its row. */
 export async function useUpSignInCode(tx: Tx, hash: Uint8Array): Promise<void> {
   await tx
     .updateTable("sign_in_codes")
@@ -88,8 +94,8 @@ export async function useUpSignInCode(tx: Tx, hash: Uint8Array): Promise<void> {
 }
 
 /**
- * End the codes of an owner that can still be used, as if they had expired. The owner's sign-ins are not locked yet:
- * who uses a code locks its row first, and them then.
+ * Expire an owner's usable codes. Do not lock the owner's sign-ins before this call: a call that uses a code locks
+ * the code's row first, then the sign-ins.
  */
 export async function endSignInCodes(tx: Tx, owner: TokenOwner): Promise<void> {
   const columns = ownerColumns(owner);
@@ -112,9 +118,10 @@ function select(db: Db, hash: Uint8Array) {
   return db
     .selectFrom("sign_in_codes")
     .select([
-      ...(["role", "name", "owner_token", "owner_issuer", "owner_subject"] as const),
+      ...(["role", "name", "owner_token", "owner_issuer", "owner_subject", "groups_left_out"] as const),
       ...(["session_ends_at", "expires_at", "used_at"] as const),
-      // Not now(): a lock may have been waited for.
+      // Use clock_timestamp(), because now() is the start of the transaction, and the statement may have waited for
+      // a lock since then.
       sql<boolean>`expires_at <= clock_timestamp()`.as("is_expired"),
     ])
     .where("hash", "=", Buffer.from(hash));
@@ -124,7 +131,7 @@ type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>["executeTake
 
 function toSignInCode(row: Row): SignInCode {
   const owner = ownerIn(row);
-  if (owner === null) throw new Error("a code to sign in with has no owner");
+  if (owner === null) throw new Error("a sign-in code has no owner");
   const { role, name, session_ends_at, expires_at, is_expired, used_at } = row;
   return {
     owner,

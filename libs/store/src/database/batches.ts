@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from "kysely";
 
 /**
- * JSON objects as a table for the from clause of a statement, which names it and whose columns are these. The limit
- * tells the planner how many there are: of a function it assumes a hundred rows, and for a hundred it reads tables of
- * up to some ten thousand rows whole.
+ * Make a table of JSON objects for the from clause of a statement. The statement names the table and its columns. The
+ * limit tells the planner the number of rows. Without it, the planner assumes a hundred rows, and scans tables of up to
+ * about ten thousand rows completely.
  */
 export function rowsFrom<T>(items: readonly object[], columns: RawBuilder<T>): RawBuilder<unknown> {
   return sql`(
@@ -12,8 +12,8 @@ export function rowsFrom<T>(items: readonly object[], columns: RawBuilder<T>): R
 }
 
 /**
- * Split a batch into rounds in which each key occurs once, keeping the order of each key's items: one statement cannot
- * write one row twice.
+ * Split a batch into rounds, because one statement cannot write a row twice. Each key occurs at most once per round,
+ * and the items of a key keep their order.
  */
 export function inRounds<T>(items: readonly T[], keyOf: (item: T) => string): readonly (readonly T[])[] {
   const rounds: T[][] = [];

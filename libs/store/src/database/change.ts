@@ -5,25 +5,25 @@ import { cleanAuditEntry, type NewAuditEntry } from "../access/audit.ts";
 import { onOneConnection } from "./one-connection.ts";
 import type { Database } from "./schema.ts";
 
-/** What a transaction wrote, and what there is to tell of it. */
+/** The result of a transaction, and the events to publish. */
 export interface Change<T> {
   readonly result: T;
-  /** Appended to the log as the last write. */
+  /** Events to append to the log as the last write. */
   readonly events: readonly NewEvent[];
-  /** Who did it, if the caller was authenticated: appended to the audit log together with the events. */
+  /** Entries for the audit log, for an authenticated caller. They are appended together with the events. */
   readonly audit?: readonly NewAuditEntry[];
 }
 
-/** A change that took effect. */
+/** A committed change. */
 export interface CommittedChange<T> {
   readonly result: T;
-  /** The last revision of its events; 0 when it had none. */
+  /** The last revision of the change's events; 0 if it has none. */
   readonly revision: bigint;
 }
 
 /**
- * Run one READ COMMITTED transaction whose events and audit rows are appended and committed in a single message to the
- * server.
+ * Run one READ COMMITTED transaction. Its events and audit entries are appended and committed in a single message to
+ * the server.
  */
 export async function commitChange<T>(
   db: Kysely<Database>,
@@ -35,7 +35,8 @@ export async function commitChange<T>(
       const { result, events, audit = [] } = await fn(inside).finally(end);
       return { result, revision: await commitWith(control, events, audit) };
     } catch (error) {
-      // Over a connection that is gone it fails too, and would hide why; the server rolls back by itself then.
+      // Ignore an error of the rollback, which would hide the cause. On a lost connection the server rolls back
+      // automatically.
       await sql`rollback`.execute(control).catch(() => {});
       throw error;
     }
@@ -43,8 +44,9 @@ export async function commitChange<T>(
 }
 
 /**
- * The feed lock of the whole cluster is held from the append to the end of the commit. In one message that time is the
- * server's alone: it does not grow with how busy this process is, nor for ever when this process is stopped in between.
+ * Append the events and commit. The cluster-wide feed lock is held from the append to the end of the commit. Because
+ * both are in a single message, a busy process does not hold the lock longer, and a process that stops in between
+ * cannot hold it forever.
  */
 async function commitWith(
   connection: QueryExecutorProvider,
@@ -55,12 +57,12 @@ async function commitWith(
     await sql`commit`.execute(connection);
     return 0n;
   }
-  // Two statements in one message can have no parameters.
+  // Write the values as literals, because a message with two statements cannot have parameters.
   const { rows } = await sql<{ revision: bigint }>`
     select append_log(${jsonLiteral(events)}, ${jsonLiteral(audit.map(cleanAuditEntry))}) as revision; commit
   `.execute(connection);
   const [row] = rows;
-  if (row === undefined) throw new Error("append_log answered nothing");
+  if (row === undefined) throw new Error("append_log returned no row");
   return row.revision;
 }
 

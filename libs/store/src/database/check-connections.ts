@@ -2,57 +2,65 @@ import { randomBytes } from "node:crypto";
 import { postgresPlace } from "@rollcall/domain";
 import { type Clock, StartError } from "@rollcall/process";
 import { sql } from "kysely";
-import { RECORD_SEQUENCES, RECORD_TABLES } from "../backup/record-schema.ts";
-import { connectionConfig, type RecordAddress } from "./pool.ts";
-import { RecordClient } from "./record-client.ts";
+import { STORE_SEQUENCES, STORE_TABLES } from "../backup/store-schema.ts";
+import { connectionConfig, type StoreAddress } from "./pool.ts";
 import type { Db, LaneStore } from "./store.ts";
+import { StoreClient } from "./store-client.ts";
 import { isConnectionLimit, isNotTold, storeErrorCode, toConnectError, toStoreError } from "./store-error.ts";
 
-/** What to check, and for which process. */
+/** The store to check, and the connections that the process opens. */
 export interface CheckConnectionsOptions {
   readonly store: LaneStore;
-  /** Connections through `Database.URL` that the process opens at most. */
+  /** Maximum number of connections that the process opens through `Database.URL`. */
   readonly pooled: number;
-  /** Connections that need a session, at most: through `Database.DirectURL` if that is set. */
+  /**
+   * Maximum number of connections with their own session that the process opens, through `Database.DirectURL` if it is
+   * set.
+   */
   readonly sessions: number;
   readonly clock: Clock;
 }
 
-/** After it was committed, a notification takes milliseconds. */
+/** How long to wait for a notification, which normally arrives within milliseconds of the commit. */
 const NOTIFIED_WITHIN_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 20_000;
-/** How long the check keeps a session of a pooler, so that the next statement of another client gets another one. */
+/**
+ * How long the check holds a pooler's session, so that the next statement of another client gets a different session.
+ */
 const KEPT_MS = 1_000;
-/** Names in a message. */
+/** Maximum number of names in a message. */
 const MOST_NAMED = 3;
 
 /**
- * Check on each kind of connection that the database and what stands before it support what the process needs: it can
- * write, enough connections are allowed, notifications arrive, and prepared statements work. Otherwise everything would
- * look healthy, and changes would be found late or fail.
+ * Check each kind of connection. Also check that the database and any pooler in front of it support what the process
+ * needs: writes, enough connections, notifications, and prepared statements. Without this check, everything would look
+ * healthy at first, and changes would later fail or be noticed late.
  *
- * @throws StartError that names the setting to change; StoreUnavailableError when the database does not answer.
+ * @throws StartError that names the setting to change; StoreUnavailableError when the database does not respond.
  */
 export async function checkConnections(options: CheckConnectionsOptions): Promise<void> {
   const { store } = options;
-  // In a transaction, which a pooler in statement mode refuses.
+  // Check in a transaction, because a pooler in statement mode refuses transactions.
   await store.transaction((tx) => checkRights(tx, store.address));
   await checkLimits(options);
   await checkNotifications(options);
   await checkPreparedStatements(options);
 }
 
-/** The migrations may have run as another role: that of the direct URL, or of `rollcall migrate`. */
-async function checkRights(db: Db, { url }: RecordAddress): Promise<void> {
+/**
+ * Check the rights on tables and sequences. They may be missing if the migrations ran with another role: that of the
+ * direct URL, or of `rollcall migrate`.
+ */
+async function checkRights(db: Db, { url }: StoreAddress): Promise<void> {
   const { rows } = await sql<{ readonly role: string; readonly name: string }>`
     select current_user::text as role, c.relname::text as name
     from pg_class as c
     where c.relnamespace = current_schema()::regnamespace
       and case
-        when c.relkind = 'r' and c.relname = any(${RECORD_TABLES}) then not (
+        when c.relkind = 'r' and c.relname = any(${STORE_TABLES}) then not (
           has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
           and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))
-        when c.relkind = 'S' and c.relname = any(${RECORD_SEQUENCES}) then not has_sequence_privilege(c.oid, 'usage')
+        when c.relkind = 'S' and c.relname = any(${STORE_SEQUENCES}) then not has_sequence_privilege(c.oid, 'usage')
         else false
       end
     order by 2`.execute(db);
@@ -69,11 +77,11 @@ async function checkRights(db: Db, { url }: RecordAddress): Promise<void> {
 
 interface Limits {
   readonly role: string;
-  /** For all roles that are not superusers. */
+  /** The server's limit for all roles except superusers. */
   readonly server: number;
-  /** -1 for no limit. */
+  /** The role's limit; -1 for none. */
   readonly ofRole: number;
-  /** -1 for no limit. */
+  /** The database's limit; -1 for none. */
   readonly ofDatabase: number;
 }
 
@@ -83,7 +91,8 @@ async function checkLimits({ store, pooled, sessions }: CheckConnectionsOptions)
     await checkServerLimits(store.db, url, pooled + sessions);
     return;
   }
-  // The pooler has limits that only connections find out, and these cost it little.
+  // Open all connections, because a pooler applies its limits only when connections are opened. They cost the pooler
+  // little.
   const clients = Array.from({ length: pooled }, () => openClient(store, url));
   const opened = await Promise.allSettled(clients);
   const open = opened.flatMap((it) => (it.status === "fulfilled" ? [it.value] : []));
@@ -94,8 +103,8 @@ async function checkLimits({ store, pooled, sessions }: CheckConnectionsOptions)
   if (refusal === undefined) throw toStoreError(refusals[0]);
   const text = Object(Object(refusal).cause ?? refusal).message;
   throw new StartError(
-    `what listens at ${postgresPlace(url)} allows ${open.length} more connections, and this process opens up to ` +
-      `${pooled} (${text}): raise its limit of clients (max_client_conn of PgBouncer), or lower Database.PoolSize ` +
+    `the server at ${postgresPlace(url)} accepts ${open.length} more connections, but this process opens up to ` +
+      `${pooled} (${text}): raise its client limit (max_client_conn of PgBouncer), or lower Database.PoolSize ` +
       "and Database.ReservedPoolSize",
   );
 }
@@ -119,7 +128,7 @@ async function checkServerLimits(db: Db, url: string, needed: number): Promise<v
   for (const [limit, name] of found) {
     if (limit < 0 || limit >= needed) continue;
     throw new StartError(
-      `Postgres at ${postgresPlace(url)} allows ${limit} connections, and this process opens up to ${needed}: raise ` +
+      `Postgres at ${postgresPlace(url)} allows ${limit} connections, but this process opens up to ${needed}: raise ` +
         `${name}, or lower Database.PoolSize and Database.ReservedPoolSize`,
     );
   }
@@ -136,15 +145,15 @@ async function checkNotifications({ store, clock }: CheckConnectionsOptions): Pr
     await sql`select pg_notify(${channel}, '')`.execute(store.db);
     await clock.sleep(NOTIFIED_WITHIN_MS, received.signal).catch(() => {});
   } catch (error) {
-    // Some poolers refuse LISTEN.
+    // Ignore a refused LISTEN, which some poolers do not support: no notification arrives then.
     if (!isNotTold(error)) throw toStoreError(error);
   } finally {
     await listener.end().catch(() => {});
   }
   if (received.signal.aborted) return;
   throw new StartError(
-    `notifications of Postgres do not arrive through ${postgresPlace(directUrl ?? url)}, so changes would be found ` +
-      "late: a pooler in transaction mode stands between. " +
+    `Postgres notifications do not arrive through ${postgresPlace(directUrl ?? url)}, so changes would be noticed ` +
+      "late: a pooler in transaction mode is in between. " +
       (directUrl === undefined
         ? "Set Database.DirectURL to the address of Postgres itself"
         : "Database.DirectURL must be the address of Postgres itself"),
@@ -152,12 +161,13 @@ async function checkNotifications({ store, clock }: CheckConnectionsOptions): Pr
 }
 
 /**
- * A prepared statement belongs to a session of the server. A pooler that does not know of it gives the client another
- * session for the next transaction: two clients make that happen for certain.
+ * Check that a prepared statement is still known in a later transaction. The statement belongs to a session of the
+ * server, and a pooler that does not track the statement gives the client another session for the next transaction. A
+ * second client that occupies the first session reliably causes this.
  */
 async function checkPreparedStatements({ store, clock }: CheckConnectionsOptions): Promise<void> {
   const { url, directUrl, preparedStatements = true } = store.address;
-  // Where notifications arrive through the URL, its sessions are the client's.
+  // Skip the check without a direct URL: notifications then arrive through the URL, so each client has its own session.
   if (directUrl === undefined || !preparedStatements) return;
   const [client, other] = await Promise.all([openClient(store, url), openClient(store, url)]);
   const statement = {
@@ -168,11 +178,12 @@ async function checkPreparedStatements({ store, clock }: CheckConnectionsOptions
   const answered = new AbortController();
   try {
     await client.query(statement);
-    // Poolers give out the session that was returned last.
+    // Begin with `other`, which gets the session of `client`, because poolers hand out the most recently returned
+    // session.
     await other.query("begin");
     const again = client.query(statement).finally(() => answered.abort());
     again.catch(() => {});
-    // A pooler with one session lets the second statement wait until the other client returns it.
+    // Limit the wait: a pooler with only one session blocks the second statement until `other` returns the session.
     await clock.sleep(KEPT_MS, answered.signal).catch(() => {});
     await other.query("rollback");
     await again;
@@ -180,7 +191,7 @@ async function checkPreparedStatements({ store, clock }: CheckConnectionsOptions
     if (!LOST_STATEMENT.test(storeErrorCode(error))) throw toStoreError(error);
     throw new StartError(
       `prepared statements do not work through the pooler at ${postgresPlace(url)}: set Database.PreparedStatements ` +
-        "to off, or let the pooler keep them (PgBouncer 1.21 or later with max_prepared_statements above 0)",
+        "to off, or let the pooler track them (PgBouncer 1.21 or later with max_prepared_statements above 0)",
       { cause: error },
     );
   } finally {
@@ -188,12 +199,13 @@ async function checkPreparedStatements({ store, clock }: CheckConnectionsOptions
   }
 }
 
-/** A prepared statement that is not there, or is another client's. */
+/** SQLSTATEs for a prepared statement that is missing, or belongs to another client. */
 const LOST_STATEMENT = /^(26000|42P05)$/;
 
-async function openClient({ applicationName }: LaneStore, url: string): Promise<RecordClient> {
-  const client = new RecordClient(connectionConfig({ url, applicationName: `${applicationName} check` }));
-  // Its loss rejects the query as well; without a listener it would end this process.
+async function openClient({ applicationName }: LaneStore, url: string): Promise<StoreClient> {
+  const client = new StoreClient(connectionConfig({ url, applicationName: `${applicationName} check` }));
+  // Ignore the error event, because a lost connection also rejects the query. Without a listener, the event would end
+  // this process.
   client.on("error", () => {});
   await client.connect().catch((error: unknown) => {
     void client.end().catch(() => {});

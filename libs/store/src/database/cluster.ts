@@ -3,20 +3,20 @@ import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Database } from "./schema.ts";
 import { isNotTold } from "./store-error.ts";
 
-/** Who this cluster is. */
+/** The identity of this cluster. */
 export interface ClusterIdentity {
   readonly clusterId: string;
-  /** Shared by all its processes, 32 bytes. */
+  /** The secret that all processes of the cluster share, 32 bytes. */
   readonly secret: Buffer;
-  /** Names this history of the log. */
+  /** Identifies this history of the event log. */
   readonly logId: string;
 }
 
 const SECRET_BYTES = 32;
 
 /**
- * The cluster's identity, made by the first process that asks. The log gets a new id when the database turns out to be
- * another copy than before: restored, cloned, or a standby that was promoted, whose last revisions may have been lost.
+ * Read the cluster's identity; the first process creates it. The log gets a new id when the database turns out to be a
+ * different copy: a restored one, a clone, or a promoted standby, which may lack the last revisions.
  */
 export async function identifyCluster(db: Kysely<Database>): Promise<ClusterIdentity> {
   const origin = await readOrigin(db);
@@ -33,7 +33,7 @@ export async function identifyCluster(db: Kysely<Database>): Promise<ClusterIden
     .where("log_origin", "<>", origin)
     .execute();
   const row = await readIdentity(db);
-  if (row === undefined) throw new Error("the row of the cluster is gone");
+  if (row === undefined) throw new Error("the cluster row is missing");
   return toIdentity(row);
 }
 
@@ -41,7 +41,7 @@ function readIdentity(db: Kysely<Database>) {
   return db.selectFrom("cluster").select(["cluster_id", "secret", "log_id", "log_origin"]).executeTakeFirst();
 }
 
-/** Server, timeline and database: what a restore, a promotion and a clone change. */
+/** Identify the server, its timeline and the database. These change on a restore, a promotion or a clone. */
 export async function readOrigin(db: Kysely<Database> | Kysely<unknown>): Promise<string> {
   const database = sql`(select oid::text from pg_database where datname = current_database())`;
   const server = sql`
@@ -54,7 +54,8 @@ export async function readOrigin(db: Kysely<Database> | Kysely<unknown>): Promis
   try {
     return await read(sql`${server} || '/' || ${database}`);
   } catch (error) {
-    // Some managed servers keep this to themselves: then only a clone within one server shows.
+    // Identify only the database if the server does not expose these values, as on some managed servers. Then only a
+    // clone within the same server is detected.
     if (!isNotTold(error)) throw error;
     return read(database);
   }

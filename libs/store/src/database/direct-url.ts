@@ -1,25 +1,26 @@
 import { StartError } from "@rollcall/process";
 import type { ClusterIdentity } from "./cluster.ts";
-import { connectionConfig, type RecordAddress } from "./pool.ts";
-import { RecordClient } from "./record-client.ts";
+import { connectionConfig, type StoreAddress } from "./pool.ts";
+import { StoreClient } from "./store-client.ts";
 import { isUndefinedTable, toConnectError, toStoreError } from "./store-error.ts";
 
 /**
- * Check that the address for sessions leads to the record of this cluster: a process that listens at another database
- * would be woken by nothing, and only be slow.
+ * Check that the direct URL leads to this cluster's database. A process that listens on another database would receive
+ * no notifications, and would only seem slow.
  *
- * @throws StartError when it is another database, StoreUnavailableError when nothing answers there.
+ * @throws StartError when the URL leads to another database, StoreUnavailableError when that database does not respond.
  */
 export async function checkDirectUrl(
-  { directUrl, applicationName }: RecordAddress & { readonly applicationName: string },
+  { directUrl, applicationName }: StoreAddress & { readonly applicationName: string },
   { clusterId, logId }: ClusterIdentity,
 ): Promise<void> {
   if (directUrl === undefined) return;
   const found = await identityAt(directUrl, applicationName);
   if (found?.clusterId === clusterId && found.logId === logId) return;
   throw new StartError(
-    "Database.DirectURL leads to another database than Database.URL: both must name one database of one server, " +
-      "the first without a pooler between",
+    "Database.DirectURL and Database.URL point to different databases; both must point to the same database of the " +
+      "same " +
+      "server, and Database.DirectURL must bypass the pooler",
   );
 }
 
@@ -27,8 +28,9 @@ async function identityAt(
   url: string,
   applicationName: string,
 ): Promise<Pick<ClusterIdentity, "clusterId" | "logId"> | null> {
-  const client = new RecordClient(connectionConfig({ url, applicationName }));
-  // Its loss rejects the query as well; without a listener it would end this process.
+  const client = new StoreClient(connectionConfig({ url, applicationName }));
+  // Ignore the error event, because a lost connection also rejects the query. Without a listener, the event would end
+  // this process.
   client.on("error", () => {});
   try {
     await client.connect().catch((error: unknown) => Promise.reject(toConnectError(error)));

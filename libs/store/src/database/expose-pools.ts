@@ -1,30 +1,30 @@
 import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
 import type { Store } from "./store.ts";
 
-/** Show in a registry how the connections of a store are used. */
+/** Export metrics about the use of a store's connections. */
 export function exposePools(metrics: MetricsRegistry, store: Pick<Store, "use">): void {
   const connections = gauge(metrics, {
     name: "rollcall_database_connections",
-    help: "Connections to Postgres by pool: calls or reserved; and by state: in_use or idle.",
+    help: "Connections to Postgres by pool (calls or reserved) and state (in_use or idle).",
     labelNames: ["pool", "state"],
   });
   const most = gauge(metrics, {
     name: "rollcall_database_connections_limit",
-    help: "Connections to Postgres that a pool may have.",
+    help: "Maximum number of connections to Postgres, by pool.",
     labelNames: ["pool"],
   });
   const waiting = gauge(metrics, {
     name: "rollcall_database_waiting",
-    help: "Queries and transactions that wait for a connection, by pool.",
+    help: "Queries and transactions waiting for a connection, by pool.",
     labelNames: ["pool"],
   });
   const turnedAway = counter(metrics, {
     name: "rollcall_database_turned_away_total",
-    help: "Queries and transactions that got no connection, by pool and cause: full, because too many waited, or late.",
+    help: "Refused queries and transactions, by pool and cause: full (too many waited) or late (waited too long).",
     labelNames: ["pool", "cause"],
   });
   onScrape(metrics, () => {
-    // The pools count by themselves.
+    // Set the counter to the totals, which the pools keep.
     turnedAway.reset();
     for (const use of store.use()) {
       const pool = use.lane;

@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 
 describe("migrate()", () => {
-  it("should be safe for many processes at once on an empty database", async () => {
+  it("should be safe for concurrent processes on an empty database", async () => {
     const { db } = database.store;
     const name = "empty_one";
     await sql`drop database if exists ${sql.ref(name)} with (force)`.execute(db);
@@ -42,7 +42,7 @@ describe("migrate()", () => {
     }
   });
 
-  it("should hold up no reader while a table is locked, and go on when it is free", async () => {
+  it("should block no reader while a table is locked, and continue when it is free", async () => {
     const { store } = database;
     const { db } = store;
     await takeBackDrains();
@@ -58,17 +58,17 @@ describe("migrate()", () => {
     await Promise.all([reader, migrating]);
     await expect(sql`select gpu_uuids from execution_observations limit 1`.execute(db)).resolves.toBeDefined();
     expect(lines.map(({ msg }) => msg)).toEqual([
-      "migration waits for a table that others have locked, such as a dump of the database",
+      "migration waits for a locked table, which a dump of the database may hold",
       "database migrated",
     ]);
   });
 
-  it("should be tried again when those who have a table wait for one that it has changed", async () => {
+  it("should be retried after a deadlock with users of a table that it changed", async () => {
     const { store } = database;
     await takeBackDrains();
     const { log, lines } = captureLog();
     const read = store.transaction(async (tx) => {
-      // The migration alone finds out.
+      // Prevent this transaction from detecting the deadlock, so that only the migration detects it.
       await sql`set local deadlock_timeout = '10min'`.execute(tx);
       await sql`lock table nodes in row exclusive mode`.execute(tx);
       const waiting = sql`
@@ -82,7 +82,7 @@ describe("migrate()", () => {
     expect(lines.map(({ msg }) => msg)).toContain("database migrated");
   });
 
-  it("should leave alone what a newer release has migrated further", async () => {
+  it("should not touch a database that a newer release has migrated", async () => {
     const { db } = database.store;
     await sql`
       insert into kysely_migration (name, timestamp) values ('9999-future', now()::text)`.execute(db);
@@ -92,7 +92,7 @@ describe("migrate()", () => {
 });
 
 describe("the schema", () => {
-  it("should have a comment on every table and a name of ours on every constraint", async () => {
+  it("should have a comment on every table and an explicit name on every constraint", async () => {
     const { db } = database.store;
     const { rows: bare } = await sql<{ relname: string }>`
       select relname from pg_class
@@ -106,22 +106,23 @@ describe("the schema", () => {
     expect(constraints.length).toBeGreaterThan(25);
     for (const { conname, relname } of constraints) {
       expect(conname.startsWith(`${relname}_`)).toBe(true);
-      // What Postgres makes up for a check that was given no name.
+      // Refuse a name like those that Postgres generates for a check without a name.
       expect(conname).not.toMatch(/_check\d*$/);
     }
   });
 });
 
-/** Undo the migration of drains and those after it. */
+/** Revert the migration of drains and all later migrations. */
 async function takeBackDrains(): Promise<void> {
   const { db } = database.store;
   await sql`drop table process_reports, audit_cut, webhook_backlog, webhooks`.execute(db);
   await sql`drop table sign_in_codes, declared_objects`.execute(db);
   await sql`
     alter table access_tokens drop column kind, drop column owner_token, drop column owner_issuer,
-      drop column owner_subject, drop column ends_at, drop column idle_ms`.execute(db);
+      drop column owner_subject, drop column ends_at, drop column idle_ms, drop column groups_left_out`.execute(db);
   await sql`alter table nodes drop column joined_from, drop column disturbed_at`.execute(db);
   await sql`alter table node_sessions drop column reboot_suspected`.execute(db);
+  await sql`alter table request_ids drop column digest`.execute(db);
   await sql`
     create index node_sessions_troubled_idx on node_sessions (replica_id)
     where flapping_since is not null or gpu_troubles <> '[]' or rebooted_at is not null`.execute(db);
@@ -129,10 +130,13 @@ async function takeBackDrains(): Promise<void> {
     db,
   );
   await sql`alter table jobs drop column ready_version, drop column same_versions, drop column undone`.execute(db);
+  await sql`alter table executions drop column stop_ordered_at`.execute(db);
   await sql`alter table job_versions drop column ready_at, drop column origin`.execute(db);
   await sql`alter table cluster drop column scheduler_led`.execute(db);
   await sql`drop index jobs_actor_idx`.execute(db);
-  await sql`alter table jobs drop column millicores, drop column one_node`.execute(db);
+  await sql`
+    alter table jobs drop column millicores, drop column one_node, drop column rolled_out,
+      drop column waiting_nodes`.execute(db);
   await sql`drop index nodes_scheduling_of_idx, nodes_holds_until_idx, drains_waiting_idx`.execute(db);
   await sql`drop function scheduling_of`.execute(db);
   await sql`

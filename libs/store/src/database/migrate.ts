@@ -5,16 +5,18 @@ import { MIGRATIONS } from "./migrations/index.ts";
 import { createPool } from "./pool.ts";
 import { isLockNotGot } from "./store-error.ts";
 
-/** An hour, with the time that each attempt waits. */
+/** Maximum number of attempts to migrate. They take an hour, including the time that each attempt waits for locks. */
 const MOST_ATTEMPTS = 1_200;
 const PAUSE_MS = 1_000;
 const NEVER = new AbortController().signal;
 
 /**
- * Bring the database at `url`, which leads through no pooler, to the newest schema. Any number of processes may do so
- * at once: one works, the others wait for it. A database that a newer release has migrated further is left as it is.
+ * Migrate the database at `url`, which must not lead through a pooler, to the newest schema. Several processes can
+ * call this concurrently: one migrates, the others wait. A database that a newer release has migrated is left
+ * unchanged.
  *
- * @throws the driver's error when the server cannot be reached or a migration fails; nothing of that migration remains.
+ * @throws the driver's error when the server cannot be reached or a migration fails. A failed migration changes
+ *   nothing.
  */
 export async function migrate(url: string, log: Logger): Promise<void> {
   const pool = createPool({
@@ -23,7 +25,7 @@ export async function migrate(url: string, log: Logger): Promise<void> {
     log,
     size: 2,
     applicationName: "rollcall migrate",
-    // A migration takes as long as it takes, and so does waiting for another process that migrates.
+    // Set no time limit for a migration, or for the wait for another migrating process.
     statementTimeoutMs: 0,
     checksSessions: false,
   });
@@ -39,10 +41,14 @@ export async function migrate(url: string, log: Logger): Promise<void> {
 }
 
 /**
- * A change of a table waits for its longest reader, and everybody else who wants the table waits behind it. So a
- * migration of a table in use sets a lock_timeout, gives up, and is tried again: others go on in between. So it is when
- * Postgres ends it as a deadlock. Each is a transaction of its own, as one of them all would keep what the first has
- * locked while a later one waits for those who wait for it.
+ * Apply the missing migrations.
+ *
+ * To change a table, a migration waits for the table's longest reader, and blocks every other client of the table in
+ * the meantime. So a migration of a table in use sets a lock_timeout, gives up, and is retried; other clients continue
+ * between attempts. It is also retried when Postgres ends it because of a deadlock.
+ *
+ * Each migration is a separate transaction. A single transaction would hold the locks of earlier migrations while a
+ * later migration waits for clients, which may in turn wait for those locks.
  */
 async function migrateToLatest(db: Kysely<unknown>, log: Logger): Promise<readonly MigrationResult[]> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
@@ -55,8 +61,7 @@ async function migrateToLatest(db: Kysely<unknown>, log: Logger): Promise<readon
       continue;
     }
     if (!isLockNotGot(error) || attempt === MOST_ATTEMPTS) throw error;
-    if (attempt === 1)
-      log.warn({}, "migration waits for a table that others have locked, such as a dump of the database");
+    if (attempt === 1) log.warn({}, "migration waits for a locked table, which a dump of the database may hold");
     attempt += 1;
     await systemClock.sleep(PAUSE_MS, NEVER);
   }

@@ -2,7 +2,10 @@ import { type Refusal, suggestName } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "./store.ts";
 
-/** What has names, where they are kept, and whether an index finds them in whatever case. */
+/**
+ * The kinds of named objects: the table and column of the names, and whether an index finds a name regardless of
+ * case.
+ */
 const KINDS = {
   node: { table: "nodes", column: "id", isCaseless: true },
   bannedId: { table: "bans", column: "node_id", isCaseless: false },
@@ -13,16 +16,15 @@ const KINDS = {
   accessToken: { table: "access_tokens", column: "id", isCaseless: false },
 } as const;
 
-/** A kind of objects that have names. */
 type NamedKind = keyof typeof KINDS;
 
-/** Names on each side that are looked at. */
+/** How many names to compare before and after the missing name in sort order. */
 const NEIGHBOURS = 4;
-/** Anything else names no object. */
+/** The format of every object's name. */
 const NAME = /^[\x21-\x7e]{1,256}$/;
 
 /**
- * Add the name that was most likely meant to the refusal of a missing object. Its caller must be allowed to list
+ * Add the most similar existing name to the error about a missing object. The caller must be allowed to list
  * objects of this kind.
  */
 export async function withSuggestion<Reason extends string>(
@@ -35,8 +37,8 @@ export async function withSuggestion<Reason extends string>(
 }
 
 /**
- * Names that are next to missing ones in their order: those that begin like them are. Each missing name costs a few
- * rows of an index, however many objects there are.
+ * Find existing names next to missing ones in sort order. These usually share a prefix with the missing name. Each
+ * missing name costs a few index rows, however many objects exist.
  */
 export async function findNearNames(
   db: Db,

@@ -27,7 +27,10 @@ const countUsed = async (tx: Tx) => {
 };
 const fail = (tx: Tx, divisor: number) => sql`select ${divisor}::integer / 0`.execute(tx);
 
-/** A proxy that withholds answers from when the client sends the text `first` until it sends the text `last`. */
+/**
+ * Start a proxy. It withholds the server's responses after the client has sent the string `first`, until the client
+ * sends `last`.
+ */
 async function startWithholding(url: string, first: string, last: string) {
   const { host, port, user, password, database: name } = new pg.Client({ connectionString: url });
   const sockets = new Set<Socket>();
@@ -147,9 +150,9 @@ describe("transaction()", () => {
 
   it("should reject a nested transaction", async () => {
     const nested = database.store.transaction((tx) =>
-      // Kysely's types allow none either.
+      // Kysely's types also forbid a nested transaction.
       (tx as unknown as Kysely<unknown>).transaction().execute(async () => {}),
     );
-    await expect(nested).rejects.toThrow("there are no transactions inside one");
+    await expect(nested).rejects.toThrow("transactions cannot be nested");
   });
 });

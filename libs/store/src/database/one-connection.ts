@@ -12,17 +12,17 @@ import type { Database } from "./schema.ts";
 
 /** One connection of a pool, for a transaction. */
 export interface OneConnection {
-  /** Sends the statements of the transaction; rejects any that is issued after `end()`. */
+  /** Sends the statements of the transaction. It rejects statements that are issued after `end()`. */
   readonly inside: Kysely<Database>;
-  /** Sends the statements that begin and end it. */
+  /** Sends the statements that begin and end the transaction. */
   readonly control: QueryExecutorProvider;
   end(): void;
 }
 
 /**
- * Run `fn` with one connection that sends statements as soon as they are issued: those issued before earlier ones were
- * answered share a round trip (see `together()`), and the server executes them in that order. Kysely's own
- * `connection()` and `transaction()` send one at a time.
+ * Run `fn` with one connection that sends statements as soon as they are issued. Statements that are issued before
+ * earlier ones are answered share a round trip (see `together()`). The server executes statements in the order of
+ * issue. Kysely's own `connection()` and `transaction()` send one statement at a time.
  */
 export function onOneConnection<T>(db: Kysely<Database>, fn: (connection: OneConnection) => Promise<T>): Promise<T> {
   const shared = db.getExecutor();
@@ -50,7 +50,8 @@ class GivenConnection implements ConnectionProvider {
   }
 
   async provideConnection<T>(consumer: (connection: DatabaseConnection) => Promise<T>): Promise<T> {
-    // Otherwise Postgres would commit it on its own, or as part of the next transaction on this connection.
+    // Refuse the statement, because Postgres would commit it separately, or as part of the connection's next
+    // transaction.
     if (this.#isEnded) throw new Error("the transaction of this statement has ended");
     return consumer(this.#connection);
   }
@@ -58,19 +59,22 @@ class GivenConnection implements ConnectionProvider {
 
 class NoTransactions extends DummyDriver {
   override beginTransaction(): Promise<void> {
-    return Promise.reject(new Error("there are no transactions inside one"));
+    return Promise.reject(new Error("transactions cannot be nested"));
   }
 }
 
-/** Kysely needs these to begin transactions and to inspect tables, which is not done on this connection. */
+/**
+ * A dialect without a pool. Kysely needs a pool only to begin transactions and to inspect tables, which this
+ * connection never does.
+ */
 const DIALECT = new PostgresDialect({ pool: () => Promise.reject(new Error("this connection has no pool")) });
 const NOT_USED = { config: { dialect: DIALECT }, dialect: DIALECT, driver: new NoTransactions() };
 
 /**
- * Wait for statements of one transaction that were issued together, and so share a round trip. If any fails, it throws
- * once all are answered: the first error that is not just "the transaction is aborted".
+ * Wait for statements of one transaction that were issued together, so that they share a round trip. If any of them
+ * fails, this throws after all are answered: the first error other than "current transaction is aborted".
  *
- * @param answers in the order in which the statements were issued.
+ * @param answers in the order of the statements.
  */
 export async function together<T extends readonly Promise<unknown>[] | []>(
   answers: T,

@@ -13,7 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** A store with two connections for calls and one that is reserved, and how to hold all of a lane. */
+/**
+ * Open a store with two connections for calls and one reserved connection. Also returns a function that occupies all
+ * connections of a lane.
+ */
 async function open(waitMs: number) {
   const store = await openStore({
     url: database.url,
@@ -25,7 +28,7 @@ async function open(waitMs: number) {
   });
   const gate = createGate();
   const held: Promise<unknown>[] = [];
-  // To connect may take longer than the wait on a busy machine.
+  // Retry, because on a busy machine, connecting can take longer than `waitMs`.
   const grab = (lane: LaneStore): Promise<unknown> =>
     lane
       .transaction(() => gate.passed)
@@ -56,7 +59,7 @@ const failureOf = (work: Promise<unknown>) =>
   );
 
 describe("createPool()", () => {
-  it("should refuse a call that gets no connection in time, and serve what keeps nodes safe", async () => {
+  it("should refuse a call that gets no connection in time, and serve reserved work", async () => {
     const { store, hold, release } = await open(500);
     await hold(store, 2);
     expect(describeError(await failureOf(one(store)))).toMatchObject({
@@ -66,14 +69,14 @@ describe("createPool()", () => {
     });
     expect((await one(store.reserved)).rows).toEqual([{ one: 1 }]);
     expect(useOf(store, store).turnedAway).toEqual({ full: 0, late: 1 });
-    // One that has given up waited as well.
+    // The wait of a caller that gave up counts too.
     expect(useOf(store, store).waitingMs).toBeGreaterThan(400);
     await release();
     expect((await one(store)).rows).toEqual([{ one: 1 }]);
     await store.close();
   });
 
-  it("should refuse at once what does not fit into the queue, and serve those in it when it can", async () => {
+  it("should refuse calls beyond the queue at once, and serve queued ones later", async () => {
     const { store, hold, release } = await open(60_000);
     await hold(store, 2);
     const waiting = Array.from({ length: 64 }, () => one(store));
@@ -94,7 +97,7 @@ describe("createPool()", () => {
     await store.close();
   });
 
-  it("should fail the process's own work that waits too long as if the record were away", async () => {
+  it("should fail reserved work that waits too long as if the store were unavailable", async () => {
     const { store, hold, release } = await open(500);
     await hold(store.reserved, 1);
     expect(isStoreUnavailable(await failureOf(one(store.reserved)))).toBe(true);
@@ -106,7 +109,7 @@ describe("createPool()", () => {
 });
 
 describe("a marked statement", () => {
-  it("should be kept by its connection, whether it is written or built", async () => {
+  it("should be kept by its connection, whether written as SQL or built", async () => {
     const store = await openStore({ url: database.url, log: silentLogger, applicationName: "planner", poolSize: 1 });
     try {
       await sql`${PREPARED} select 1`.execute(store.db);
@@ -127,7 +130,7 @@ describe("a marked statement", () => {
 describe("a pool behind a pooler", () => {
   const setting = (name: string) => sql<{ value: string }>`select current_setting(${name}) as value`;
 
-  it("should limit each transaction by itself, and leave nothing in the session", async () => {
+  it("should limit each transaction separately, and leave nothing in the session", async () => {
     const address = { url: database.url, directUrl: database.url, preparedStatements: false };
     const pooled = await openStore({
       ...{ ...address, log: silentLogger, applicationName: "pooled", statementTimeoutMs: 1_234, poolSize: 1 },
@@ -152,7 +155,7 @@ describe("a pool behind a pooler", () => {
     elsewhere.pathname = "/postgres";
     const address = { url: database.url, directUrl: elsewhere.href };
     await expect(openStore({ ...address, log: silentLogger, applicationName: "pooled" })).rejects.toThrow(
-      /Database\.DirectURL leads to another database/,
+      /Database\.DirectURL and Database\.URL point to different databases/,
     );
   });
 });

@@ -3,57 +3,61 @@ import { refuse, StoreUnavailableError } from "@rollcall/errors";
 import { errorCode, type Logger, systemClock } from "@rollcall/process";
 import { type PostgresCursor, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult, sql } from "kysely";
 import pg from "pg";
-import { RecordClient, type RecordClientConfig } from "./record-client.ts";
+import { RecentMost } from "./recent-most.ts";
+import { StoreClient, type StoreClientConfig } from "./store-client.ts";
 import { classifyStoreError, toConnectError, toStoreError } from "./store-error.ts";
 
 /**
- * Whom a pool serves. `reserved` is for the process's own work that keeps nodes safe: a fixed number of loops, whatever
- * callers do. `calls` is for everything that a caller can cause.
+ * What a pool is used for. `reserved` is for the process's own work that keeps nodes safe: a fixed number of loops,
+ * independent of the number of calls. `calls` is for everything that a caller can cause.
  */
 export type Lane = "reserved" | "calls";
 
-/** Where the record is, and what stands before it. */
-export interface RecordAddress {
+/** The address of the database, and properties of the pooler in front of it. */
+export interface StoreAddress {
   readonly url: string;
   /**
-   * The same database without the pooler that `url` leads through, for what needs a session of its own: notifications,
-   * migrations. Absent where no pooler is between.
+   * A URL of the same database that bypasses the pooler of `url`, for work that needs a session: notifications and
+   * migrations. Absent without a pooler.
    */
   readonly directUrl?: string;
-  /** Whether connections keep the plans of statements by name, which poolers before PgBouncer 1.21 lose; true. */
+  /** Whether connections use named prepared statements, which poolers before PgBouncer 1.21 lose. Default true. */
   readonly preparedStatements?: boolean;
 }
 
-/** How a pool connects. */
-export interface PoolOptions extends RecordAddress {
+/** Options of a pool. */
+export interface PoolOptions extends StoreAddress {
   readonly lane: Lane;
-  /** Connections at most. */
+  /** Limit of connections. */
   readonly size: number;
   readonly applicationName: string;
   readonly log: Logger;
-  /** Longest a statement may run, lock waits included; 0 is for ever. */
+  /** Maximum duration of a statement in milliseconds, including lock waits; 0 for none. */
   readonly statementTimeoutMs: number;
-  /** Longest wait for a connection, new or from the pool; 5000. */
+  /**
+   * How long to wait for a connection, new or from the pool, in milliseconds. Default 5000. While all connections are
+   * in use, calls wait at most 3000, so that even a call that has also waited elsewhere is refused before its deadline.
+   */
   readonly waitMs?: number;
-  /** Whether a new connection must be able to write to the record; only before there is a schema it need not. */
+  /** Whether to check that a new connection can write. Not possible before the schema exists. */
   readonly checksSessions: boolean;
 }
 
-/** How a pool is used at this moment, and how often it had no connection to give. */
+/** The current use of a pool, and the number of callers that got no connection. */
 export interface PoolUse {
   readonly lane: Lane;
-  /** Connections at most. */
+  /** Limit of connections. */
   readonly size: number;
   readonly inUse: number;
-  /** Open and not used. */
+  /** Number of open connections that are not in use. */
   readonly idle: number;
-  /** Those that wait for a connection. */
+  /** Number of callers that wait for a connection. */
   readonly waiting: number;
-  /** The longest wait for a connection within the last half minute, of those that wait still as well. */
+  /** The longest wait for a connection within the last 30 seconds, including unfinished waits. */
   readonly waitingMs: number;
-  /** How long the oldest statement under way has had no answer; 0 when there is none. */
+  /** How long the oldest running statement has been running; 0 when there is none. */
   readonly statementMs: number;
-  /** Turned away since the pool was opened: because too many waited, or because they waited for too long. */
+  /** Callers refused since the pool was opened: because too many were waiting, or because they waited too long. */
   readonly turnedAway: Readonly<Record<"full" | "late", number>>;
 }
 
@@ -64,46 +68,61 @@ export interface BoundedPool extends PostgresPool {
 
 /** How long to wait for a connection, new or from the pool. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** As many are served well within the wait by queries of a few milliseconds; more would mostly wait for nothing. */
+/** How long a call waits while all connections are in use. */
+const CALL_WAIT_MS = 3_000;
+/**
+ * Maximum number of waiting callers per connection. With queries of a few milliseconds, this many are served well
+ * within the wait; most further callers would wait in vain.
+ */
 const MOST_WAITING_PER_CONNECTION = 32;
 const RETRY_AFTER_MS = 1_000;
-/** An idle transaction is cut after this, or a process that was stopped in one would block all others. */
+/**
+ * How long a transaction can be idle before the server ends it. Without this limit, a process that stops within a
+ * transaction would block all others.
+ */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
-/** Beyond the server's own limit, so that only a server that does not answer at all is given up here. */
+/**
+ * Time in milliseconds that is added to the server's own limit, so that the client gives up only on a server that does
+ * not respond.
+ */
 const ANSWER_MARGIN_MS = 5_000;
 const IDLE_CONNECTION_MS = 30_000;
 
 const INT8_OID = 20;
 const TYPES: pg.CustomTypesConfig = {
-  // Revisions do not fit a double for ever; a count is cast to int4 and comes as a number.
+  // Parse int8 as a bigint: revisions can exceed the integers that a double represents. Counts are cast to int4 and
+  // arrive as numbers.
   getTypeParser: (oid, format) =>
     oid === INT8_OID && format !== "binary" ? BigInt : pg.types.getTypeParser(oid, format),
 };
 
 const PREPARED_MARK = "/* prepared */";
 const PREPARED_SELECT = `select ${PREPARED_MARK}`;
-/** As many as there are marked statements in this package. */
+/** Names of prepared statements, keyed by text. Bounded by the number of marked statements in this package. */
 const preparedNames = new Map<string, string>();
 
 /**
- * Begins a statement whose plan every connection keeps, because making it takes longer than the work. Its text is
- * always the same, and names its columns: while the record is migrated, `*` would come to mean others than were
- * planned, and fail. Queries of Kysely's builder take it as their front modifier. Do not mark a look-up of several
- * values in a table that grows with the fleet: it would keep a plan made for an empty table (docs/decisions/0022).
+ * Marks the start of a statement whose plan every connection keeps, because planning takes longer than executing it.
+ * For queries of Kysely's builder, use it as the front modifier.
+ *
+ * The text must be constant and name its columns: after a migration, `*` would mean other columns than planned, and the
+ * statement would fail. Do not mark a lookup of several values in a table that grows with the fleet: it would keep a
+ * plan that was made for an empty table (docs/decisions/0066).
  */
 export const PREPARED = sql.raw(PREPARED_MARK);
 
 /**
- * Changes and locks nothing, and fails in a session that cannot change the record: one that is read-only, whose role
- * has lost its rights, or whose search path leads elsewhere. Postgres checks that before it looks for rows.
+ * A statement that changes and locks nothing. It fails in a session that cannot write, because the session is
+ * read-only, its role has lost its rights, or its search path leads elsewhere. Postgres checks this before it reads
+ * rows.
  */
 export const SESSION_CHECK = "select from cluster where false for share";
 
-/** SQLSTATE of a statement in a transaction that has already failed; the error that failed it tells the cause. */
+/** SQLSTATE of a statement in a transaction that has already failed. The transaction's first error has the cause. */
 export const IN_FAILED_TRANSACTION = "25P02";
 
-/** Settings of every connection, in a pool or not. */
-export function connectionConfig(options: Pick<PoolOptions, "url" | "applicationName">): RecordClientConfig {
+/** Settings of every connection, pooled or not. */
+export function connectionConfig(options: Pick<PoolOptions, "url" | "applicationName">): StoreClientConfig {
   return {
     url: options.url,
     application_name: options.applicationName,
@@ -114,10 +133,12 @@ export function connectionConfig(options: Pick<PoolOptions, "url" | "application
 }
 
 /**
- * A pool for Kysely that outlives restarts and failovers of the server: a connection that reports an error which would
- * come again is closed, and one that cannot write is refused from the start. Its queue is bounded in length and in
- * time: who gets no connection is refused as OVERLOADED in the lane of calls, and as if the server were away in the
- * reserved one, whose loops know how to wait for that.
+ * Create a pool for Kysely that survives restarts and failovers of the server. It closes a connection that reports a
+ * persistent error, and does not use a new connection that cannot write.
+ *
+ * The queue of waiting callers is limited in length and time. A caller without a connection gets OVERLOADED in the
+ * calls lane. In the reserved lane it gets StoreUnavailableError, because the lane's loops already wait and retry on
+ * that error.
  */
 export function createPool(options: PoolOptions): BoundedPool {
   const { lane, size, log } = options;
@@ -133,32 +154,33 @@ export function createPool(options: PoolOptions): BoundedPool {
   const turnedAway = { full: 0, late: 0 };
   const waits = new Set<Begun>();
   const recentWaits = new RecentMost();
+  const queueMs = options.waitMs ?? (lane === "calls" ? CALL_WAIT_MS : CONNECT_TIMEOUT_MS);
   let inUse = 0;
-  // Connections of an older generation are closed when they are next used.
+  // The current generation of connections. Connections of an older generation are closed instead of being used again.
   let generation = 0;
   const generations = new WeakMap<pg.PoolClient, number>();
-  // Without these listeners a server that goes away ends the process: the pool's for connections at rest, the client's
-  // for one that is in a transaction at that moment. The user of the connection gets the error as well.
+  // Log errors, because without error listeners, a lost server would end the process. The pool's listener covers idle
+  // connections, the client's covers a connection in a transaction. The user of the connection gets the error as well.
   pool.on("error", (err) => log.debug({ err }, "database connection lost"));
   pool.on("connect", (client) => {
     generations.set(client, generation);
     client.on("error", (err) => log.debug({ err }, "database connection lost in use"));
   });
   const connect = async () => {
-    if (pool.waitingCount >= mostWaiting) {
+    if (waits.size >= mostWaiting) {
       turnedAway.full += 1;
-      throw noConnection(lane, size, new Error(`${mostWaiting} wait for a connection already`));
+      throw noConnection(lane, size, new Error(`${mostWaiting} already wait for a connection`));
     }
     const wait = { sinceMs: systemClock.nowMs() };
     waits.add(wait);
     try {
       for (;;) {
-        const client = await pool.connect();
+        const client = await connectWithin(pool, queueMs);
         if (generations.get(client) === generation) return client;
         client.release(true);
       }
     } catch (error) {
-      // With connections to spare, it is the server that refuses them.
+      // If the pool still has room for connections, the server did not accept this connection in time.
       if (!isLate(error) || inUse < size) throw toConnectError(error);
       turnedAway.late += 1;
       throw noConnection(lane, size, error);
@@ -168,10 +190,11 @@ export function createPool(options: PoolOptions): BoundedPool {
     }
   };
   const onSpoiled = (err: unknown, client: pg.PoolClient) => {
-    // Only the first of a generation: the others are about to be closed.
+    // Start a new generation only once: further errors of the old generation come from connections that are about to be
+    // closed.
     if (generations.get(client) !== generation) return;
     generation += 1;
-    log.warn({ err, lane }, "database sessions cannot be used any more, reconnecting");
+    log.warn({ err, lane }, "database sessions are no longer usable, reconnecting");
   };
   return {
     connect: async () => {
@@ -192,7 +215,7 @@ export function createPool(options: PoolOptions): BoundedPool {
       size,
       inUse,
       idle: pool.idleCount,
-      waiting: pool.waitingCount,
+      waiting: waits.size,
       waitingMs: Math.max(oldestMs(waits), recentWaits.most()),
       statementMs: oldestMs(statements),
       turnedAway: { ...turnedAway },
@@ -200,37 +223,27 @@ export function createPool(options: PoolOptions): BoundedPool {
   };
 }
 
-const WINDOW_MS = 15_000;
-
-/** The highest of the values of the last 15 to 30 seconds: a sample of one moment would miss most of what happens. */
-class RecentMost {
-  #window = 0;
-  #present = 0;
-  #before = 0;
-
-  note(value: number): void {
-    this.#move();
-    this.#present = Math.max(this.#present, value);
-  }
-
-  most(): number {
-    this.#move();
-    return Math.max(this.#present, this.#before);
-  }
-
-  #move(): void {
-    const window = Math.floor(systemClock.nowMs() / WINDOW_MS);
-    if (window === this.#window) return;
-    this.#before = window === this.#window + 1 ? this.#present : 0;
-    this.#present = 0;
-    this.#window = window;
-  }
-}
-
-/** How long ago the first of these began. */
+/** The age of the oldest entry in milliseconds; 0 for an empty set. */
 function oldestMs(begun: ReadonlySet<Begun>): number {
   for (const { sinceMs } of begun) return systemClock.nowMs() - sinceMs;
   return 0;
+}
+
+/** Get a connection from a pool. If all are in use, wait at most `ms` for a free connection. */
+async function connectWithin(pool: pg.Pool, ms: number): Promise<pg.PoolClient> {
+  const isFull = pool.idleCount === 0 && pool.totalCount >= pool.options.max;
+  const connecting = pool.connect();
+  if (!isFull) return await connecting;
+  return await new Promise((resolve, reject) => {
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      reject(new Error(LATE));
+    }, ms);
+    connecting
+      .then((client) => (isLate ? client.release() : resolve(client)), reject)
+      .finally(() => clearTimeout(timer));
+  });
 }
 
 function openPool(options: PoolOptions): pg.Pool {
@@ -238,16 +251,17 @@ function openPool(options: PoolOptions): pg.Pool {
   const isPooled = options.directUrl !== undefined;
   return new pg.Pool({
     ...connectionConfig(options),
-    // The pool makes its clients from these options, which its types leave out.
-    Client: RecordClient as unknown as new () => pg.ClientBase,
+    // Make the pool create its clients with this class. The types omit the option.
+    Client: StoreClient as unknown as new () => pg.ClientBase,
     connectionTimeoutMillis: waitMs,
     max: options.size,
-    // Statements issued together share a round trip: see together().
+    // Let statements that are issued together share a round trip: see together().
     pipeline: true,
     idleTimeoutMillis: IDLE_CONNECTION_MS,
     onConnect: async (client) => {
-      // Statements rather than parameters of the start, which poolers refuse. Behind a pooler the session is another
-      // client's the next moment, so each transaction sets its own; a statement alone is limited by the answer's time.
+      // Set the limits with statements, because poolers refuse them as startup parameters. Behind a pooler, the session
+      // soon serves another client. So there each transaction sets its own limits, and the answer timeout limits a
+      // single statement.
       const limits = isPooled ? [] : [limitsOf(options, "session")];
       const statements = [...limits, ...(options.checksSessions ? [SESSION_CHECK] : [])];
       const query = { text: statements.join("; "), query_timeout: waitMs };
@@ -256,12 +270,12 @@ function openPool(options: PoolOptions): pg.Pool {
   });
 }
 
-/** When something that is not over began. A set of them has the oldest first. */
+/** When a wait or a statement that is still in progress began. In a set, the oldest comes first. */
 interface Begun {
   readonly sinceMs: number;
 }
 
-/** The statements that limit how long a statement, and a transaction that does nothing, may last. */
+/** Statements that limit the duration of a statement and of an idle transaction. */
 function limitsOf({ statementTimeoutMs }: PoolOptions, scope: "session" | "local"): string {
   return (
     `set ${scope} statement_timeout = ${statementTimeoutMs}; ` +
@@ -269,35 +283,35 @@ function limitsOf({ statementTimeoutMs }: PoolOptions, scope: "session" | "local
   );
 }
 
-/** The error of a caller for which there was no connection. */
+/** The error for a caller that got no connection. */
 function noConnection(lane: Lane, size: number, cause: unknown): Error {
   if (lane === "reserved") {
-    return new StoreUnavailableError("every reserved connection is in use", { cause });
+    return new StoreUnavailableError("all reserved database connections are in use", { cause });
   }
-  return refuse("OVERLOADED", "every connection to the record is in use, try again", {
+  return refuse("OVERLOADED", "all database connections are in use, try again", {
     metadata: { connections: String(size) },
     retryAfterMs: RETRY_AFTER_MS,
     cause,
   });
 }
 
-/** How statements are sent. */
+/** How a connection sends statements. */
 interface QueryOptions {
-  /** Longest the server may take to answer one statement, counted from the answer before it; 0 is no limit. */
+  /** How long the server can take to answer one statement, counted from the previous answer; 0 for no limit. */
   readonly answerTimeoutMs: number;
-  /** Whether marked statements are sent under a name. */
+  /** Whether marked statements are sent as named prepared statements. */
   readonly keepsPlans: boolean;
-  /** Those of the pool that have no answer. */
+  /** The pool's statements that are not answered yet. */
   readonly statements: Set<Begun>;
-  /** Statements that follow the start of each transaction; empty for none. */
+  /** Statements to send after the start of each transaction; empty for none. */
   readonly transactionLimits: string;
 }
 
-/** What a pool wants to know of a connection that it has given out. */
+/** The callbacks from a connection in use to its pool. */
 interface ConnectionUser {
-  /** No connection of this age can be used any more. */
+  /** Called when no connection of this generation is usable any longer. */
   onSpoiled(error: unknown): void;
-  /** The connection is returned. Answers whether it may be used again, as far as the pool knows. */
+  /** Called when the connection is returned. Returns whether the pool can use it again. */
   onRelease(): boolean;
 }
 
@@ -311,12 +325,15 @@ function wrap(
   let isBroken = false;
   let hasFailed = false;
   let underWay = 0;
-  /** Whoever had the session before left a transaction in it that had failed: no statement of ours has. */
+  /**
+   * Whether an earlier user left a failed transaction in the session. True for this error if no statement of the
+   * current user has failed.
+   */
   const isLeftOver = (error: unknown) => errorCode(error) === IN_FAILED_TRANSACTION && !hasFailed;
   function query<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
   function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
   function query(text: unknown, parameters: readonly unknown[] = []): unknown {
-    if (typeof text !== "string") throw new Error("this pool has no cursors");
+    if (typeof text !== "string") throw new Error("this pool does not support cursors");
     return run(text, parameters);
   }
   async function run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
@@ -329,16 +346,17 @@ function wrap(
       const query = {
         text: isStart ? `${text}; ${transactionLimits}` : text,
         values: [...parameters],
-        // The timer starts now, but each statement ahead of it may take as long.
+        // The timer of a statement starts when it is sent. Add the time limits of the earlier statements that are not
+        // answered yet.
         query_timeout: answerTimeoutMs * underWay,
         ...(name === null ? {} : { name }),
       };
       const answer: pg.QueryResult | pg.QueryResult[] = await client.query(query);
-      // Of several statements in one text the first one's rows are wanted.
+      // If the text contains several statements, return the rows of the first one.
       const result = Array.isArray(answer) ? answer[0] : answer;
-      if (result === undefined) throw new Error("the server answered nothing");
+      if (result === undefined) throw new Error("the server returned no result");
       if (text === "commit" && result.command === "ROLLBACK") {
-        throw new Error("transaction was rolled back: an error inside it was not passed on");
+        throw new Error("transaction was rolled back: an error inside it was swallowed");
       }
       return result;
     } catch (error) {
@@ -356,14 +374,14 @@ function wrap(
   return {
     query,
     release: () => {
-      // A transaction that could not be ended would become a part of the next one.
+      // Close a connection whose transaction could not be ended: the next transaction would become part of it.
       const isIdle = client.getTransactionStatus() === "I";
       client.release(!onRelease() || isBroken || !isIdle);
     },
   };
 }
 
-/** The name under which the server keeps a statement; null for one that is not to be kept. */
+/** The name of a prepared statement; null if the statement is not marked. */
 function preparedName(text: string): string | null {
   if (!text.startsWith(PREPARED_MARK) && !text.startsWith(PREPARED_SELECT)) return null;
   let name = preparedNames.get(text);
@@ -374,6 +392,9 @@ function preparedName(text: string): string | null {
   return name;
 }
 
+/** The error message of the pool's own timeout. */
+const LATE = "timeout exceeded when trying to connect";
+
 function isLate(error: unknown): boolean {
-  return String(error) === "Error: timeout exceeded when trying to connect";
+  return String(error) === `Error: ${LATE}`;
 }

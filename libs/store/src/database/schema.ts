@@ -21,14 +21,14 @@ import type { DeclaredObjectsTable } from "../declared/declared-tables.ts";
 import type { WebhookBacklogTable, WebhooksTable } from "../webhooks/webhook-tables.ts";
 import type { WorkTables } from "../work/work-tables.ts";
 
-/** A point in time. Written as a Date or by Postgres itself; kept in whole milliseconds. */
+/** A point in time, written as a Date or by Postgres itself; stored in whole milliseconds. */
 export type Timestamp = ColumnType<Date, Date | undefined, Date>;
-/** JSON that Postgres hands back parsed and takes as text. */
+/** A JSON column: Postgres accepts text and returns parsed values. */
 export type JsonColumn<T> = ColumnType<T, string, string>;
-/** A column that Postgres computes. */
+/** A column whose value Postgres computes. */
 export type Computed<T> = ColumnType<T, never, never>;
 
-/** One row: what this cluster is. */
+/** The cluster's identity, in a single row. */
 export interface ClusterTable {
   readonly singleton: Generated<boolean>;
   readonly cluster_id: Generated<string>;
@@ -36,12 +36,12 @@ export interface ClusterTable {
   readonly log_id: Generated<string>;
   readonly log_origin: string;
   readonly compacted_revision: Generated<bigint>;
-  /** Whether a scheduler has ever led. Written by the leading scheduler. */
+  /** Whether a scheduler has ever led. The leading scheduler writes it. */
   readonly scheduler_led: Generated<boolean>;
   readonly created_at: Timestamp;
 }
 
-/** What is decided about a node and what it says about itself. Written by registry and admin. */
+/** Nodes: decisions about them, and their reports. Written by registry and admin. */
 export interface NodesTable {
   readonly id: string;
   readonly type: NodeType;
@@ -51,10 +51,10 @@ export interface NodesTable {
   readonly membership_message: string;
   readonly membership_actor: string;
   readonly holds: ColumnType<readonly Hold[], string | undefined, string>;
-  /** Knows no drains: read scheduling_of(holds) instead. */
+  /** The scheduling state without drains. Use scheduling_of(holds) to include drains. */
   readonly scheduling: Computed<"ELIGIBLE" | "INELIGIBLE">;
   readonly eligible_since: Timestamp;
-  /** When a drain or a hold for flapping was lifted last. */
+  /** When a drain or a hold for flapping was last lifted. */
   readonly disturbed_at: Date | null;
   readonly mark_since: Date | null;
   readonly mark_message: string | null;
@@ -68,9 +68,12 @@ export interface NodesTable {
   readonly join_token_id: string | null;
   readonly ephemeral: Generated<boolean>;
   readonly joined_without_token: Generated<boolean>;
-  /** Null for a control-plane process, and where it was not kept. */
+  /**
+   * The address that the node joined from. Null for control-plane processes, and for nodes that joined before this
+   * was stored.
+   */
   readonly joined_from: string | null;
-  /** What of a NodeInfo tells of hardware, as it was when the node was approved or accepted. */
+  /** The hardware part of the NodeInfo at the time when the node was approved or its hardware was accepted. */
   readonly approved_hardware: ColumnType<unknown, string | null | undefined, string | null>;
   readonly missing_hardware: ColumnType<readonly Trouble[], string | undefined, string>;
   readonly version: Generated<number>;
@@ -78,7 +81,7 @@ export interface NodesTable {
   readonly updated_at: Timestamp;
 }
 
-/** The key by which a node proves that it is itself, and the one that it has offered to use next. */
+/** The key that proves a node's identity, and the key that the node has offered to use next. */
 export interface NodeIdentitiesTable {
   readonly node_id: string;
   readonly public_key: Buffer;
@@ -87,11 +90,11 @@ export interface NodeIdentitiesTable {
   readonly next_public_key: Buffer | null;
   readonly next_fingerprint: string | null;
   readonly rotated_at: Date | null;
-  /** Since when an operator has wanted another key; null once the next one has been used. */
+  /** When an operator requested a new key; null once the node has used the next key. */
   readonly rotation_requested_at: Date | null;
 }
 
-/** Labels of every tier; `effective` marks the one of each key that counts. */
+/** Labels of all tiers. For each key, `effective` marks the label that applies. */
 export interface NodeLabelsTable {
   readonly node_id: string;
   readonly tier: LabelTier;
@@ -100,7 +103,7 @@ export interface NodeLabelsTable {
   readonly effective: boolean;
 }
 
-/** What is left of a node that was removed. */
+/** Tombstones: the data kept about a removed node. */
 export interface NodeTombstonesTable {
   readonly id: Generated<bigint>;
   readonly node_id: string;
@@ -113,7 +116,9 @@ export interface NodeTombstonesTable {
   readonly last_state: JsonColumn<unknown>;
 }
 
-/** Node ids and keys that may not register. Written by admin; a ban outlives its node. */
+/**
+ * Node ids and keys that are banned from registering. Written by admin. A ban remains when its node is removed.
+ */
 export interface BansTable {
   readonly id: Generated<bigint>;
   readonly node_id: string | null;
@@ -123,7 +128,7 @@ export interface BansTable {
   readonly at: Timestamp;
 }
 
-/** Where health replicas can be reached. */
+/** The addresses of health replicas. */
 export interface HealthReplicasTable {
   readonly instance: string;
   readonly agent_endpoint: string;
@@ -132,7 +137,7 @@ export interface HealthReplicasTable {
   readonly advertised_at: Timestamp;
 }
 
-/** What is observed of a node. Written by health replicas, but for `marked`, which admin writes. */
+/** The observed state of each node. Written by health replicas, except `marked`, which admin writes. */
 export interface NodeSessionsTable {
   readonly node_id: string;
   readonly node_type: NodeType;
@@ -142,15 +147,18 @@ export interface NodeSessionsTable {
   readonly machine_fingerprint: string | null;
   readonly address: string | null;
   readonly opened_at: Date | null;
-  /** The last changes of agent, oldest first. */
+  /** The most recent changes of the node's agent, oldest first. */
   readonly machines: ColumnType<readonly AgentSighting[], string | undefined, string>;
-  /** Since when two agents have used the node's identity in turns, or null. */
+  /** Since when two agents have used the node's identity alternately; null if they do not. */
   readonly duplicated_since: Date | null;
-  /** The recent outages, oldest first. */
+  /** The node's recent outages, oldest first. */
   readonly outages: ColumnType<readonly Outage[], string | undefined, string>;
   readonly flapping_since: Date | null;
   readonly gpu_troubles: ColumnType<readonly Trouble[], string | undefined, string>;
-  /** When the machine rebooted unexpectedly, if that was recently; and what may be a reboot or a second agent. */
+  /**
+   * When the machine last rebooted unexpectedly, if that was recently. `reboot_suspected` is for what may be a
+   * reboot or a second agent.
+   */
   readonly rebooted_at: Date | null;
   readonly reboot_suspected: ColumnType<SuspectedReboot | null, string | null | undefined, string | null>;
   readonly connection: ConnectionState;
@@ -164,17 +172,17 @@ export interface NodeSessionsTable {
   readonly health_message: string;
   readonly health_actor: string;
   readonly marked: Generated<boolean>;
-  /** Whether others may react to the node's not being HEALTHY; null while it is. */
+  /** Whether other services can react to the node not being HEALTHY; null while it is HEALTHY. */
   readonly reaction: Reaction | null;
-  /** Numbers the loss of a node that fell silent; null for one that did not. */
+  /** The number of the node's loss, in the order of all losses; null if the node does not count as lost. */
   readonly loss: bigint | null;
-  /** The group of the brake in which it was lost; empty for none. */
+  /** The brake's group at the time of the loss; empty for none. */
   readonly loss_group: string | null;
   readonly lost_since: Date | null;
   readonly status: Computed<HealthState | ConnectionState>;
 }
 
-/** What operators set of health policies. Written by admin. */
+/** The health policies that operators set. Written by admin. */
 export interface HealthPoliciesTable {
   readonly scope: string;
   readonly kind: "default" | "group" | "node";
@@ -187,7 +195,9 @@ export interface HealthPoliciesTable {
   readonly updated_at: Timestamp;
 }
 
-/** One row: the values below all policies. Written by health. */
+/**
+ * The configured health policy, in a single row: its values apply where no policy sets a value. Written by health.
+ */
 export interface ConfiguredHealthPolicyTable {
   readonly singleton: Generated<boolean>;
   readonly configured: JsonColumn<unknown>;
@@ -195,7 +205,7 @@ export interface ConfiguredHealthPolicyTable {
   readonly updated_at: Timestamp;
 }
 
-/** The log: one row for each change, in commit order. */
+/** The event log: one row for each change, in commit order. */
 export interface EventsTable {
   readonly revision: bigint;
   readonly id: Generated<string>;
@@ -210,7 +220,7 @@ export interface EventsTable {
   readonly displaces: string | null;
 }
 
-/** Who is alive, and who leads: counters that their holders raise. */
+/** The leases of live processes and of leaders. Holders renew a lease by increasing its counter. */
 export interface LeasesTable {
   readonly name: string;
   readonly instance: string;
@@ -219,27 +229,31 @@ export interface LeasesTable {
   readonly counter: Generated<number>;
   readonly taken_at: Timestamp;
   readonly renewed_at: Timestamp;
-  /** How many nodes a health replica judges HEALTHY, and how many of those are nearly not, by group of the brake. */
+  /**
+   * Per brake group, the number of nodes that a health replica considers HEALTHY, and how many of these are nearly
+   * UNHEALTHY.
+   */
   readonly brake_sums: ColumnType<Json | null, string | null | undefined, string | null>;
   readonly sessions: number | null;
 }
 
-/** Nonces of challenges that were answered, so that none is answered twice. */
+/** Nonces of answered challenges, so that no challenge is answered twice. */
 export interface UsedChallengesTable {
   readonly nonce: Buffer;
   readonly used_at: Timestamp;
 }
 
-/** The first answer to each request that named itself. */
+/** The first response to each request that has a request id. */
 export interface RequestIdsTable {
   readonly caller: string;
   readonly method: string;
   readonly request_id: string;
+  readonly digest: Buffer;
   readonly answer: Buffer | null;
   readonly created_at: Timestamp;
 }
 
-/** One row: how far the log has been relayed outward. */
+/** How far the event log has been relayed, in a single row. */
 export interface EventRelayTable {
   readonly singleton: Generated<boolean>;
   readonly revision: Generated<bigint>;
@@ -259,7 +273,7 @@ export interface UpkeepRunsTable {
   readonly runs: Generated<bigint>;
 }
 
-/** What processes of the control plane say of themselves. */
+/** The reports of the control plane's processes about themselves. */
 export interface ProcessReportsTable {
   readonly instance: string;
   readonly service: string;
@@ -268,7 +282,7 @@ export interface ProcessReportsTable {
   readonly reported_at: Timestamp;
 }
 
-/** Every table of the record. */
+/** Every table of the store. */
 export interface Database extends WorkTables {
   readonly cluster: ClusterTable;
   readonly nodes: NodesTable;
@@ -300,7 +314,7 @@ export interface Database extends WorkTables {
   readonly process_reports: ProcessReportsTable;
 }
 
-/** Who did what: one row for each mutation by an authenticated caller, chained by hashes. */
+/** The audit log: one row for each change by an authenticated caller, chained by hashes. */
 export interface AuditLogTable {
   readonly sequence: bigint;
   readonly at: Timestamp;
@@ -315,7 +329,7 @@ export interface AuditLogTable {
   readonly hash: Buffer;
 }
 
-/** One row: the number of audit rows, and the hash of the last. */
+/** The last entry that was removed from the audit log, in a single row; sequence 0 if none was removed. */
 export interface AuditCutTable {
   readonly singleton: Generated<boolean>;
   readonly sequence: Generated<bigint>;
@@ -324,6 +338,7 @@ export interface AuditCutTable {
   readonly cut_at: Generated<Date>;
 }
 
+/** The last entry of the audit log and its hash, in a single row. */
 export interface AuditHeadTable {
   readonly singleton: Generated<boolean>;
   readonly sequence: Generated<bigint>;
@@ -348,13 +363,15 @@ export interface AccessTokensTable {
   readonly owner_token: string | null;
   readonly owner_issuer: string | null;
   readonly owner_subject: string | null;
+  /** The claim with which the issuer reported that it had left out the groups; null if the issuer listed the groups. */
+  readonly groups_left_out: string | null;
   readonly ends_at: Date | null;
   readonly idle_ms: number | null;
 }
 
 /**
- * Brakes that are, or recently were, not NORMAL. Written by the health process that decides, but for what operators
- * say.
+ * Brakes that are not NORMAL, or recently were not. Written by the deciding health process, except for changes by
+ * operators.
  */
 export interface BrakesTable {
   readonly group_name: string;
@@ -362,9 +379,9 @@ export interface BrakesTable {
   readonly mode_since: Timestamp;
   readonly size: Generated<number>;
   readonly window_loss: Generated<bigint>;
-  /** The last order that was carried out. */
+  /** The number of the last order by an operator that was carried out. */
   readonly followed: Generated<number>;
-  /** From here on admin writes. */
+  /** Written by admin, like the columns below. */
   readonly frozen_since: Date | null;
   readonly frozen_by: string | null;
   readonly frozen_reason: string | null;

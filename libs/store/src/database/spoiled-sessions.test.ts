@@ -7,8 +7,8 @@ import { PoisoningProxy } from "@rollcall/testkit/poisoning-proxy";
 import { sql } from "kysely";
 import { listenUntil } from "../log/notifications.ts";
 import { PREPARED } from "./pool.ts";
-import { createRecordCheck } from "./record-check.ts";
 import { type LaneStore, openStore, type Store } from "./store.ts";
+import { createStoreCheck } from "./store-check.ts";
 
 let database: TestDatabase;
 let store: Store;
@@ -41,7 +41,7 @@ const failureOf = (work: Promise<unknown>) =>
     (error: unknown) => error,
   );
 
-/** What makes the one session of a lane unusable, without closing its connection. */
+/** Ways to make a lane's only session unusable without closing its connection. */
 const SPOILS: readonly (readonly [string, (lane: LaneStore) => Promise<unknown>])[] = [
   ["is read-only", (lane) => run("set default_transaction_read_only = on", lane)],
   ["has lost its prepared statements", (lane) => run("deallocate all", lane)],
@@ -97,8 +97,8 @@ describe("a database that accepts no writes", () => {
     sql`select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name like 'spoiled%'`.execute(database.store.db);
 
-  it("should be UNAVAILABLE until it accepts them again, without a restart", async () => {
-    const check = createRecordCheck(store.reserved, silentLogger);
+  it("should be UNAVAILABLE until it accepts writes again, without a restart", async () => {
+    const check = createStoreCheck(store.reserved, silentLogger);
     expect(await check()).toMatchObject({ ok: true });
     await setReadOnly("on");
     await endSessions();
@@ -106,10 +106,11 @@ describe("a database that accepts no writes", () => {
       for (const lane of [store, store.reserved]) {
         await eventually(async () => expect(String(await failureOf(write(lane)))).toMatch(/read-only/));
         expect(isStoreUnavailable(await failureOf(write(lane)))).toBe(true);
-        // A read could be served; but it would be one of a server that may have been replaced.
+        // Expect even a read to fail. This session could execute it, but possibly on a server that is no longer the
+        // primary.
         expect(isStoreUnavailable(await failureOf(pidOf(lane)))).toBe(true);
       }
-      expect(await check()).toEqual({ ok: false, message: "the record accepts no writes" });
+      expect(await check()).toEqual({ ok: false, message: "the database accepts no writes" });
     } finally {
       await setReadOnly("off");
     }
@@ -132,7 +133,7 @@ describe("a database that accepts no writes", () => {
       await Promise.all(spoiling);
       expect(isStoreUnavailable(await failureOf(write(many)))).toBe(true);
       for (let count = 0; count < 4; count += 1) await write(many);
-      const told = lines.filter(({ msg }) => msg === "database sessions cannot be used any more, reconnecting");
+      const told = lines.filter(({ msg }) => msg === "database sessions are no longer usable, reconnecting");
       expect(told).toMatchObject([{ level: "warn", lane: "calls" }]);
     } finally {
       await many.close();

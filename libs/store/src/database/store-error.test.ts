@@ -36,7 +36,7 @@ describe("toStoreError()", () => {
     ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
     ["several addresses that failed", new AggregateError([withCode("ECONNREFUSED")], "all failed")],
     ["a wrapped error", new Error("query failed", { cause: withCode("57P01") })],
-  ])("should know %s for a record that is away", (_, error) => {
+  ])("should recognize %s as an unavailable store", (_, error) => {
     const told = toStoreError(error);
     expect(told).toBeInstanceOf(StoreUnavailableError);
     expect(told).toMatchObject({ message: error.message, cause: error });
@@ -51,17 +51,17 @@ describe("toStoreError()", () => {
     ["a missing file", withCode("ENOENT", "open ENOENT", { syscall: "open" })],
     ["a full pipe", withCode("EAGAIN", "write EAGAIN", { syscall: "write" })],
     ["a text", "thrown text"],
-  ])("should leave %s as it is", (_, error) => {
+  ])("should leave %s unchanged", (_, error) => {
     expect(toStoreError(error)).toBe(error);
   });
 
-  it("should say that the server did not answer instead of the driver's text", () => {
+  it("should report that the server did not answer instead of the driver's text", () => {
     expect(toStoreError(new Error("Query read timeout"))).toMatchObject({
       message: "the server did not answer in time",
     });
   });
 
-  it("should end on an error that is its own cause", () => {
+  it("should terminate on an error that is its own cause", () => {
     const error = new Error("round");
     error.cause = error;
     expect(toStoreError(error)).toBe(error);
@@ -103,13 +103,13 @@ describe("isConnectionLimit()", () => {
     ["PgBouncer that waits to log in", withCode("08P01", "server login has been failing, try again later"), false],
     ["PgBouncer that ends", withCode("08P01", "pgbouncer is shutting down"), false],
     ["a full disk", withCode("53100", "no connections"), false],
-  ])("should know whether %s allows no more of them", (_, error, expected) => {
+  ])("should detect whether %s allows no more connections", (_, error, expected) => {
     expect(isConnectionLimit(toConnectError(error))).toBe(expected);
   });
 });
 
 describe("toConnectError()", () => {
-  it("should take every failure to connect for a database that is away", () => {
+  it("should treat every failure to connect as an unavailable database", () => {
     const error = new Error("self-signed certificate");
     expect(toConnectError(error)).toMatchObject({ message: "self-signed certificate", cause: error });
     const known = new StoreUnavailableError("known");

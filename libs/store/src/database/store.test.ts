@@ -43,14 +43,14 @@ async function killBackends(applicationName: string): Promise<void> {
 }
 
 describe("openStore()", () => {
-  it("should give large numbers as bigint and counts as numbers", async () => {
+  it("should return large numbers as bigint and counts as numbers", async () => {
     const { rows } = await sql`
       select 9007199254740993::bigint as large, count(*)::integer as few from pg_am
     `.execute(store.db);
     expect(rows[0]).toEqual({ large: 9_007_199_254_740_993n, few: expect.any(Number) });
   });
 
-  it("should outlive connections that are killed at rest and in a transaction", async () => {
+  it("should survive killed connections, idle and in a transaction", async () => {
     const victim = await database.openStore("victim");
     await killBackends("victim");
     await eventually(async () => expect(await backends("victim")).toBe(0));
@@ -70,7 +70,7 @@ describe("openStore()", () => {
     expect(rows).toEqual([{ one: 1 }]);
   });
 
-  it("should end a statement that takes too long", async () => {
+  it("should cancel a statement that takes too long", async () => {
     const impatient = await openStore({
       url: database.url,
       log: silentLogger,
@@ -83,7 +83,7 @@ describe("openStore()", () => {
     await impatient.close();
   });
 
-  it("should say that the store is away when nothing listens", async () => {
+  it("should report the store as unavailable when nothing listens", async () => {
     const url = "postgres://rollcall:x@127.0.0.1:1/rollcall";
     const failure = await openStore({ url, log: silentLogger, applicationName: "x" }).then(
       () => null,
@@ -112,7 +112,7 @@ describe("transaction()", () => {
     expect(await store.refreshLogId()).toBe(store.logId());
   });
 
-  it("should not pass for committed when an error inside it was swallowed", async () => {
+  it("should not report a commit when an error inside it was swallowed", async () => {
     const swallowed = store.transaction(async (tx) => {
       await sql`select 1 / 0`.execute(tx).catch(() => {});
     });
@@ -121,7 +121,7 @@ describe("transaction()", () => {
 });
 
 describe("change()", () => {
-  it("should commit state and events together, and answer the last revision", async () => {
+  it("should commit state and events together, and return the last revision", async () => {
     const before = await currentRevision(store.db);
     const { result, revision } = await store.change(async (tx) => {
       await sql`insert into used_challenges (nonce) values ('changed')`.execute(tx);
@@ -135,7 +135,7 @@ describe("change()", () => {
     expect(rows).toHaveLength(1);
   });
 
-  it("should commit without an event and take no revision", async () => {
+  it("should commit without events and allocate no revision", async () => {
     await addNode(store, "quiet");
     const before = await currentRevision(store.db);
     const { revision } = await store.change(async (tx) => {
@@ -147,7 +147,7 @@ describe("change()", () => {
     expect(await currentRevision(store.db)).toBe(before);
   });
 
-  it("should leave nothing of what failed, in its function or in the append", async () => {
+  it("should leave nothing behind when its function or the append fails", async () => {
     const before = await currentRevision(store.db);
     const spoil = (nonce: string, events: readonly NewEvent[], error?: Error) =>
       store.change(async (tx) => {
@@ -162,7 +162,7 @@ describe("change()", () => {
       select from used_challenges where nonce in ('one', 'two')`.execute(store.db);
     expect(rows).toEqual([]);
     expect(await currentRevision(store.db)).toBe(before);
-    // The connections of both are fit for others.
+    // Check that the connections of both lanes are usable again.
     await Promise.all(Array.from({ length: 12 }, () => currentRevision(store.db)));
   });
 });

@@ -3,86 +3,86 @@ import { Kysely, type LogEvent, PostgresDialect, sql, type Transaction } from "k
 import { type Change, type CommittedChange, commitChange } from "./change.ts";
 import { type ClusterIdentity, identifyCluster } from "./cluster.ts";
 import { checkDirectUrl } from "./direct-url.ts";
-import { type BoundedPool, createPool, type Lane, type PoolUse, type RecordAddress } from "./pool.ts";
+import { type BoundedPool, createPool, type Lane, type PoolUse, type StoreAddress } from "./pool.ts";
 import type { Database } from "./schema.ts";
 
 declare const insideTransaction: unique symbol;
 
-/** A transaction of the record. Functions that lock or write take only this, so they cannot run outside one. */
+/** A transaction. Functions that lock or write accept only this type, so they cannot run outside a transaction. */
 export type Tx = Transaction<Database> & { readonly [insideTransaction]: true };
 
-/** Anything that can read the record. */
+/** Anything that can read the database. */
 export type Db = Kysely<Database> | Tx;
 
 /**
- * The time of the record as it is now, in milliseconds since 1970; not as it was when the transaction began, because a
- * lock may have been waited for.
+ * Read the current time of the database in milliseconds since 1970. now() in SQL would return the start of the
+ * transaction, which may have waited for a lock.
  */
-export async function recordTimeMs(db: Db): Promise<number> {
+export async function storeTimeMs(db: Db): Promise<number> {
   const { rows } = await sql<{ now: Date }>`select clock_timestamp()::timestamptz(3) as now`.execute(db);
   const [row] = rows;
-  if (row === undefined) throw new Error("the record does not tell the time");
+  if (row === undefined) throw new Error("the database did not return the time");
   return row.now.getTime();
 }
 
-/** How to reach the record. */
-export interface StoreOptions extends RecordAddress {
-  /** Connections for calls at most; 10. */
+/** How to reach the database. */
+export interface StoreOptions extends StoreAddress {
+  /** Maximum number of connections for calls. Default 10. */
   readonly poolSize?: number;
-  /** Connections at most for what keeps nodes safe; 6. */
+  /** Maximum number of connections for work that keeps nodes safe. Default 6. */
   readonly reservedPoolSize?: number;
   readonly log: Logger;
-  /** Shown by `pg_stat_activity`. */
+  /** The name that `pg_stat_activity` shows for the connections. */
   readonly applicationName: string;
-  /** Longest a statement may run, waits for locks included; 15000. */
+  /** Maximum duration of a statement in milliseconds, including lock waits. Default 15000. */
   readonly statementTimeoutMs?: number;
-  /** Longest wait for a connection; 5000. */
+  /** How long to wait for a connection, in milliseconds. Default 5000. */
   readonly waitMs?: number;
 }
 
 /**
- * The record by the connections of one lane. A function that works in either takes a LaneStore; what may wait for
- * connections behind callers takes a CallStore, and what may not takes a ReservedStore: neither can be given in place
- * of the other.
+ * The store, using the connections of one lane. A function that can wait for connections that callers occupy takes a
+ * CallStore. A function that must not wait for callers takes a ReservedStore. A function that works with both lanes
+ * takes a LaneStore. A CallStore and a ReservedStore are not interchangeable.
  */
 export interface LaneStore<L extends Lane = Lane> {
   readonly lane: L;
   readonly db: Kysely<Database>;
-  readonly address: RecordAddress;
+  readonly address: StoreAddress;
   readonly applicationName: string;
   /**
-   * Run `fn` in one READ COMMITTED transaction; it is rolled back when `fn` throws, and that error is thrown here. An
-   * error of the connection during the commit leaves open whether it took effect.
+   * Run `fn` in one READ COMMITTED transaction. If `fn` throws, the transaction is rolled back and the error is
+   * rethrown. If the connection fails during the commit, it is unknown whether the transaction took effect.
    */
   transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T>;
   /**
-   * Like `transaction`, for changes that are events too: those that `fn` answers are appended and committed in one
-   * round trip, so that the feed lock is held no longer than it must be. `fn` itself appends none.
+   * Like `transaction`, for changes with events. The events that `fn` returns are appended and committed in one round
+   * trip, so that the feed lock is held as briefly as possible. `fn` itself must not append events.
    */
   change<T>(fn: (tx: Tx) => Promise<Change<T>>): Promise<CommittedChange<T>>;
   clusterId(): string;
   /** The secret that all processes of the cluster share, 32 bytes. */
   clusterSecret(): Buffer;
-  /** Names this history of the log; a resume token of another is worthless. */
+  /** Identifies this history of the event log. A resume token from another history is not valid here. */
   logId(): string;
-  /** Learn again which history of the log this is: after the connection was lost it may be another. */
+  /** Read the log id again, because it may have changed while the connection was lost. */
   refreshLogId(): Promise<string>;
 }
 
-/** The record for calls. A call that gets no connection in time is refused as OVERLOADED. */
+/** The store for calls. A call that gets no connection in time is refused as OVERLOADED. */
 export type CallStore = LaneStore<"calls">;
 
 /**
- * The record for what keeps nodes safe: leases, sessions, transitions, the brake, the feed, upkeep. Its connections are
- * used by a fixed number of loops, and by batches of which one runs at a time; never by a call, or callers could take
- * them all.
+ * The store for work that keeps nodes safe: leases, sessions, transitions, the brake, the feed, upkeep. Only a fixed
+ * number of loops, and batches that run one at a time, use its connections. Never use it for a call: callers could
+ * occupy all connections.
  */
 export type ReservedStore = LaneStore<"reserved">;
 
-/** The open record of a process. */
+/** The open store of a process. */
 export interface Store extends CallStore {
   readonly reserved: ReservedStore;
-  /** How the connections of both lanes are used. */
+  /** The current use of both lanes' connections. */
   use(): readonly PoolUse[];
   close(): Promise<void>;
 }
@@ -92,9 +92,9 @@ const DEFAULT_RESERVED_POOL_SIZE = 6;
 const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
 
 /**
- * Connect to a migrated database and learn (or make) the cluster's identity.
+ * Connect to a migrated database, and read or create the cluster's identity.
  *
- * @throws the driver's error when the server cannot be reached, or the schema is not there.
+ * @throws the driver's error when the server cannot be reached, or the schema does not exist.
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { poolSize = DEFAULT_POOL_SIZE, reservedPoolSize = DEFAULT_RESERVED_POOL_SIZE } = options;
@@ -118,24 +118,22 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-/** Connections outside the lanes. */
+/** Connections that belong to neither lane. */
 export interface OwnConnections {
   readonly db: Kysely<Database>;
   close(): Promise<void>;
 }
 
-/**
- * Open connections that are not shared, for what must go on even when every reserved one waits for something.
- */
+/** Open separate connections, for work that must continue even while every reserved connection is blocked. */
 export function openOwnConnections(
-  options: RecordAddress & Pick<StoreOptions, "applicationName" | "log" | "statementTimeoutMs">,
+  options: StoreAddress & Pick<StoreOptions, "applicationName" | "log" | "statementTimeoutMs">,
   size: number,
 ): OwnConnections {
   const { db } = openLane("reserved", options, size);
   return { db, close: () => db.destroy() };
 }
 
-function addressOf({ url, directUrl, preparedStatements }: RecordAddress): RecordAddress {
+function addressOf({ url, directUrl, preparedStatements }: StoreAddress): StoreAddress {
   return {
     url,
     ...(directUrl === undefined ? {} : { directUrl }),
@@ -160,13 +158,13 @@ function openLane<L extends Lane>(lane: L, options: StoreOptions, size: number):
   return { lane, pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }), log: noteQuery }) };
 }
 
-/** The longest text of a query that a trace has. */
+/** Maximum length of a query in a trace, in characters. */
 const MOST_TEXT = 1_000;
 
-/** What is written into the text of a query: what is committed, as JSON, among others. */
+/** Literals in the text of a query, such as the JSON of a commit. */
 const LITERALS = /'(?:[^']|'')*'/g;
 
-/** A query of a call that is traced is a part of its span. Values are not in its text. */
+/** Add the query of a traced call to the call's span. The text does not contain values. */
 function noteQuery(event: LogEvent): void {
   const span = activeSpan();
   if (span === undefined) return;
@@ -180,16 +178,14 @@ function noteQuery(event: LogEvent): void {
   });
 }
 
-/**
- * What both lanes know is one: otherwise what one of them learns of a new history of the log the other would not know.
- */
+/** The identity that both lanes share. When one lane finds a new log id, the other lane sees it too. */
 interface Known {
   identity: ClusterIdentity;
 }
 
 function laneStore<L extends Lane>(
   { lane, db }: OpenLane<L>,
-  options: RecordAddress & Pick<StoreOptions, "applicationName">,
+  options: StoreAddress & Pick<StoreOptions, "applicationName">,
   known: Known,
 ): LaneStore<L> {
   return {

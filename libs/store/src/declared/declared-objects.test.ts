@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe("saveDeclaredObjects()", () => {
-  it("should remember more objects than a statement has parameters, in place of what was remembered", async () => {
+  it("should store more objects than a statement has parameters, replacing earlier ones", async () => {
     const { store } = database;
     const objects = (owner: string) =>
       Array.from({ length: 14_000 }, (_, index) => ({

@@ -3,27 +3,30 @@ import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import type { Db, Tx } from "../database/store.ts";
 
-/** What is remembered of an object that was applied. */
+/** An applied object to store. */
 export interface NewDeclaredObject extends DeclaredRecord {
   readonly name: string;
-  /** The node that it is about, with which it goes; null for an object that is about no single node. */
+  /**
+   * The node that the object is about; the store deletes the object together with the node. Null if the object
+   * is not about a single node.
+   */
   readonly nodeId: string | null;
-  /** Who applied it: the caller. */
+  /** The caller that applied the object. */
   readonly actor: string;
 }
 
 /**
- * Keep others from applying declared state until the transaction ends: what a plan says holds for as long as it takes
- * to carry it out.
+ * Block other applies of declared state until the transaction ends, so that a plan stays valid while it is
+ * carried out.
  */
 export async function lockDeclaredState(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${DECLARED_STATE_LOCK}::bigint)`.execute(tx);
 }
 
-/** Any number that no other lock of the record has. */
+/** The key of the advisory lock for applies: any number that no other lock uses. */
 const DECLARED_STATE_LOCK = "4417092836650192817";
 
-/** How many objects are remembered. */
+/** Count the stored applied objects. */
 export async function countDeclaredObjects(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom("declared_objects")
@@ -33,9 +36,9 @@ export async function countDeclaredObjects(db: Db): Promise<number> {
 }
 
 /**
- * What is remembered of objects: those of the names, and at most `limit` more that the owner applied.
+ * Read the stored objects with these names, and at most `limit` others that the owner applied.
  *
- * @param owner empty for none.
+ * @param owner empty for no owner.
  */
 export async function readDeclaredObjects(
   db: Db,
@@ -61,10 +64,10 @@ export async function readDeclaredObjects(
   return new Map([...named, ...owned].map(({ name, owner: by, fields }) => [name, { owner: by, fields }]));
 }
 
-/** Remember objects, in place of what was remembered of them. */
+/** Store applied objects, replacing earlier versions of them. */
 export async function saveDeclaredObjects(tx: Tx, objects: readonly NewDeclaredObject[]): Promise<void> {
   if (objects.length === 0) return;
-  // One parameter for all of them: a statement cannot have more than 65,535.
+  // Pass all objects as one parameter, because a statement can have at most 65,535 parameters.
   await sql`
     insert into declared_objects (name, owner, fields, node_id, applied_by)
     select o.name, o.owner, o.fields, o."nodeId", o.actor from ${rowsFrom(objects, OBJECT_COLUMNS)} as o
@@ -79,7 +82,7 @@ export async function saveDeclaredObjects(tx: Tx, objects: readonly NewDeclaredO
 
 const OBJECT_COLUMNS = sql`name text, owner text, fields jsonb, "nodeId" text, actor text`;
 
-/** Forget who applied objects. */
+/** Delete applied objects. */
 export async function forgetDeclaredObjects(tx: Tx, names: readonly string[]): Promise<void> {
   await tx.deleteFrom("declared_objects").where(sql<boolean>`name = any(${names}::text[])`).execute();
 }

@@ -1,10 +1,12 @@
 import type { ColumnType } from "kysely";
 
-/** Objects that were applied as declared state. Written by admin. */
+/**
+ * Objects that were applied as declared state. The admin service writes them.
+ */
 export interface DeclaredObjectsTable {
   readonly name: string;
   readonly owner: string;
-  /** JSON texts, as they are written; objects, as they are read. */
+  /** The object's fields: written as JSON text, read as an object. */
   readonly fields: ColumnType<Readonly<Record<string, string>>, string, string>;
   readonly node_id: string | null;
   readonly applied_by: string;

@@ -10,59 +10,59 @@ import {
 import { sql } from "kysely";
 import type { Db, LaneStore } from "../database/store.ts";
 
-/** Compute nodes that are in the same states. */
+/** Compute nodes that share all these states. */
 export interface NodeGroup {
   readonly membership: MembershipState;
-  /** Effective: an operator's mark counts. */
+  /** The effective health, including marks that operators set. */
   readonly health: HealthState;
   readonly connection: ConnectionState;
   readonly scheduling: SchedulingState;
   readonly count: number;
 }
 
-/** Compute nodes that report a condition. */
+/** Compute nodes that report the same condition. */
 export interface ConditionGroup {
   readonly reason: string;
   readonly count: number;
 }
 
-/** Jobs of one type in one state. */
+/** Jobs of the same type and state. */
 export interface JobGroup {
   readonly type: JobType;
   readonly state: JobState;
   readonly count: number;
 }
 
-/** Executions in one state. */
+/** Executions in the same state. */
 export interface ExecutionGroup {
   readonly state: string;
   readonly count: number;
 }
 
-/** Leases of one service: those of its processes, and those of tasks that one of them does. */
+/** The leases of one service: leases of its processes, and leases of tasks that only one process runs at a time. */
 export interface LeaseGroup {
   readonly service: string;
   readonly count: number;
-  /** Since the lease among them that was renewed the longest ago. */
+  /** Age of the lease that was renewed longest ago. */
   readonly oldestMs: number;
 }
 
-/** The cluster in numbers. */
+/** Numbers of nodes, jobs, executions and leases in the cluster. */
 export interface ClusterCensus {
   readonly nodes: readonly NodeGroup[];
-  /** Of approved nodes. Reasons that only agents of another kind have are one, OTHER. */
+  /** Conditions of approved nodes. Reasons outside CONDITION_REASONS are grouped as OTHER. */
   readonly conditions: readonly ConditionGroup[];
   readonly jobs: readonly JobGroup[];
-  /** Those that have not ended. */
+  /** Executions that have not ended. */
   readonly executions: readonly ExecutionGroup[];
   readonly leases: readonly LeaseGroup[];
-  /** The last revision of the log. */
+  /** The last revision of the event log. */
   readonly head: bigint;
 }
 
 /**
- * Count what the record has. The cost grows with the number of nodes and of live executions. The queries run without
- * parallel workers, so that this background task leaves the other cores to requests.
+ * Count nodes, jobs, executions and leases. The cost grows with the number of nodes and live executions. The queries
+ * do not use parallel workers, so that this background task leaves the other cores to requests.
  */
 export function takeCensus(store: Pick<LaneStore, "transaction">): Promise<ClusterCensus> {
   return store.transaction(async (tx) => {
@@ -79,8 +79,8 @@ export function takeCensus(store: Pick<LaneStore, "transaction">): Promise<Clust
 }
 
 /**
- * Count the compute nodes by their states. Nodes that are approved and eligible, as nearly all are, are counted by
- * their sessions alone: rows of nodes are five times as large, and indexes find the others.
+ * Count the compute nodes by their states. Nearly all nodes are approved and eligible. Count these from their
+ * sessions, because the rows of nodes are five times as large. Indexes find the other nodes.
  */
 async function readNodeGroups(db: Db): Promise<readonly NodeGroup[]> {
   const { rows } = await sql<NodeGroup>`
@@ -103,7 +103,10 @@ async function readNodeGroups(db: Db): Promise<readonly NodeGroup[]> {
   return rows;
 }
 
-/** A node with a condition is held, so that an index finds it. Its own words would make any number of series. */
+/**
+ * A node with a condition has a hold, so an index finds it. Reasons are free-form and would create any number of
+ * metric series, so unknown ones are grouped.
+ */
 async function readConditionGroups(db: Db): Promise<readonly ConditionGroup[]> {
   const { rows } = await sql<ConditionGroup>`
     select
@@ -124,7 +127,7 @@ async function readJobGroups(db: Db): Promise<readonly JobGroup[]> {
   return rows;
 }
 
-/** The states of shownState() in the domain. */
+/** The query derives the same states as shownState() in the domain. */
 async function readExecutionGroups(db: Db): Promise<readonly ExecutionGroup[]> {
   const { rows } = await sql<ExecutionGroup>`
     select

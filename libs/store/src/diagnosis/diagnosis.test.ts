@@ -10,8 +10,9 @@ import {
   countAgentVersions,
   listStatementWaits,
   listUncontainedNodes,
-  readRecordFacts,
-} from "./record-facts.ts";
+  listUnknownResources,
+  readStoreFacts,
+} from "./store-facts.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -22,7 +23,7 @@ afterAll(() => database.drop());
 const NOTHING = { nodes: [], conditions: [], jobs: [], executions: [], leases: [], head: 0n };
 
 describe("takeCensus()", () => {
-  it("should count nodes, jobs, executions and leases, and know the end of the log", async () => {
+  it("should count nodes, jobs, executions and leases, and return the head of the log", async () => {
     const { db } = database.store;
     expect(await takeCensus(database.store)).toEqual(NOTHING);
     await addNode(database.store, "n1");
@@ -49,7 +50,7 @@ describe("takeCensus()", () => {
 });
 
 describe("takeCensus() of nodes", () => {
-  it("should have each node in the group of its states, whichever they are", async () => {
+  it("should count each node in the group of its states", async () => {
     const fresh = await createTestDatabase();
     const holds = {
       ELIGIBLE: [],
@@ -82,7 +83,7 @@ describe("saveProcessReport()", () => {
       version: "0.1.0",
       nodeVersion: "24.0.0",
       clockAheadMs: -2,
-      recordLatencyMs: 1,
+      storeLatencyMs: 1,
       feedLagMs: 3,
       callsWaitingMs: 0,
     },
@@ -90,7 +91,7 @@ describe("saveProcessReport()", () => {
     ...{ openFiles: 10, openFilesLimit: null, certificateEndsAtMs: null, natsConnected: null },
   };
 
-  it("should keep one report a process, for as long as the process has its lease", async () => {
+  it("should keep one report per process while the process holds its lease", async () => {
     const { store } = database;
     const lease = { name: "p-1", instance: "p-1", service: "admin", address: "" };
     const report = { instance: "p-1", service: "admin", host: "h", facts };
@@ -105,7 +106,7 @@ describe("saveProcessReport()", () => {
     expect(await store.db.selectFrom("process_reports").select("instance").execute()).toEqual([]);
   });
 
-  it("should forget reports that are a day old, with the next one", async () => {
+  it("should delete day-old reports with the next report", async () => {
     const { db } = database.store;
     await saveProcessReport(db, { instance: "old", service: "admin", host: "h", facts });
     await sql`update process_reports set reported_at = now() - interval '25 hours'`.execute(db);
@@ -115,9 +116,9 @@ describe("saveProcessReport()", () => {
   });
 });
 
-describe("readRecordFacts()", () => {
-  it("should know version, settings, connections and standbys", async () => {
-    const facts = await readRecordFacts(database.store.db);
+describe("readStoreFacts()", () => {
+  it("should return version, settings, connections and standbys", async () => {
+    const facts = await readStoreFacts(database.store.db);
     expect(facts.versionNumber).toBeGreaterThanOrEqual(130_000);
     expect(facts.settings.max_connections).toMatch(/^\d+$/);
     expect(facts.settings).toHaveProperty("fsync");
@@ -127,7 +128,7 @@ describe("readRecordFacts()", () => {
 });
 
 describe("listStatementWaits()", () => {
-  it("should name what statements wait for, with the session that holds the lock", async () => {
+  it("should report what statements wait for, with the session that holds the lock", async () => {
     const holder = await database.openStore("the holder");
     const gate = createGate();
     const holding = holder.transaction(async (tx) => {
@@ -184,12 +185,23 @@ describe("countAgentTrust()", () => {
 });
 
 describe("listUncontainedNodes()", () => {
-  it("should name approved nodes that cannot end all that they run", async () => {
+  it("should list approved nodes that cannot end all their processes", async () => {
     const { db } = database.store;
     const report = (containment: string) => JSON.stringify({ work: { isolation: { containment } } });
     await sql`update nodes set info = ${report("WORK_CONTAINMENT_CGROUP")} where id = 'n1'`.execute(db);
     expect(await listUncontainedNodes(db)).toEqual([]);
     await sql`update nodes set info = ${report("WORK_CONTAINMENT_MISSING")} where id = 'n2'`.execute(db);
     expect(await listUncontainedNodes(db)).toEqual(["n2"]);
+  });
+});
+
+describe("listUnknownResources()", () => {
+  it("should list approved nodes with the reasons of the resources that their agents cannot determine", async () => {
+    const { db } = database.store;
+    const report = (...facts: readonly string[]) => JSON.stringify({ unknownFacts: facts.map((fact) => ({ fact })) });
+    await sql`update nodes set info = ${report("hostname")} where id = 'n1'`.execute(db);
+    expect(await listUnknownResources(db)).toEqual([]);
+    await sql`update nodes set info = ${report("memory_bytes", "gpus")} where id = 'n2'`.execute(db);
+    expect(await listUnknownResources(db)).toEqual([{ nodeId: "n2", reasons: ["MEMORY_UNKNOWN", "GPUS_UNKNOWN"] }]);
   });
 });

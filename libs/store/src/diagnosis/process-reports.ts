@@ -1,34 +1,36 @@
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 
-/** What a process of the control plane says of itself. A release may leave out what it does not know. */
+/** A process's report about itself. A process of an older release can omit fields. */
 export interface ProcessFacts {
   readonly version: string;
   readonly nodeVersion: string;
-  /** How far its clock is ahead of the record's; negative when it is behind. */
+  /** How far the process's clock is ahead of the database's; negative when it is behind. */
   readonly clockAheadMs: number;
-  /** How long the record took to answer the simplest question. */
-  readonly recordLatencyMs: number;
+  /** How long the database took to answer a trivial query. */
+  readonly storeLatencyMs: number;
   readonly openFiles: number | null;
-  /** Null where nothing limits them. */
+  /** The limit of open files; null if there is none. */
   readonly openFilesLimit: number | null;
-  /** When its TLS certificate ends; null in clear text. */
+  /** When the process's TLS certificate expires; null without TLS. */
   readonly certificateEndsAtMs: number | null;
-  /** Fingerprints of the authorities that it announces to agents. */
+  /** Fingerprints of the certificate authorities that the process announces to agents. */
   readonly authorities?: readonly string[];
-  /** The one of them that verifies its certificate; null for none. */
+  /** The fingerprint of the authority that verifies the process's certificate; null if none does. */
   readonly certificateAuthority?: string | null;
-  /** Null for a process that knows no NATS. */
+  /** Whether the process is connected to NATS; null if it does not use NATS. */
   readonly natsConnected: boolean | null;
-  /** How long the follower of the log that is furthest behind has lacked something. */
+  /** How long the slowest follower of the event log has been behind. */
   readonly feedLagMs: number;
-  /** The longest wait of a call for a connection to Postgres within the last half minute; 0 when none waited. */
+  /**
+   * The longest time that a call waited for a connection to Postgres within the last 30 seconds; 0 when none waited.
+   */
   readonly callsWaitingMs: number;
-  /** Whether notifications of Postgres do not arrive at it. */
+  /** Whether the process receives no notifications from Postgres. */
   readonly lacksNotifications: boolean;
 }
 
-/** A report as the record has it. */
+/** A stored report. */
 export interface ProcessReport {
   readonly instance: string;
   readonly service: string;
@@ -37,7 +39,7 @@ export interface ProcessReport {
   readonly ageMs: number;
 }
 
-/** Say how a process is, in place of what it said before. */
+/** Store a process's report, replacing the previous one. */
 export async function saveProcessReport(db: Db, report: Omit<ProcessReport, "ageMs">): Promise<void> {
   const { instance, service, host } = report;
   const facts = JSON.stringify(report.facts);
@@ -51,12 +53,12 @@ export async function saveProcessReport(db: Db, report: Omit<ProcessReport, "age
   await db.deleteFrom("process_reports").where("reported_at", "<", sql<Date>`now() - interval '1 day'`).execute();
 }
 
-/** Forget what a process said, when it ends. */
+/** Delete the report of a process that ends. */
 export async function forgetProcessReport(db: Db, instance: string): Promise<void> {
   await db.deleteFrom("process_reports").where("instance", "=", instance).execute();
 }
 
-/** What the processes say that hold a lease, by instance. */
+/** List the reports of processes that hold a lease, sorted by instance. */
 export async function listProcessReports(db: Db): Promise<readonly ProcessReport[]> {
   const rows = await db
     .selectFrom("process_reports as r")

@@ -31,7 +31,7 @@ afterEach(async () => {
   await Promise.all(runs.splice(0).map(({ done }) => done));
 });
 
-/** A keeper that runs, on a clock that the test moves, and what it told. */
+/** Start a keeper on a manual clock. Returns it with a list of its callbacks so far. */
 function keep(instance: string) {
   const clock = new ManualClock();
   const told: string[] = [];
@@ -56,7 +56,7 @@ function keep(instance: string) {
     told,
     ending,
     done,
-    /** Let time pass until the keeper has taken a turn and rests again. */
+    /** Advance the clock until the keeper has finished an iteration and sleeps again. */
     turn: async (ms: number) => {
       await eventually(() => expect(clock.sleepers).toBe(2));
       const before = successes;
@@ -76,7 +76,7 @@ function take(instance: string, name = instance) {
 }
 
 describe("createLeaseKeeper()", () => {
-  it("should take the lease, raise it every two seconds and give it back at the end", async () => {
+  it("should take the lease, renew it every two seconds and release it at the end", async () => {
     const { keeper, told, turn, ending, done } = keep("p1");
     await turn(2_000);
     await turn(2_000);
@@ -89,7 +89,7 @@ describe("createLeaseKeeper()", () => {
     expect(await listLeases(store.db)).toEqual([]);
   });
 
-  it("should doubt when it was not scheduled for ten seconds, and hold again with its next renewal", async () => {
+  it("should be in doubt after ten seconds without running, and hold again with the next renewal", async () => {
     const { told, turn, keeper } = keep("p1");
     await turn(2_000);
     await turn(60_000);
@@ -97,14 +97,14 @@ describe("createLeaseKeeper()", () => {
     expect(keeper.held).toBe(true);
   });
 
-  it("should not doubt before the ten seconds are over", async () => {
+  it("should not be in doubt before ten seconds have passed", async () => {
     const { told, turn } = keep("p1");
     await turn(2_000);
     await turn(9_999);
     expect(told).toEqual(["held"]);
   });
 
-  it("should doubt while a renewal gets no answer", async () => {
+  it("should be in doubt while a renewal gets no answer", async () => {
     const { told, clock, keeper, turn } = keep("p1");
     await turn(2_000);
     const blocker = await database.openStore("blocker");
@@ -112,7 +112,7 @@ describe("createLeaseKeeper()", () => {
     const blocked = blocker.transaction(async (tx) => {
       await tx.selectFrom("leases").select("name").forUpdate().execute();
       clock.advance(2_000);
-      // The renewal hangs on the row, and only the other timer sleeps.
+      // The renewal waits for the row lock, so only the doubt timer sleeps.
       await eventually(() => expect(clock.sleepers).toBe(1));
       clock.advance(8_000);
       await eventually(() => expect(told).toEqual(["held", "doubt since 2000"]));
@@ -122,13 +122,14 @@ describe("createLeaseKeeper()", () => {
     await eventually(() => expect(told).toHaveLength(2));
     mayGo.open();
     await blocked;
-    // The late answer belongs to a renewal that began long ago: still no proof. The next one is.
+    // The late response belongs to a renewal that began long ago, so it does not prove that the lease is held. Only the
+    // next renewal proves that.
     await eventually(() => expect(clock.sleepers).toBe(2));
     if (!keeper.held) await turn(2_000);
     expect(told.at(-1)).toBe("held again");
   });
 
-  it("should doubt at once when another ended its lease, and take it again", async () => {
+  it("should be in doubt at once when another process ended its lease, and take it again", async () => {
     const { told, turn } = keep("p1");
     await turn(2_000);
     await releaseLease(store.db, "p1", "p1");
@@ -137,7 +138,7 @@ describe("createLeaseKeeper()", () => {
     expect(await counterOf("p1")).toBe(1);
   });
 
-  it("should end a lease whose counter stood still for ten seconds of gapless reads", async () => {
+  it("should end a lease whose counter did not move for ten seconds of gapless reads", async () => {
     const { told, turn } = keep("p1");
     await turn(2_000);
     await take("p2");
@@ -148,7 +149,7 @@ describe("createLeaseKeeper()", () => {
     expect(await counterOf("p2")).toBeUndefined();
   });
 
-  it("should keep a lease that is raised, and start counting again after a gap in its own reads", async () => {
+  it("should keep a renewed lease, and restart the count after a gap in its own reads", async () => {
     const { told, turn } = keep("p1");
     await turn(2_000);
     await take("alive");
@@ -163,7 +164,7 @@ describe("createLeaseKeeper()", () => {
     expect(told).toEqual(["held", "ended silent"]);
   });
 
-  it("should end with a process all that it was", async () => {
+  it("should end everything that belonged to a process", async () => {
     const { turn, told } = keep("p1");
     const identity = { info: {}, infoDigest: "d", labels: {}, address: "c:1" };
     const summary = { cores: 1, memoryBytes: 1, diskBytes: 1, gpus: 0 };

@@ -11,70 +11,79 @@ import { openOwnConnections, type ReservedStore } from "../database/store.ts";
 import { endLostProcess, endOwnProcess } from "../sessions/process-end.ts";
 import { type Lease, type LeaseClaim, type LeaseReport, listLeases, renewLease, takeLease } from "./leases.ts";
 
-/**
- * The leases of the record, as a keeper of one of them needs them. A call that rejects says nothing about the record.
- */
-export interface LeaseRecord {
-  /** Raise the own counter. Null when the lease is lost. */
+/** The lease operations that a keeper needs. When a call rejects, the state of the lease is unknown. */
+export interface LeaseStore {
+  /** Increase the counter of this process's lease. Returns the new counter, or null when the lease is lost. */
   renew(report: LeaseReport | undefined): Promise<number | null>;
-  /** Take the own lease, or again. Null while another process holds it. */
+  /**
+   * Take this process's lease, or keep it if the process already holds it. Returns the lease's counter, or null while
+   * another process holds the lease.
+   */
   take(): Promise<number | null>;
   list(): Promise<readonly Lease[]>;
-  /** End the lease of another process and all that it was, unless its counter has moved. Whether it ended. */
+  /**
+   * End another process's lease and release everything that belongs to the process, unless the lease's counter has
+   * changed. Returns whether the lease ended.
+   */
   endLost(lease: Lease): Promise<boolean>;
-  /** Give back everything that this process holds. */
+  /** Release everything that this process holds. */
   endOwn(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What a lease keeper needs, and whom it tells. Callbacks must neither throw nor block. */
+/** Options of a lease keeper. Callbacks must neither throw nor block. */
 export interface LeaseKeeperOptions extends LeaseKeeping {
   readonly store: ReservedStore;
 }
 
-/** How a lease is kept, whatever the record is. */
+/** Options of a lease keeper that do not depend on where leases are stored. */
 export interface LeaseKeeping extends Partial<LeaseTiming> {
   readonly clock: Clock;
   readonly log: Logger;
-  /** The process, without the name: its own lease is named as its instance. */
+  /** The process that takes the lease. The lease's name is left out, because it is the instance. */
   readonly claim: Omit<LeaseClaim, "name">;
-  /** Called at each renewal for the values that are written with it. */
+  /** Called at each renewal. Returns the values to write with the renewal. */
   readonly report?: () => LeaseReport;
   /**
-   * The lease is held: at first, and again after doubt. After doubt others may have ended the process's node and
-   * addresses, so they are to be shown again.
+   * Called when the process starts to hold the lease, and again after a doubt. During the doubt, other processes may
+   * have removed the process's node and addresses: write them again.
    */
   readonly onHeld?: (held: { readonly first: boolean }) => void;
-  /** The lease may have run out since that monotonic time: stop judging until it is held again. */
+  /** Called when the lease may have expired. Declare no node unhealthy until the lease is held again. */
   readonly onDoubt?: (doubt: LeaseDoubt) => void;
-  /** This process ended another's lease. */
+  /** Called after this process has ended the lease of another process. */
   readonly onExpired?: (lease: Lease) => void;
 }
 
-/** A process's own lease: renewed for as long as the task runs, given back when it ends. */
+/** A process's own lease: renewed while the task runs, released when it ends. */
 export interface LeaseKeeper extends Task {
   /** Whether the lease is known to be held. */
   readonly held: boolean;
-  /** When it was last renewed, in monotonic milliseconds; null before the first time. */
+  /** The monotonic time of the last renewal in milliseconds; null before the first. */
   readonly renewedAtMs: number | null;
 }
 
-/** Well below the expiry, so that one answer that never comes leaves time for another try. */
+/**
+ * How long a renewal waits for a response. This is well below the expiry, so that there is time for another attempt.
+ */
 const ANSWER_TIMEOUT_MS = 4_000;
 
-/** Create the background task that renews one's own lease and ends those of processes that are gone. */
+/** Create the background task that renews the process's own lease and ends the leases of dead processes. */
 export function createLeaseKeeper({ store, ...keeping }: LeaseKeeperOptions): LeaseKeeper {
   return createLeaseKeeperOf(() => openLeaseRecord(store, keeping), keeping);
 }
 
-/** The same with any record. `open` is called at each start of the task. */
-export function createLeaseKeeperOf(open: () => LeaseRecord, keeping: LeaseKeeping): LeaseKeeper {
+/**
+ * Like createLeaseKeeper, for leases that are stored elsewhere than in Postgres. `open` is called at each start of the
+ * task.
+ */
+export function createLeaseKeeperOf(open: () => LeaseStore, keeping: LeaseKeeping): LeaseKeeper {
   return new Keeper(open, keeping);
 }
 
-function openLeaseRecord(store: ReservedStore, { claim, log }: LeaseKeeping): LeaseRecord {
+function openLeaseRecord(store: ReservedStore, { claim, log }: LeaseKeeping): LeaseStore {
   const { instance } = claim;
-  // A connection of its own: when all others wait for something, the process must not be taken for gone.
+  // Use a separate connection, so that the process does not lose its lease while all other connections are blocked.
   const applicationName = `${store.applicationName} lease`;
   const own = openOwnConnections({ ...store.address, applicationName, log, statementTimeoutMs: ANSWER_TIMEOUT_MS }, 1);
   return {
@@ -87,10 +96,13 @@ function openLeaseRecord(store: ReservedStore, { claim, log }: LeaseKeeping): Le
   };
 }
 
-/** The loop around a lease: LeaseHolding says what may be relied on, OtherLeases which of the others have run out. */
+/**
+ * Renews the process's own lease and ends the expired leases of others. LeaseHolding decides whether the own lease is
+ * held, and OtherLeases decides which other leases have expired.
+ */
 class Keeper implements LeaseKeeper {
   readonly name = "lease-keeper";
-  readonly #open: () => LeaseRecord;
+  readonly #open: () => LeaseStore;
   readonly #options: LeaseKeeping;
   readonly #renewEveryMs: number;
   readonly #holding: LeaseHolding;
@@ -98,7 +110,7 @@ class Keeper implements LeaseKeeper {
   #failures = 0;
   #renewedAtMs: number | null = null;
 
-  constructor(open: () => LeaseRecord, options: LeaseKeeping) {
+  constructor(open: () => LeaseStore, options: LeaseKeeping) {
     this.#open = open;
     this.#options = options;
     const { renewEveryMs = LEASE_TIMING.renewEveryMs, expiryMs = LEASE_TIMING.expiryMs, claim } = options;
@@ -124,12 +136,12 @@ class Keeper implements LeaseKeeper {
     }
     this.#holding.lost();
     await record.endOwn().catch((err) =>
-      // Its lease runs out instead.
-      this.#options.log.warn({ err }, "lease was not given back"),
+      // Only log the error: another process will end the lease when it expires.
+      this.#options.log.warn({ err }, "could not release the lease"),
     );
   }
 
-  async #renewUntil(signal: AbortSignal, record: LeaseRecord, succeeded: () => void): Promise<void> {
+  async #renewUntil(signal: AbortSignal, record: LeaseStore, succeeded: () => void): Promise<void> {
     const { clock, log } = this.#options;
     while (!signal.aborted) {
       const startMs = clock.nowMs();
@@ -142,12 +154,12 @@ class Keeper implements LeaseKeeper {
         this.#failures += 1;
         if (this.#failures === 1) log.warn({ err }, "lease cannot be renewed");
       }
-      // Only the end interrupts it, and the loop sees that itself.
+      // Ignore the rejection: only an abort interrupts the sleep, and the loop checks for it.
       await clock.sleep(startMs + this.#renewEveryMs - clock.nowMs(), signal).catch(() => {});
     }
   }
 
-  /** Doubt has to come in time even while a renewal waits for its answer. */
+  /** Report in time that the lease is in doubt, even while a renewal waits for its response. */
   async #doubtUntil(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     while (!signal.aborted) {
@@ -158,13 +170,14 @@ class Keeper implements LeaseKeeper {
     }
   }
 
-  async #turn(record: LeaseRecord, startMs: number): Promise<void> {
+  async #turn(record: LeaseStore, startMs: number): Promise<void> {
     const { clock, claim, report, onHeld } = this.#options;
-    // A process that was stopped may come here before its other timer: the gap must not go unnoticed.
+    // Report the doubt here too, because after the process was suspended, this can run before the doubt timer.
     this.#tell(this.#holding.check(startMs));
     const renewed = await record.renew(report?.());
     if (renewed === null) {
-      // Never taken, or ended by another: what the process was may be another's by now.
+      // Report a lease that was never taken, or that another process ended. That process may have taken over what
+      // belonged to this one.
       this.#tell(this.#holding.lost());
       const taken = await record.take();
       if (taken === null) throw new Error(`the lease ${claim.instance} belongs to another process`);
@@ -181,7 +194,7 @@ class Keeper implements LeaseKeeper {
     this.#options.onDoubt?.(doubt);
   }
 
-  async #endOthers(record: LeaseRecord): Promise<void> {
+  async #endOthers(record: LeaseStore): Promise<void> {
     const { clock, log, onExpired } = this.#options;
     const askedAtMs = clock.nowMs();
     const leases = await record.list();

@@ -1,23 +1,23 @@
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
-import { createLeaseKeeperOf, type LeaseRecord } from "./lease-keeper.ts";
+import { createLeaseKeeperOf, type LeaseStore } from "./lease-keeper.ts";
 import type { Lease } from "./leases.ts";
-import { leasedTaskOf, type TaskLeaseRecord } from "./task-leases.ts";
+import { leasedTaskOf, type TaskLeaseStore } from "./task-leases.ts";
 
 const OTHER: Lease = { name: "other", instance: "other", service: "health", address: "", counter: 7 };
 
-/** A keeper on a record whose answers take their time. */
+/** Start a keeper whose store responds after the given delays. */
 function keep(times: { readonly renewMs: (turn: number) => number | null; readonly listMs?: number }) {
   const clock = new ManualClock();
   const ending = new AbortController();
   const told: string[] = [];
   let turns = 0;
-  const record: LeaseRecord = {
+  const record: LeaseStore = {
     renew: async () => {
       turns += 1;
       const ms = times.renewMs(turns);
-      if (ms === null) throw new Error("the record is away");
+      if (ms === null) throw new Error("the database is away");
       await clock.sleep(ms, ending.signal);
       return turns;
     },
@@ -45,8 +45,8 @@ function keep(times: { readonly renewMs: (turn: number) => number | null; readon
 }
 
 describe("a lease keeper whose record answers late", () => {
-  it("should count its lease as held since it asked, not since it was answered", async () => {
-    // The only renewal that succeeds is begun at 0 and answered at 4 s.
+  it("should count its lease as held since the request, not since the answer", async () => {
+    // The only successful renewal starts at 0 and gets its response at 4 s.
     const { clock, told, keeper, end } = keep({ renewMs: (turn) => (turn === 1 ? 4_000 : null) });
     await clock.pass(9_999);
     expect({ told, held: keeper.held }).toEqual({ told: [], held: true });
@@ -55,7 +55,7 @@ describe("a lease keeper whose record answers late", () => {
     await end();
   });
 
-  it("should end another's lease that stands still for 10 s", async () => {
+  it("should end another's lease that does not move for 10 s", async () => {
     const { clock, told, end } = keep({ renewMs: () => 0 });
     await clock.pass(12_000);
     expect(told[0]).toBe("ended other at 10000");
@@ -70,7 +70,7 @@ describe("a lease keeper whose record answers late", () => {
   });
 });
 
-/** A task of which another process may hold the lease, on a record whose answers take their time. */
+/** Start a task whose store responds after the given delays. Another process can hold the task's lease. */
 function contend(times: {
   readonly renewMs?: (turn: number) => number | null;
   readonly takeMs?: number;
@@ -82,7 +82,7 @@ function contend(times: {
   const told: string[] = [];
   let holder = times.holder ?? null;
   let turns = 0;
-  const record: TaskLeaseRecord = {
+  const record: TaskLeaseStore = {
     take: async () => {
       await clock.sleep(times.takeMs ?? 0, ending.signal);
       return holder === null ? 1 : null;
@@ -94,7 +94,7 @@ function contend(times: {
     renew: async () => {
       turns += 1;
       const ms = times.renewMs?.(turns) ?? null;
-      if (ms === null) throw new Error("the record is away");
+      if (ms === null) throw new Error("the database is away");
       await clock.sleep(ms, ending.signal);
       return turns;
     },
@@ -123,7 +123,7 @@ function contend(times: {
 }
 
 describe("a leased task whose record answers late", () => {
-  it("should trust its lease since it asked to take it, not since it was answered", async () => {
+  it("should count its lease as held since the request to take it, not since the answer", async () => {
     const { clock, told, end } = contend({ takeMs: 3_000 });
     await clock.pass(9_999);
     expect(told).toEqual(["begins at 3000"]);
@@ -132,8 +132,8 @@ describe("a leased task whose record answers late", () => {
     await end();
   });
 
-  it("should trust it since it asked to renew it", async () => {
-    // The only renewal that succeeds is begun at 2 s and answered at 6 s.
+  it("should count a renewal since its request", async () => {
+    // The only successful renewal starts at 2 s and gets its response at 6 s.
     const { clock, told, end } = contend({ renewMs: (turn) => (turn === 1 ? 4_000 : null) });
     await clock.pass(11_999);
     expect(told).toEqual(["begins at 0"]);
@@ -142,7 +142,7 @@ describe("a leased task whose record answers late", () => {
     await end();
   });
 
-  it("should not begin with a lease that was taken so late that it may have run out", async () => {
+  it("should not start with a lease whose late answer means that it may have expired", async () => {
     const { clock, told, end } = contend({ takeMs: 10_000 });
     await clock.pass(60_000);
     expect(told).toEqual([]);
@@ -152,7 +152,7 @@ describe("a leased task whose record answers late", () => {
   it.each([
     [0, ["ended chore at 10000", "begins at 10000"]],
     [1_001, []],
-  ])("should take over a lease that stands still, from reads that took %d ms: %j", async (readMs, expected) => {
+  ])("should take over a lease that does not move, from reads that took %d ms: %j", async (readMs, expected) => {
     const holder = { ...OTHER, name: "chore" };
     const { clock, told, end } = contend({ holder, readMs, renewMs: () => 0 });
     await clock.pass(readMs === 0 ? 10_000 : 60_000);

@@ -18,7 +18,7 @@ function claimOf(name: string, instance: string) {
 }
 
 describe("leases", () => {
-  it("should be held by one instance and raised by it alone", async () => {
+  it("should be held by one instance, and renewed only by it", async () => {
     const { db } = database.store;
     expect(await takeLease(db, claimOf("leader", "i1"))).toBe(1);
     expect(await takeLease(db, claimOf("leader", "i2"))).toBeNull();
@@ -33,7 +33,7 @@ describe("leases", () => {
     expect(await listLeases(db)).toEqual([]);
   });
 
-  it("should end only with the counter that was observed", async () => {
+  it("should end only with the observed counter", async () => {
     const { db } = database.store;
     await takeLease(db, claimOf("other", "i1"));
     const observed = { name: "other", instance: "i1", counter: 1 };
@@ -44,7 +44,7 @@ describe("leases", () => {
     expect(await renewLease(db, "other", "i1")).toBeNull();
   });
 
-  it("should be won by one of many who take it at once", async () => {
+  it("should be won by one of many concurrent takers", async () => {
     const { db } = database.store;
     const counters = await Promise.all(
       Array.from({ length: 10 }, (_, number) => takeLease(db, claimOf("one", `i${number}`))),
@@ -68,14 +68,14 @@ describe("health replicas", () => {
     await takeLease(db, claimOf("r1", "r1"));
     expect(await listHealthReplicas(db)).toEqual([{ ...replica, sessions: 0 }]);
     await renewLease(db, "r1", "r1", { sessions: 7 });
-    // What else it leads is no further replica.
+    // Check that a task's lease does not count as another replica.
     await takeLease(db, claimOf("upkeep", "r1"));
     expect(await listHealthReplicas(db)).toEqual([{ ...replica, sessions: 7 }]);
     await withdraw(db, "r1");
     expect(await listHealthReplicas(db)).toEqual([]);
   });
 
-  it("should not be found any more at an address that a later one has", async () => {
+  it("should no longer be found at an address that a later replica has", async () => {
     const { db } = database.store;
     const at = (instance: string, internalAddress: string) =>
       advertise(db, { instance, agentEndpoint: ":7701", internalAddress, queryEndpoint: "" });

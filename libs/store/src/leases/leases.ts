@@ -2,33 +2,36 @@ import { type BrakeSums, brakeSumsToJson } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 
-/** Who takes a lease. */
+/** The process that takes a lease. */
 export interface LeaseClaim {
-  /** What is held; for a process's own lease this is its instance. */
+  /** The name of the lease; a process's own lease is named after its instance. */
   readonly name: string;
-  /** The process, unique for each start. */
+  /** The process's instance id, unique for each start. */
   readonly instance: string;
   readonly service: string;
-  /** Where the process can be reached, for people. */
+  /** The process's address, shown to people. */
   readonly address: string;
 }
 
-/** A lease as it stands. Only a change of its counter says anything about its holder. */
+/** The state of a lease. Only a change to the counter shows that the holder is alive. */
 export interface Lease extends LeaseClaim {
   readonly counter: number;
 }
 
-/** What a holder tells with each renewal. It is no sign of life by itself. */
+/** Values that a holder reports with each renewal. They do not show that the holder is alive. */
 export interface LeaseReport {
-  /** Agents' sessions that it holds; null for what holds none. */
+  /** How many agents' sessions the holder has; null for a process that never has sessions. */
   readonly sessions: number | null;
-  /** What it counts for the brake; null, or left out, for what counts nothing. */
+  /** The holder's counts for the brake; null or absent for a process that has none. */
   readonly brake?: BrakeSums | null;
 }
 
 const NOTHING: LeaseReport = { sessions: null };
 
-/** Take a free lease, or again one's own. The counter, or null while another instance holds it. */
+/**
+ * Take a free lease, or one that this instance already holds. Returns the counter, or null while another instance
+ * holds it.
+ */
 export async function takeLease(db: Db, claim: LeaseClaim): Promise<number | null> {
   const row = await db
     .insertInto("leases")
@@ -49,7 +52,7 @@ export async function takeLease(db: Db, claim: LeaseClaim): Promise<number | nul
   return row?.counter ?? null;
 }
 
-/** Raise the counter of a lease one holds. The new counter, or null when it is lost. */
+/** Increase the counter of a held lease. Returns the new counter, or null when the lease is lost. */
 export async function renewLease(
   db: Db,
   name: string,
@@ -66,7 +69,7 @@ export async function renewLease(
   return row?.counter ?? null;
 }
 
-/** All leases, by name. */
+/** List all leases, sorted by name. */
 export async function listLeases(db: Db): Promise<readonly Lease[]> {
   return db
     .selectFrom("leases")
@@ -75,7 +78,7 @@ export async function listLeases(db: Db): Promise<readonly Lease[]> {
     .execute();
 }
 
-/** The lease of a name; null when no process holds it. */
+/** Read the lease with this name; null when no process holds it. */
 export async function readLease(db: Db, name: string): Promise<Lease | null> {
   const row = await db
     .selectFrom("leases")
@@ -85,7 +88,7 @@ export async function readLease(db: Db, name: string): Promise<Lease | null> {
   return row ?? null;
 }
 
-/** End another's lease, provided that its counter is still the one observed. Whether it ended. */
+/** End another process's lease if its counter has not changed since it was read. Returns whether it ended. */
 export async function expireLease(db: Db, observed: Pick<Lease, "name" | "instance" | "counter">): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom("leases")
@@ -96,7 +99,7 @@ export async function expireLease(db: Db, observed: Pick<Lease, "name" | "instan
   return numDeletedRows > 0n;
 }
 
-/** Give up a lease one holds. */
+/** Release a held lease. */
 export async function releaseLease(db: Db, name: string, instance: string): Promise<void> {
   await db.deleteFrom("leases").where("name", "=", name).where("instance", "=", instance).execute();
 }

@@ -21,7 +21,7 @@ beforeEach(async () => {
   await database.store.db.deleteFrom("leases").execute();
 });
 
-/** One process that runs the task; `stop` ends it as SIGTERM does. */
+/** A process that runs the task. `stop` ends it as SIGTERM would. */
 interface Process {
   readonly task: LeasedTask;
   readonly begun: () => number;
@@ -50,7 +50,7 @@ function start(instance: string, changes: Partial<LeasedTaskOptions> = {}): Proc
     ...changes,
   });
   const done = task.run(ending.signal, () => {});
-  // Surfaced by the code that waits for it.
+  // Ignore the error here, because the code that awaits `done` handles it.
   done.catch(() => {});
   return {
     task,
@@ -63,7 +63,7 @@ function start(instance: string, changes: Partial<LeasedTaskOptions> = {}): Proc
   };
 }
 
-/** The record as it is when answers to some statements take their time by the clock. */
+/** Create a store that advances the clock before it responds to some kinds of statements. */
 function slowStore(clock: ManualClock, slowMs: (kind: RootOperationNode["kind"]) => number): ReservedStore {
   const kinds = new WeakMap<object, RootOperationNode["kind"]>();
   const plugin: KyselyPlugin = {
@@ -84,8 +84,9 @@ function slowStore(clock: ManualClock, slowMs: (kind: RootOperationNode["kind"])
 const holder = async () => (await readLease(database.store.db, NAME))?.instance;
 
 describe("leasedTask()", () => {
-  it("should run in one process, and in another as soon as that one has ended", async () => {
-    // Longer than any pause of a busy machine: what frees the lease is the end of its holder.
+  it("should run in one process, and in another as soon as the first has ended", async () => {
+    // Use an expiry that is longer than any pause on a busy machine, so that the lease becomes free only
+    // when its holder ends.
     const first = start("i1", { expiryMs: 60_000 });
     await eventually(() => expect(first.task.active).toBe(true));
     const second = start("i2", { expiryMs: 60_000 });
@@ -102,7 +103,7 @@ describe("leasedTask()", () => {
     expect(await holder()).toBeUndefined();
   });
 
-  it("should take over from a process that does not renew any more", async () => {
+  it("should take over from a process that no longer renews", async () => {
     await takeLease(database.store.db, claimOf("gone"));
     const standby = start("i1");
     await eventually(() => expect(standby.task.active).toBe(true));
@@ -110,7 +111,7 @@ describe("leasedTask()", () => {
     await standby.stop();
   });
 
-  it("should end its work when the lease is lost, and begin again when it is free", async () => {
+  it("should stop its work when the lease is lost, and start again when it is free", async () => {
     const task = start("i1");
     await eventually(() => expect(task.begun()).toBe(1));
     const { db } = database.store;
@@ -121,18 +122,19 @@ describe("leasedTask()", () => {
     await task.stop();
   });
 
-  it("should end its work when it could not renew for too long, whatever its wall clock says", async () => {
+  it("should stop its work when it could not renew for too long, whatever its wall clock says", async () => {
     const paused = new AbortController();
     const clock: Clock = {
       ...systemClock,
       wallMs: () => Date.now() - 3_600_000,
-      // Renewals come too late from some moment on; the doubt has another sleep.
+      // Delay renewals after the abort until they come too late. The doubt timer still works, because it
+      // sleeps for another duration.
       sleep: (ms, signal) => systemClock.sleep(ms === 20 && paused.signal.aborted ? 600_000 : ms, signal),
     };
     const task = start("i1", { clock });
     await eventually(() => expect(task.begun()).toBe(1));
     paused.abort();
-    // No other process wanted it.
+    // No other process has taken the lease.
     await eventually(() => expect(task.begun()).toBe(2));
     await task.stop();
   });
@@ -159,7 +161,7 @@ describe("leasedTask()", () => {
     await task.stop();
   });
 
-  it("should count its lease as held since it asked for it, not since it was answered", async () => {
+  it("should count its lease as held since the request, not since the answer", async () => {
     const clock = new ManualClock();
     const answerMs = { taken: 299 };
     const store = slowStore(clock, (kind) => (kind === "InsertQueryNode" ? answerMs.taken : 0));
@@ -168,19 +170,19 @@ describe("leasedTask()", () => {
     await eventually(() => expect(clock.sleepers).toBe(2));
     expect(clock.nowMs()).toBe(299);
     answerMs.taken = 0;
-    // In doubt, and taken again.
+    // Bring the lease into doubt, so that the task takes it again.
     clock.advance(1);
     await eventually(() => expect(task.begun()).toBe(2));
     await task.stop();
   });
 
-  it("should count a renewal since it was asked for, not since it was answered", async () => {
+  it("should count a renewal since its request, not since the answer", async () => {
     const clock = new ManualClock();
     const answerMs = { renewed: 240 };
     const store = slowStore(clock, (kind) => (kind === "UpdateQueryNode" ? answerMs.renewed : 0));
     const task = start("i1", { clock, store, renewEveryMs: 50 });
     await eventually(() => expect(clock.sleepers).toBe(2));
-    // Asked for at 50 and answered at 290: held until 350.
+    // Request a renewal at 50 that gets its response at 290. The lease is held until 350.
     clock.advance(50);
     await eventually(() => expect(clock.nowMs()).toBe(290));
     await eventually(() => expect(clock.sleepers).toBe(2));

@@ -3,57 +3,62 @@ import type { Clock, Logger, Task } from "@rollcall/process";
 import type { ReservedStore } from "../database/store.ts";
 import { expireLease, type Lease, type LeaseClaim, readLease, releaseLease, renewLease, takeLease } from "./leases.ts";
 
-/** The lease of one task, as a process that wants it needs it. A call that rejects says nothing about the record. */
-export interface TaskLeaseRecord {
-  /** Take the lease, or again. Null while another process holds it. */
+/** The lease operations that a task needs. When a call rejects, the state of the lease is unknown. */
+export interface TaskLeaseStore {
+  /**
+   * Take the lease, or keep it if this process already holds it. Returns the lease's counter, or null while another
+   * process holds the lease.
+   */
   take(): Promise<number | null>;
-  /** Null while it is free. */
+  /** Read the lease; null while it is free. */
   read(): Promise<Lease | null>;
-  /** Raise the own counter. Null when the lease is lost. */
+  /** Increase the counter of the held lease. Returns the new counter, or null when the lease is lost. */
   renew(): Promise<number | null>;
-  /** End another's lease, unless its counter has moved. Whether it ended. */
+  /** End another process's lease unless its counter has changed. Returns whether the lease ended. */
   expire(lease: Lease): Promise<boolean>;
-  /** Release it, if this process holds it. */
+  /** Release the lease if this process holds it. */
   release(): Promise<void>;
 }
 
-/** What a task that one process alone runs is made of. */
+/** Options of a task that only one process runs at a time. */
 export interface LeasedTaskOptions extends LeasedWork {
   readonly store: ReservedStore;
 }
 
-/** The same, whatever the record is. */
+/** Options of a leased task that do not depend on where the lease is stored. */
 export interface LeasedWork extends Partial<LeaseTiming> {
   readonly clock: Clock;
   readonly log: Logger;
-  /** The lease, whose name is the task's too. Its instance is that of the process. */
+  /** The lease to take. Its name is also the task's name. */
   readonly claim: LeaseClaim;
   /**
-   * Wait until this process is able to do the work: it does not contend for the lease before. Absent means that it
-   * always is.
+   * Wait until this process can do the work. The process contends for the lease only after that. Absent if the process
+   * can always do the work.
    */
   readonly able?: (signal: AbortSignal) => Promise<void>;
   /**
-   * The work, done while the lease is held. The signal aborts as well when the lease is lost or in doubt; what it still
-   * writes then must be fenced. When it throws, the lease is given back, and another process may have better luck.
+   * Do the work while the lease is held. The signal also aborts when the lease is lost or in doubt. Writes must be
+   * fenced, because they can arrive after the abort. If the work throws, the lease is released, and another process
+   * can try.
    */
   readonly work: (signal: AbortSignal, succeeded: () => void) => Promise<void>;
 }
 
-/** A task of which one runs in the whole cluster. */
+/** A task that only one process in the cluster runs at a time. */
 export interface LeasedTask extends Task {
-  /** Whether it runs here. */
+  /** Whether the task runs in this process. */
   readonly active: boolean;
 }
 
 /**
- * Make a task that runs where its lease is held. Another process takes over at once when the lease is given back, and
- * otherwise when its counter has not moved for `expiryMs` by that process's own monotonic clock.
+ * Create a task that runs in the process that holds its lease. When that process releases the lease, another process
+ * takes over immediately. Otherwise another process takes over once the lease's counter has not changed for `expiryMs`
+ * by the other process's own monotonic clock.
  */
 export function leasedTask({ store, ...work }: LeasedTaskOptions): LeasedTask {
   const { claim } = work;
   const { name, instance } = claim;
-  const record: TaskLeaseRecord = {
+  const record: TaskLeaseStore = {
     take: () => takeLease(store.db, claim),
     read: () => readLease(store.db, name),
     renew: () => renewLease(store.db, name, instance),
@@ -63,21 +68,24 @@ export function leasedTask({ store, ...work }: LeasedTaskOptions): LeasedTask {
   return leasedTaskOf(record, work);
 }
 
-/** The same with any record. */
-export function leasedTaskOf(record: TaskLeaseRecord, work: LeasedWork): LeasedTask {
+/** Like leasedTask, for a lease that is stored elsewhere than in Postgres. */
+export function leasedTaskOf(record: TaskLeaseStore, work: LeasedWork): LeasedTask {
   return new Leased(record, work);
 }
 
-/** The loop around a task's lease: LeaseHolding says what may be relied on, OtherLeases when another's has run out. */
+/**
+ * Contends for a task's lease, and runs the task while it holds the lease. LeaseHolding decides whether the lease is
+ * held, and OtherLeases decides whether another process's lease has expired.
+ */
 class Leased implements LeasedTask {
   readonly name: string;
-  readonly #record: TaskLeaseRecord;
+  readonly #record: TaskLeaseStore;
   readonly #options: LeasedWork;
   readonly #timing: LeaseTiming;
   #active = false;
   #failures = 0;
 
-  constructor(record: TaskLeaseRecord, options: LeasedWork) {
+  constructor(record: TaskLeaseStore, options: LeasedWork) {
     this.name = options.claim.name;
     this.#record = record;
     this.#options = options;
@@ -99,7 +107,7 @@ class Leased implements LeasedTask {
     }
   }
 
-  /** The lease, once it is held for certain; null when the signal aborted before it was. */
+  /** Wait until this process certainly holds the lease; null when the signal aborted first. */
   async #contend(signal: AbortSignal, succeeded: () => void): Promise<LeaseHolding | null> {
     const { clock, claim } = this.#options;
     const holding = new LeaseHolding(this.#timing);
@@ -110,7 +118,7 @@ class Leased implements LeasedTask {
         if (await this.#tryTake(others)) holding.proved(startMs, clock.nowMs());
         if (holding.isHeld) return holding;
         this.#failures = 0;
-        // To stand by is to work: the task is well.
+        // Standing by is normal, so report the task as healthy.
         succeeded();
       } catch (err) {
         this.#noteFailure(err);
@@ -128,10 +136,10 @@ class Leased implements LeasedTask {
     const lease = await record.read();
     if (lease === null) return false;
     const read = { askedAtMs, answeredAtMs: clock.nowMs() };
-    // The write before this read went through, so it is not this process that is cut off.
+    // This process can reach the store, because the take() before this read got a response.
     if (others.expiredAmong([lease], read, true).length === 0) return false;
     if (!(await record.expire(lease))) return false;
-    log.warn({ lease: lease.name, holder: lease.instance }, "lease of a task taken over");
+    log.warn({ lease: lease.name, holder: lease.instance }, "task lease taken over");
     return (await record.take()) !== null;
   }
 
@@ -140,7 +148,7 @@ class Leased implements LeasedTask {
     const lost = new AbortController();
     const ending = new AbortController();
     const renewing = this.#renewUntil(ending.signal, holding, lost);
-    log.info({ lease: claim.name }, "lease of a task held");
+    log.info({ lease: claim.name }, "task lease acquired");
     this.#active = true;
     try {
       await work(AbortSignal.any([signal, lost.signal]), succeeded);
@@ -153,8 +161,8 @@ class Leased implements LeasedTask {
       ending.abort();
       await renewing;
       await this.#record.release().catch((err) =>
-        // It runs out instead.
-        log.warn({ err, lease: claim.name }, "lease of a task was not given back"),
+        // Only log the error: another process will end the lease when it expires.
+        log.warn({ err, lease: claim.name }, "could not release a task lease"),
       );
     }
   }
@@ -167,13 +175,14 @@ class Leased implements LeasedTask {
       lost.abort(new Error(why));
     };
     const over = AbortSignal.any([ending, lost.signal]);
-    const doubt = () => lose("lease of a task in doubt");
+    const doubt = () => lose("task lease in doubt");
     const doubting = this.#doubtUntil(over, holding, doubt);
     while (!over.aborted) {
       await clock.sleep(this.#timing.renewEveryMs, over).catch(() => {});
       if (over.aborted) break;
       const startMs = clock.nowMs();
-      // A process that was stopped may come here before its other timer. What was lost stays lost.
+      // Check for doubt here too, because after the process was suspended, this can run before the doubt timer. A
+      // lease in doubt stays lost.
       if (holding.check(startMs) !== null) {
         doubt();
         break;
@@ -181,7 +190,7 @@ class Leased implements LeasedTask {
       try {
         if ((await this.#record.renew()) === null) {
           holding.lost();
-          lose("lease of a task lost");
+          lose("task lease lost");
         } else if (holding.isHeld) holding.proved(startMs, clock.nowMs());
         this.#failures = 0;
       } catch (err) {
@@ -191,7 +200,7 @@ class Leased implements LeasedTask {
     await doubting;
   }
 
-  /** Doubt has to come in time even while a renewal waits for its answer. */
+  /** Report in time that the lease is in doubt, even while a renewal waits for its response. */
   async #doubtUntil(over: AbortSignal, holding: LeaseHolding, onDoubt: () => void): Promise<void> {
     const { clock } = this.#options;
     while (!over.aborted) {
@@ -205,6 +214,6 @@ class Leased implements LeasedTask {
   #noteFailure(err: unknown): void {
     this.#failures += 1;
     const { log, claim } = this.#options;
-    if (this.#failures === 1) log.warn({ err, lease: claim.name }, "the lease of a task cannot be read");
+    if (this.#failures === 1) log.warn({ err, lease: claim.name }, "cannot read a task lease");
   }
 }

@@ -1,27 +1,30 @@
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 
-/** How a run of upkeep ended, if it has. */
+/** The outcome of a run of upkeep; RUNNING until it ends. */
 export type UpkeepOutcome = "RUNNING" | "SUCCEEDED" | "FAILED";
 
 /** The last run of one kind of upkeep. */
 export interface UpkeepRun {
   readonly name: string;
-  /** Who did it. */
+  /** The instance that ran it. */
   readonly instance: string;
   readonly startedAtMs: number;
-  /** Null while it runs, and for ever when its process ended before. */
+  /**
+   * When the run ended; null while it is in progress. Stays null if the process dies during
+   * the run.
+   */
   readonly endedAtMs: number | null;
   readonly outcome: UpkeepOutcome;
-  /** Rows that it removed. */
+  /** How many rows the run removed. */
   readonly rows: bigint;
-  /** Why it failed; empty otherwise. */
+  /** Why the run failed; empty otherwise. */
   readonly message: string;
-  /** How many runs there have been, this one included. */
+  /** How many runs of this kind there have been, including this one. */
   readonly runs: bigint;
 }
 
-/** Note that a run begins. */
+/** Record the start of a run. */
 export async function beginUpkeepRun(db: Db, name: string, instance: string): Promise<void> {
   await db
     .insertInto("upkeep_runs")
@@ -40,7 +43,7 @@ export async function beginUpkeepRun(db: Db, name: string, instance: string): Pr
     .execute();
 }
 
-/** Note how a run ended, unless another process has begun one since. */
+/** Record how a run ended, unless another process has started a newer run. */
 export async function endUpkeepRun(
   db: Db,
   run: Pick<UpkeepRun, "name" | "instance" | "rows" | "message"> & {
@@ -56,7 +59,7 @@ export async function endUpkeepRun(
     .execute();
 }
 
-/** The last run of each kind, by name. */
+/** List the last run of each kind of upkeep, sorted by name. */
 export async function listUpkeepRuns(db: Db): Promise<readonly UpkeepRun[]> {
   const rows = await db.selectFrom("upkeep_runs").selectAll().orderBy("name").execute();
   return rows.map((row) => ({

@@ -26,7 +26,7 @@ const event: NewEvent = {
   after: null,
 };
 
-/** Append events that are this many hours old, one for each number; the first revision. */
+/** Append one event for each number, aged by that many hours. Returns the first revision. */
 async function append(...hours: readonly number[]): Promise<bigint> {
   const { store } = database;
   const last = await store.transaction((tx) =>
@@ -50,7 +50,7 @@ async function revisions(): Promise<readonly bigint[]> {
 }
 
 describe("compactEvents()", () => {
-  it("should forget the old ones in bounded batches, and remember up to where", async () => {
+  it("should delete old events in bounded batches, and store up to where", async () => {
     const { store } = database;
     const first = await append(9, 8, 7, 6, 5, 1, 0);
     expect(await compactedRevision(store.db)).toBe(0n);
@@ -61,7 +61,7 @@ describe("compactEvents()", () => {
     expect(await compactedRevision(store.db)).toBe(first + 4n);
   });
 
-  it("should not go beyond the first that is young, whatever a clock that was set back made of later ones", async () => {
+  it("should stop at the first recent event, even if a clock set back made later ones look old", async () => {
     const { store } = database;
     const old = sql<Date>`now() - interval '100 hours'`;
     await store.db.updateTable("events").set({ at: old }).execute();
@@ -79,7 +79,7 @@ describe("compactEvents()", () => {
     expect(await compactedRevision(store.db)).toBe(first + 1n);
   });
 
-  it("should be done by several at once as by one", async () => {
+  it("should work the same when several processes do it at once", async () => {
     const { store } = database;
     const first = await append(9, 8, 7, 6, 5, 0);
     await Promise.all([1, 2, 3].map(() => compactEvents(store, 4 * HOUR_MS, { batchSize: 2 })));

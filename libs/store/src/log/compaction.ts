@@ -1,20 +1,20 @@
 import { sql } from "kysely";
 import type { Db, LaneStore } from "../database/store.ts";
 
-/** How to compact. */
 export interface CompactOptions {
-  /** Events that one transaction deletes at most; 5000. */
+  /** Maximum number of events that one transaction deletes. Default 5000. */
   readonly batchSize?: number;
-  /** Ends it between two batches. */
+  /** An abort stops the compaction between two batches. */
   readonly signal?: AbortSignal;
 }
 
 const DEFAULT_BATCH_SIZE = 5_000;
 
 /**
- * Forget the events at the beginning of the log that are older than `olderThanMs`, in bounded batches; how many went.
- * It ends before the first event that is not, whatever the times of later ones, and always keeps the newest event,
- * which tells where the log is. Any number of processes may do so at once.
+ * Delete the events at the start of the log that are older than `olderThanMs`, in bounded batches. Returns how many.
+ *
+ * Stops before the first newer event, even if later events have older times. Always keeps the last event, which marks
+ * the log's head. Several processes can call this concurrently.
  */
 export async function compactEvents(
   store: LaneStore,
@@ -32,15 +32,15 @@ export async function compactEvents(
 }
 
 /**
- * Events up to here have been forgotten; 0 when none has. Asked after a read of the log, it tells whether that read can
- * have missed some.
+ * Read the last deleted revision; 0 when there is none. Call this after reading the log, to find out whether events
+ * were missing from it.
  */
 export async function compactedRevision(db: Db): Promise<bigint> {
   const row = await db.selectFrom("cluster").select("compacted_revision").executeTakeFirst();
   return row?.compacted_revision ?? 0n;
 }
 
-/** One statement: a reader sees the events and the mark below them, or neither of the two changed. */
+/** A single statement deletes events and records the last deleted revision, so that a reader sees both or neither. */
 async function compactBatch(db: Db, olderThanMs: number, batchSize: number): Promise<number> {
   const { rows } = await sql<{ deleted: number }>`
     with oldest as (

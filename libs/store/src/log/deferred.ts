@@ -1,11 +1,11 @@
-/** A promise that is settled from outside. */
+/** A promise that other code settles. */
 export interface Deferred {
   readonly promise: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** Create a promise that is settled from outside. A rejection that is not awaited is ignored. */
+/** Create a promise that other code settles. A rejection that nothing awaits is ignored. */
 export function createDeferred(): Deferred {
   let resolve: () => void = () => {};
   let reject: (reason: unknown) => void = () => {};

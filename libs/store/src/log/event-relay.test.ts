@@ -28,7 +28,7 @@ describe("the relay's cursor", () => {
   };
   const lease = (instance: string) => ({ name: RELAY_LEASE, instance, service: "s", address: "" });
 
-  it("should be opened by the holder of the lease alone, and saved by the last one that opened it", async () => {
+  it("should be opened only by the lease holder, and saved only by the last one that opened it", async () => {
     const { store, db, logId } = record();
     expect(await openRelay(db, lease("i1"))).toBeNull();
     await takeLease(db, lease("i1"));
@@ -38,7 +38,7 @@ describe("the relay's cursor", () => {
     expect(await saveRelay(store, { revision: 7n, generation: 1, logId })).toBe(true);
     await releaseLease(db, RELAY_LEASE, "i1");
     await takeLease(db, lease("i2"));
-    // Until another opens it, what the former holder still had on its way counts.
+    // Save as the former holder, which is possible until another process opens the relay.
     expect(await saveRelay(store, { revision: 8n, generation: 1, logId })).toBe(true);
     expect(await openRelay(db, lease("i2"))).toEqual({ revision: 8n, generation: 2 });
     expect(await saveRelay(store, { revision: 9n, generation: 1, logId })).toBe(false);
@@ -56,7 +56,7 @@ describe("the relay's cursor", () => {
     expect(await saveRelay(store, { revision: 21n, generation: 2, logId })).toBe(false);
   });
 
-  it("should be set back, never forward, which fences the present relay", async () => {
+  it("should be set back, never forward, which fences the current relay", async () => {
     const { store, db, logId } = record();
     expect(await rewindRelay(db, 21n)).toEqual({ before: 20n, after: 20n });
     expect(await saveRelay(store, { revision: 19n, generation: 2, logId })).toBe(true);
@@ -65,9 +65,9 @@ describe("the relay's cursor", () => {
     expect(await readRelay(db)).toMatchObject({ revision: 4n, generation: 3 });
   });
 
-  it("should not be saved into another history of the log, by its own generation and within its end", async () => {
+  it("should not be saved into another history of the log, even with its generation and below its head", async () => {
     const { store, db, logId } = record();
-    // What a restored copy, or a promoted standby, looks like to a client.
+    // Simulate what a client sees after a copy was restored or a standby was promoted.
     await db.updateTable("cluster").set({ log_origin: "another" }).execute();
     expect(await saveRelay(store, { revision: 9n, generation: 3, logId })).toBe(false);
     const now = await store.refreshLogId();

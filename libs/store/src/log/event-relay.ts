@@ -3,27 +3,30 @@ import { identifyCluster } from "../database/cluster.ts";
 import type { Db, Store } from "../database/store.ts";
 import type { LeaseClaim } from "../leases/leases.ts";
 
-/** The cursor of the relay, as one holder has it. */
+/** The relay's cursor, as the holder of the relay's lease knows it. */
 export interface RelayCursor {
-  /** Everything up to here was acknowledged. */
+  /** All events up to this revision have been acknowledged. */
   readonly revision: bigint;
-  /** A save under an older one takes no effect: its holder was replaced, or the cursor was set back. */
+  /**
+   * The generation of the cursor. A save with an older generation has no effect: its holder was replaced, or the
+   * cursor was set back.
+   */
   readonly generation: number;
 }
 
-/** How the relay stands. */
+/** The state of the relay. */
 export interface RelayState extends RelayCursor {
-  /** Wall time of the last save; of the creation when nothing was ever relayed. */
+  /** Wall time of the last save; the time when the row was created if nothing was ever relayed. */
   readonly savedAtMs: number;
-  /** The last revision of the log. */
+  /** The last revision of the event log. */
   readonly head: bigint;
-  /** How long the oldest event that was not acknowledged has been in the log; 0 when there is none. */
+  /** How long the oldest unacknowledged event has been in the log; 0 when there is none. */
   readonly waitingMs: number;
-  /** The instance that holds the lease; null when none does. */
+  /** The instance that holds the relay's lease; null when none does. */
   readonly holder: string | null;
 }
 
-/** What happened to the cursor when it was set back. */
+/** The result of setting the cursor back. */
 export interface RelayRewind {
   readonly before: bigint;
   readonly after: bigint;
@@ -33,8 +36,8 @@ export interface RelayRewind {
 export const RELAY_LEASE = "relay-events";
 
 /**
- * Begin to relay: the cursor, under a generation of its own, so that nothing that an earlier holder still saves takes
- * effect. Null when the lease is not held any more.
+ * Start to relay. Returns the cursor with a new generation, so that saves by earlier holders have no effect. Returns
+ * null when this process no longer holds the lease.
  */
 export async function openRelay(
   db: Db,
@@ -51,15 +54,16 @@ export async function openRelay(
 }
 
 /**
- * Note that everything up to `revision` of a log was acknowledged, or that less was than had been thought. False, and
- * nothing changes, when the generation is over, or the database holds another history of the log, whose revisions are
- * other events.
+ * Record that everything up to `revision` was acknowledged, even if a higher revision was recorded before. Returns
+ * false and changes nothing when the generation is outdated, or when the database holds another history of the log, in
+ * which the same revisions mean other events.
  */
 export function saveRelay(
   { db }: Pick<Store, "db">,
   { revision, generation, logId }: RelayCursor & { readonly logId: string },
 ): Promise<boolean> {
-  // One transaction is one server, behind a pooler too: what is asked of it is true of where the cursor is written.
+  // Use a transaction, which stays on one server even behind a pooler. So the check applies to the database that the
+  // cursor is written to.
   return db.transaction().execute(async (connection) => {
     if ((await identifyCluster(connection)).logId !== logId) return false;
     const { numUpdatedRows } = await connection
@@ -73,8 +77,8 @@ export function saveRelay(
 }
 
 /**
- * Have everything above `revision` relayed again; a cursor that is not that far stays where it is. The holder learns it
- * by the generation.
+ * Relay everything above `revision` again. A cursor that is already below `revision` does not move. The holder notices
+ * the change because the generation is new.
  */
 export async function rewindRelay(db: Db, revision: bigint): Promise<RelayRewind> {
   const { rows } = await sql<RelayRewind>`
@@ -86,11 +90,10 @@ export async function rewindRelay(db: Db, revision: bigint): Promise<RelayRewind
     from old
     returning old.revision as before, event_relay.revision as after`.execute(db);
   const [row] = rows;
-  if (row === undefined) throw new Error("the row of the relay is gone");
+  if (row === undefined) throw new Error("the relay row is missing");
   return row;
 }
 
-/** How the relay stands. */
 export async function readRelay(db: Db): Promise<RelayState> {
   const { rows } = await sql<Omit<RelayState, "savedAtMs"> & { readonly savedAt: Date }>`
     select
@@ -105,7 +108,7 @@ export async function readRelay(db: Db): Promise<RelayState> {
       (select instance from leases where name = ${RELAY_LEASE}) as holder
     from event_relay`.execute(db);
   const [row] = rows;
-  if (row === undefined) throw new Error("the row of the relay is gone");
+  if (row === undefined) throw new Error("the relay row is missing");
   const { savedAt, ...state } = row;
   return { ...state, savedAtMs: savedAt.getTime() };
 }

@@ -31,7 +31,7 @@ async function append(...events: readonly NewEvent[]): Promise<bigint> {
 }
 
 describe("the events of a change", () => {
-  it("should give events of one call consecutive revisions in their order", async () => {
+  it("should give events of one call consecutive revisions in order", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     const last = await append(eventOf("a"), eventOf("b"), eventOf("c"));
@@ -41,7 +41,7 @@ describe("the events of a change", () => {
     expect(through).toBe(last);
   });
 
-  it("should keep everything that an event says", async () => {
+  it("should keep every field of an event", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     await append(eventOf("kept"));
@@ -55,7 +55,7 @@ describe("the events of a change", () => {
     });
   });
 
-  it("should leave nothing of a transaction that was rolled back", async () => {
+  it("should leave nothing of a rolled-back transaction", async () => {
     const { store } = database;
     const before = await currentRevision(store.db);
     await expect(
@@ -103,7 +103,7 @@ describe("the events of a change", () => {
 });
 
 describe("readEvents()", () => {
-  it("should answer only the wanted types, and how far it looked", async () => {
+  it("should return only the wanted types, and how far it has read", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     await store.transaction((tx) =>
@@ -124,7 +124,7 @@ describe("readEvents()", () => {
     expect(some.through).toBe(some.events[1]?.revision);
   });
 
-  it("should answer only events about one subject", async () => {
+  it("should return only events about one subject", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     await store.transaction((tx) => appendEvents(tx, [eventOf("me"), eventOf("you")]));
@@ -132,7 +132,7 @@ describe("readEvents()", () => {
     expect(events.map(({ subject }) => subject)).toEqual(["me"]);
   });
 
-  it("should answer what happened at a time or later, and before another", async () => {
+  it("should return events at or after a time, and before another", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     for (const subject of ["first", "second"]) {

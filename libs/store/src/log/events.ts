@@ -2,52 +2,52 @@ import { type EventInterest, type EventType, type Json, type NewEvent, SESSION_E
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db } from "../database/store.ts";
 
-/** An event of the log. */
-export interface StoredEvent extends NewEvent {
-  /** Strictly increasing in commit order. There may be gaps. */
+/** An event, as stored in the log. */
+export interface EventRow extends NewEvent {
+  /** Increases strictly, in commit order. There can be gaps. */
   readonly revision: bigint;
-  /** A UUID, for consumers that deduplicate. */
+  /** A UUID that lets consumers detect duplicates. */
   readonly id: string;
-  /** Wall time of the change, for display. */
+  /** Wall time of the change, for display only. */
   readonly atMs: number;
 }
 
 /** Which events to read. */
 export interface ReadEventsOptions {
-  /** Only those above this revision. */
+  /** Only events above this revision. */
   readonly after: bigint;
-  /** Only those up to this revision; absent means to the end of the log. */
+  /** Only events up to this revision; absent means up to the end of the log. */
   readonly upTo?: bigint;
-  /** Events at most. */
+  /** Limit of events. */
   readonly limit: number;
-  /** Only those that such a follower wants; absent means all. */
+  /** Only events that a follower with this interest wants; absent means all. */
   readonly interest?: EventInterest;
-  /** Only these types; absent means all. */
+  /** Only events of these types; absent means all. */
   readonly types?: readonly EventType[];
-  /** Not these types; absent excludes none. */
+  /** Types to leave out; absent leaves out none. */
   readonly excludeTypes?: readonly EventType[];
   /** Only events about this subject; absent means all. */
   readonly subject?: string;
   /** Only events by this actor; absent means all. */
   readonly actor?: string;
-  /** Only events at this wall time or later; absent means all. */
+  /** Only events at or after this wall time; absent means all. */
   readonly fromMs?: number;
   /** Only events before this wall time; absent means all. */
   readonly untilMs?: number;
 }
 
-/** A piece of the log. */
+/** Consecutive events of the log. */
 export interface EventBatch {
-  readonly events: readonly StoredEvent[];
-  /** Everything that matches up to this revision has been read. */
+  readonly events: readonly EventRow[];
+  /** Every matching event up to this revision has been read. */
   readonly through: bigint;
 }
 
-/** Events above a revision, in order. */
+/** Read events above a revision, in order. */
 export async function readEvents(db: Db, options: ReadEventsOptions): Promise<EventBatch> {
   const { after, limit, upTo = null } = options;
-  // The head is read by the same statement and so from the same snapshot: up to there nothing can be missing.
-  const { rows } = await sql<EventRow | HeadRow>`
+  // Read the head in the same statement, and so from the same snapshot. No event up to the head can then be missing.
+  const { rows } = await sql<RawEventRow | HeadRow>`
     select head.revision as head, e.*
     from (select coalesce(max(revision), 0) as revision from events) as head
     left join lateral (
@@ -67,19 +67,19 @@ export async function readEvents(db: Db, options: ReadEventsOptions): Promise<Ev
 }
 
 /**
- * The newest events about a subject, the newest first: at most `limit` of these types, at this wall time or later,
- * before a revision.
+ * Read at most `limit` of the latest events about a subject, newest first: events of these types, at or after this
+ * wall time, and before this revision.
  */
 export async function readLatestEvents(
   db: Db,
   options: Pick<ReadEventsOptions, "limit" | "fromMs"> & {
     readonly subject: string;
     readonly types: readonly EventType[];
-    /** Null for the newest. */
+    /** Only events below this revision; null starts with the newest. */
     readonly before: bigint | null;
   },
-): Promise<readonly StoredEvent[]> {
-  const { rows } = await sql<EventRow>`
+): Promise<readonly EventRow[]> {
+  const { rows } = await sql<RawEventRow>`
     select 0::bigint as head, revision, id, at, type, subject, actor, reason, message, before, after, displaces
     from events
     where ${sql.join(conditionsOf(options), sql` and `)}
@@ -89,7 +89,7 @@ export async function readLatestEvents(
   return rows.map(toEvent);
 }
 
-/** The last revision that is committed; 0 when there is none. */
+/** Read the last committed revision; 0 when there is none. */
 export async function currentRevision(db: Db): Promise<bigint> {
   const { rows } = await sql<{ revision: bigint }>`
     select coalesce(max(revision), 0) as revision from events`.execute(db);
@@ -110,7 +110,7 @@ function conditionsOf(options: Omit<ReadEventsOptions, "after" | "upTo" | "limit
   ];
 }
 
-/** What isOfInterest() decides, for Postgres. */
+/** SQL conditions with the same rule as isOfInterest(). */
 function interestConditions({ types, displaced }: EventInterest): readonly RawBuilder<SqlBool>[] {
   if (types === null) return [];
   const isNamed = sql<SqlBool>`type = any(${[...types]})`;
@@ -124,7 +124,7 @@ interface HeadRow {
   readonly revision: null;
 }
 
-interface EventRow {
+interface RawEventRow {
   readonly head: bigint;
   readonly revision: bigint;
   readonly id: string;
@@ -139,10 +139,10 @@ interface EventRow {
   readonly displaces: string | null;
 }
 
-function isEventRow(row: EventRow | HeadRow): row is EventRow {
+function isEventRow(row: RawEventRow | HeadRow): row is RawEventRow {
   return row.revision !== null;
 }
 
-function toEvent({ head: _, at, ...event }: EventRow): StoredEvent {
+function toEvent({ head: _, at, ...event }: RawEventRow): EventRow {
   return { ...event, atMs: at.getTime() };
 }

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe("exposeFeed()", () => {
-  it("should show of each name the follower that is furthest behind, and forget those that left", async () => {
+  it("should report the furthest-behind follower of each name, and drop those that left", async () => {
     const metrics = createMetrics({ defaults: false });
     let lags: readonly FollowerLag[] = [
       { name: "health", revisions: 0, sinceEndMs: 500 },
@@ -29,7 +29,7 @@ describe("exposeFeed()", () => {
 });
 
 describe("EventFeed.lags()", () => {
-  it("should know how far each follower is behind", async () => {
+  it("should return how far each follower is behind", async () => {
     const { store } = database;
     const event = { type: "node.registered", subject: "n1", actor: "system", reason: "TESTED", message: "" } as const;
     const both = [event, event].map((it) => ({ ...it, before: null, after: null }));

@@ -1,16 +1,16 @@
 import { gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
 import type { EventFeed } from "./feed.ts";
 
-/** Show in a registry how far what follows the log in this process is behind it. */
+/** Export metrics about how far this process's followers are behind the log. */
 export function exposeFeed(metrics: MetricsRegistry, feed: Pick<EventFeed, "lags">): void {
   const revisions = gauge(metrics, {
     name: "rollcall_feed_lag_revisions",
-    help: "Revisions of the log that a follower in this process has not received, as far as the process knows.",
+    help: "Revisions known to be in the event log that a follower in this process has not received.",
     labelNames: ["follower"],
   });
   const seconds = gauge(metrics, {
     name: "rollcall_feed_lag_seconds",
-    help: "Time since a follower in this process was last known to have the whole log; about a second when idle.",
+    help: "Time since a follower in this process last had the whole event log; about a second when idle.",
     labelNames: ["follower"],
   });
   onScrape(metrics, () => {

@@ -23,7 +23,7 @@ async function append(...subjects: string[]): Promise<bigint> {
 }
 
 describe("a follower of the feed", () => {
-  it("should tell when it has caught up, also when it began further back than the feed", async () => {
+  it("should signal when it has caught up, even if it started further back than the feed", async () => {
     const after = await currentRevision(database.store.db);
     await append("first", "second");
     await feed.start();

@@ -26,7 +26,7 @@ function eventOf(subject: string): NewEvent {
   return { type: "node.registered", subject, ...fields };
 }
 
-/** Write until told to stop, whatever happens to the server; answers the subjects whose commit was confirmed. */
+/** Write events until the signal aborts, even while the server is down. Returns the subjects of confirmed commits. */
 async function writeUntil(store: Store, prefix: string, signal: AbortSignal): Promise<string[]> {
   const confirmed: string[] = [];
   for (let number = 0; !signal.aborted; number += 1) {
@@ -35,7 +35,7 @@ async function writeUntil(store: Store, prefix: string, signal: AbortSignal): Pr
       await store.transaction((tx) => appendEvents(tx, [eventOf(subject)]));
       confirmed.push(subject);
     } catch {
-      // The server is away: another event is tried at its return. Whether this one was committed is left open.
+      // Try another event when the server is back, because it is unknown whether this event was committed.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -73,7 +73,7 @@ describe("EventFeed over restarts of Postgres", () => {
       await eventually(() => expect(postgres.server.pid).not.toBe(killed));
       await progress();
     }
-    // A backend that dies takes all others with it, while the postmaster lives.
+    // Crash one backend. Postgres then ends all others, but the postmaster survives.
     const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(writer.db);
     process.kill(rows[0]?.pid ?? 0, "SIGKILL");
     await progress();

@@ -4,7 +4,7 @@ import { silentLogger } from "@rollcall/process";
 import { appendEvents, createTestDatabase, eventually, ManualClock, seededRandom, until } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { openStore, type Store } from "../database/store.ts";
-import { currentRevision, readEvents, type StoredEvent } from "./events.ts";
+import { currentRevision, type EventRow, readEvents } from "./events.ts";
 import { EventFeed, type EventFeedOptions, type Following, type FollowOptions } from "./feed.ts";
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>;
@@ -13,7 +13,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
 });
 
-/** Every feed of a test: one that a failed test leaves open would keep the process from its end. */
+/** All feeds of a test. A failed test can leave a feed open, which would keep the process running. */
 let feeds: EventFeed[] = [];
 
 afterEach(async () => {
@@ -43,43 +43,43 @@ function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): N
   };
 }
 
-/** A feed that notes what it delivers. */
+/** Start a feed with one follower. Returns the feed, its deliveries so far, and the revision after which it starts. */
 async function follow(store: Store, { types, ...options }: { types?: NewEvent["type"][]; batchSize?: number } = {}) {
   const after = await currentRevision(store.db);
   const feed = createFeed({ store: store.reserved, ...options });
-  const seen: StoredEvent[] = [];
+  const seen: EventRow[] = [];
   const interest = types === undefined ? EVERY_EVENT : { types: new Set(types), displaced: new Set<string>() };
   feed.follow({ interest, deliver: (events) => seen.push(...events) });
   await feed.start(after);
   return { feed, seen, after };
 }
 
-function revisionsOf(events: readonly StoredEvent[]): readonly bigint[] {
+function revisionsOf(events: readonly EventRow[]): readonly bigint[] {
   return events.map(({ revision }) => revision);
 }
 
-async function committed(store: Store, after: bigint): Promise<readonly StoredEvent[]> {
+async function committed(store: Store, after: bigint): Promise<readonly EventRow[]> {
   return (await readEvents(store.db, { after, limit: 1_000_000 })).events;
 }
 
 const ROLLED_BACK = new Error("rolled back on purpose");
 
-/** What a storm of transactions is made of. */
+/** Options of runStorm(). */
 interface Storm {
   readonly seed: number;
   readonly transactions: number;
   readonly writers: number;
   readonly stores: readonly Store[];
-  /** For the looks of transactions: in a pool of theirs, all connections may be with those who wait for them. */
+  /** A separate pool for reads, because waiting writers can hold all connections of their own pool. */
   readonly looking: Store;
-  /** Called between transactions. */
+  /** Called after each transaction. */
   readonly meanwhile?: (done: number) => Promise<void>;
 }
 
 /**
- * Run transactions at once. Some write state first and then wait, before they append, for others to commit; some look
- * around after they have appended, while all others wait; some are rolled back at either point. Answers the batches
- * that committed.
+ * Run transactions concurrently. Some of them write state and then wait for others to commit before they append. Some
+ * append and then read while all others wait. Some are rolled back, before or after the append. Returns the committed
+ * batches.
  */
 async function runStorm(storm: Storm): Promise<readonly string[][]> {
   const random = seededRandom(storm.seed);
@@ -93,7 +93,7 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
     await store.transaction(async (tx) => {
       await sql`insert into used_challenges (nonce) values (${Buffer.from(`${storm.seed}.${number}`)})`.execute(tx);
       if (kind < 0.2) {
-        // Slow before: later transactions overtake it. The last ones have none left to wait for.
+        // Wait before the append until later transactions have overtaken this one, or all transactions have started.
         await eventually(() => expect(done >= target || next >= storm.transactions).toBe(true));
       }
       if (kind > 0.9) throw ROLLED_BACK;
@@ -102,7 +102,7 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
         subjects.map((subject) => eventOf(subject)),
       );
       if (kind > 0.5 && kind < 0.7) {
-        // Slow after: it holds its revisions, uncommitted, while readers look.
+        // Wait after the append, so that readers read while revisions are uncommitted.
         for (let look = 0; look < 5; look += 1) await currentRevision(storm.looking.db);
       }
       if (kind > 0.8) throw ROLLED_BACK;
@@ -120,14 +120,14 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
       await storm.meanwhile?.(done);
     }
   };
-  // The same number on each, so that none has more of them than connections.
+  // Start the same number of writers on each store, so that no store has more writers than connections.
   const { stores, writers } = storm;
   const each = Math.ceil(writers / stores.length);
   await Promise.all(stores.flatMap((store) => Array.from({ length: each }, () => writer(store))));
   return batches;
 }
 
-function expectExactly(seen: readonly StoredEvent[], log: readonly StoredEvent[], batches: readonly string[][]): void {
+function expectExactly(seen: readonly EventRow[], log: readonly EventRow[], batches: readonly string[][]): void {
   expect(revisionsOf(seen)).toEqual(revisionsOf(log));
   expect(seen.map(({ id }) => id)).toEqual(log.map(({ id }) => id));
   expect(log.map(({ subject }) => subject).toSorted()).toEqual(batches.flat().toSorted());
@@ -137,7 +137,7 @@ function expectExactly(seen: readonly StoredEvent[], log: readonly StoredEvent[]
 describe("EventFeed", () => {
   it("should deliver every committed event once and in order to several feeds, among slow and rolled-back transactions, while its connections are killed", async () => {
     const seed = 20_260_501;
-    // Each waits for connections for as long as the test may take: on a busy machine to open one takes seconds.
+    // Only the test's timeout limits the wait, because opening a connection can take seconds on a busy machine.
     const open = (applicationName: string) =>
       openStore({ url: database.url, log: silentLogger, applicationName, waitMs: 60_000 });
     const [one, two, three, looking] = await Promise.all([open("one"), open("two"), open("three"), open("looking")]);
@@ -193,8 +193,8 @@ describe("EventFeed", () => {
           and datname = current_database()`.execute(store.db);
       return rows.length === 1;
     });
-    // A look that follows the beginning to listen may find some of the first ones; one look finds one of them at
-    // most, so of these few nearly all are found by being woken.
+    // Commit more events than the polls can find. The poll right after LISTEN can find some of the first events, and
+    // each later poll at most one, so notifications must have delivered nearly all of them.
     const subjects = Array.from({ length: 10 }, (_, number) => `commit-${number}`);
     for (const [index, subject] of subjects.entries()) {
       await store.transaction((tx) => appendEvents(tx, [eventOf(subject)]));
@@ -203,7 +203,7 @@ describe("EventFeed", () => {
     expect(seen).toEqual(subjects);
   });
 
-  it("should go on from the end of a log that was restored to before what it has delivered", async () => {
+  it("should continue from the end of a log that was restored to before its position", async () => {
     const own = await createTestDatabase();
     const store = await own.openStore("restored");
     const write = (...subjects: readonly string[]) =>
@@ -218,7 +218,7 @@ describe("EventFeed", () => {
       const kept = await write("kept");
       await feed.caughtUpTo(await write("lost-1", "lost-2", "lost-3"));
       const before = feed.logId;
-      // As after a restore: the last events never were, the log is another, and every connection is new.
+      // Simulate a restore: the last events are gone, the log has another id, and every connection is new.
       await store.transaction(async (tx) => {
         await tx.deleteFrom("events").where("revision", ">", kept).execute();
         await tx.updateTable("cluster").set({ log_origin: "another" }).execute();
@@ -237,13 +237,13 @@ describe("EventFeed", () => {
     }
   });
 
-  it("should find by polling what no notification announced", async () => {
+  it("should find events by polling without notifications", async () => {
     const store = await database.openStore("polled");
     const feed = createFeed({ store: store.reserved, pollMs: 1 });
     const seen: string[] = [];
     feed.follow({ deliver: (events) => seen.push(...events.map(({ subject }) => subject)) });
     await feed.start(await currentRevision(store.db));
-    // Written around append_events, so that nothing is notified.
+    // Insert without append_events, so that there is no notification.
     await sql`
       insert into events (revision, at, type, subject, actor, reason, message)
       select nextval('events_revision'), now(), 'node.registered', 'silent', 'system', 'TESTED', ''
@@ -274,7 +274,7 @@ describe("EventFeed", () => {
     await feed.close();
   });
 
-  it("should go on for others when a listener throws, and stop for one that left", async () => {
+  it("should continue for others when a listener throws, and stop for one that left", async () => {
     const { store } = database;
     const feed = createFeed({ store: store.reserved });
     const seen: string[] = [];
@@ -293,7 +293,7 @@ describe("EventFeed", () => {
     await feed.close();
   });
 
-  it("should give each follower its events, once and in order, wherever it begins and whenever it joins", async () => {
+  it("should give each follower its events, once and in order, wherever it starts and whenever it joins", async () => {
     const { store } = database;
     const types = ["node.registered", "node.approved", "node.session.moved", "node.labels.changed"] as const;
     const from = await currentRevision(store.db);
@@ -311,9 +311,9 @@ describe("EventFeed", () => {
       );
     await write(40);
     const feed = createFeed({ store: store.reserved, batchSize: 7 });
-    const followed: { options: FollowOptions; following: Following; seen: StoredEvent[]; after: bigint }[] = [];
+    const followed: { options: FollowOptions; following: Following; seen: EventRow[]; after: bigint }[] = [];
     const join = (options: Omit<FollowOptions, "deliver">) => {
-      const seen: StoredEvent[] = [];
+      const seen: EventRow[] = [];
       const following = feed.follow({ ...options, deliver: (events) => seen.push(...events) });
       followed.push({ options: { ...options, deliver: () => {} }, following, seen, after: following.position });
     };
@@ -344,7 +344,7 @@ describe("EventFeed", () => {
     }
   });
 
-  it("should give a follower what there is where the log ends before what was delivered", async () => {
+  it("should give a follower the existing events when the log ends before what was delivered", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     const head = await store.transaction((tx) => appendEvents(tx, [eventOf("last")]));
@@ -357,7 +357,7 @@ describe("EventFeed", () => {
     expect(following.position).toBe(head);
   });
 
-  it("should tell followers without interest that the log has grown", async () => {
+  it("should notify followers without interest that the log has grown", async () => {
     const { store } = database;
     const feed = createFeed({ store: store.reserved });
     const told: [number, bigint][] = [];

@@ -2,58 +2,54 @@ import { EVERY_EVENT, type EventInterest, isOfInterest, unitedInterest } from "@
 import { type Clock, fullJitter, type Logger, systemClock, WakeUp } from "@rollcall/process";
 import type { ReservedStore } from "../database/store.ts";
 import { createDeferred, type Deferred } from "./deferred.ts";
-import { currentRevision, type EventBatch, readEvents, type StoredEvent } from "./events.ts";
+import { currentRevision, type EventBatch, type EventRow, readEvents } from "./events.ts";
 import { listenUntil, NotificationArrival, type NotificationState } from "./notifications.ts";
 
-/** What a feed needs. */
 export interface EventFeedOptions {
   readonly store: ReservedStore;
   readonly log: Logger;
-  /** How often to look without being woken; 1000. */
+  /** Interval between polls when no notification arrives, in milliseconds. Default 1000. */
   readonly pollMs?: number;
-  /** Events in one delivery at most; 500. */
+  /** Maximum number of events per delivery. Default 500. */
   readonly batchSize?: number;
   readonly clock?: Clock;
 }
 
-/** Who reads the log by a feed, and what of it. */
+/** A follower's name, the events it wants, and its callback. */
 export interface FollowOptions {
-  /** What it is called in metrics, in snake_case; absent means "other". */
+  /** The follower's name in metrics, in snake_case; absent means "other". */
   readonly name?: string;
-  /** What it wants of the log; absent means all. */
+  /** Which events the follower wants; absent means all. */
   readonly interest?: EventInterest;
-  /** Begin after this revision; absent means after the present position of the feed. */
+  /** Start after this revision; absent means after the feed's current position. */
   readonly after?: bigint;
-  /** Shortest time between two looks: commits of that time are read at once. The least of all followers. Default 0. */
+  /** Shortest time between two polls, 0 by default. The shortest time of all followers applies. */
   readonly gatherMs?: number;
   /**
-   * Receive events in order, each once; everything of interest up to `through` has been delivered then. Called without
-   * events when the log has grown by others only. It must not block; what it throws is logged, and others are called.
+   * Receives each event once, in order, and then the revision up to which all wanted events have arrived. Called
+   * without events when only unwanted events were appended. Must not block. Its errors are logged.
    */
-  readonly deliver: (events: readonly StoredEvent[], through: bigint) => void;
+  readonly deliver: (events: readonly EventRow[], through: bigint) => void;
 }
 
-/** One follower of a feed. */
 export interface Following {
-  /** Everything of interest up to here has been delivered. */
+  /** All wanted events up to this revision have been delivered. */
   readonly position: bigint;
-  /** Resolves when the follower is where the feed is; rejects when the feed is closed before. */
+  /** Resolves when the follower has reached the feed's position. Rejects when the feed is closed first. */
   readonly caughtUp: Promise<void>;
   /**
-   * Resolves once everything of interest up to a revision has been delivered to this follower; rejects when it leaves,
-   * the feed is closed, or `signal` aborts before.
+   * Resolves once this follower has received all wanted events up to a revision. Rejects if the follower leaves, the
+   * feed is closed, or `signal` aborts first.
    */
   caughtUpTo(revision: bigint, signal?: AbortSignal): Promise<void>;
-  /** Stop. Nothing is delivered afterwards. */
   leave(): void;
 }
 
-/** How far a follower is behind the log. */
 export interface FollowerLag {
   readonly name: string;
-  /** Revisions that are known to be in the log, and have not been delivered. */
+  /** Number of revisions that the log is known to have, but that are not delivered yet. */
   readonly revisions: number;
-  /** Since it was last known to have all that is in the log. */
+  /** Time since the follower was last at the end of the log. */
   readonly sinceEndMs: number;
 }
 
@@ -62,29 +58,26 @@ interface Follower {
   readonly interest: EventInterest;
   readonly caughtUp: Deferred;
   position: bigint;
-  /** When it was last at the end of the log. */
   endAtMs: number;
 }
 
 interface Waiter extends Deferred {
   readonly revision: bigint;
-  /** Null for the feed as a whole. */
+  /** The follower to wait for; null for the feed as a whole. */
   readonly follower: Follower | null;
 }
 
 const CHANNEL = "rollcall_events";
 const DEFAULT_POLL_MS = 1_000;
 const DEFAULT_BATCH_SIZE = 500;
-/** Between two looks while there are no followers. */
+/** Longest time that the feed waits between two polls to gather events. */
 const IDLE_GATHER_MS = 100;
 const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 2_000;
 
 /**
- * The log as it grows, read once for all followers in this process: over one connection that is woken by notifications,
- * and by polling when those fail. Events that no follower wants are not read. It goes on from where it was whenever the
- * server comes back. A follower that begins further back, or joins while a batch is read, catches up by reads of its
- * own, between those for all.
+ * Follows the log for all followers in this process, over one connection. Reads after a notification or by polling, and
+ * resumes after an outage where it stopped. A follower that is behind catches up with separate reads.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
@@ -94,10 +87,10 @@ export class EventFeed {
   readonly #ending = new AbortController();
   readonly #followers = new Set<Follower>();
   readonly #waiters = new Set<Waiter>();
-  /** What listens on other channels. */
+  /** Callbacks for other channels, keyed by channel. */
   readonly #listeners = new Map<string, (payload: string | null) => void>();
   #position = 0n;
-  /** The log goes at least this far. */
+  /** The highest revision that the log is known to have. */
   #head = 0n;
   #logId: string;
   #isHistoryKnown = true;
@@ -111,22 +104,22 @@ export class EventFeed {
     this.#logId = options.store.logId();
   }
 
-  /** Everything up to here has been delivered to all that have caught up. */
+  /** All events up to this revision have been delivered to the followers that have caught up. */
   get position(): bigint {
     return this.#position;
   }
 
-  /** The history of the log to which `position` belongs. */
+  /** The id of the history of the log to which `position` belongs. */
   get logId(): string {
     return this.#logId;
   }
 
-  /** Whether notifications of Postgres arrive. While they do not, the feed finds what is new by polling. */
+  /** Whether notifications from Postgres arrive. While they do not, the feed polls. */
   get notifications(): NotificationState {
     return this.#arrival.state;
   }
 
-  /** Follow the log. Those who follow before the feed starts, and name no revision, begin where it starts. */
+  /** Follow the log. If a follower without a revision joins before the feed starts, it starts where the feed starts. */
   follow(options: FollowOptions): Following {
     const { interest = EVERY_EVENT, after = this.#position } = options;
     const caughtUp = createDeferred();
@@ -162,9 +155,9 @@ export class EventFeed {
   }
 
   /**
-   * Listen on another channel over the feed's connection. To be called before the feed starts, once for each channel.
+   * Listen on another channel over the feed's connection. Call it before the feed starts, once for each channel.
    *
-   * @param wake called with the payload of each notification, and with null whenever some may have been missed.
+   * @param wake called with the payload of each notification, and with null when some may have been missed.
    */
   listen(channel: string, wake: (payload: string | null) => void): void {
     if (this.#starting !== null || this.#listeners.has(channel)) throw new Error(`too late to listen on ${channel}`);
@@ -172,8 +165,9 @@ export class EventFeed {
   }
 
   /**
-   * Begin, after a revision or at the end of the log, unless it has begun; resolves when the log has been read to its
-   * end once. Rejects when the feed is closed before, or when the end of the log cannot be read: call it again.
+   * Start after a revision, or at the end of the log. No effect if the feed has already started. Resolves when the log
+   * has been read to its end once. Rejects when the feed is closed or the end cannot be read. In that case, it can be
+   * called again.
    */
   async start(afterRevision?: bigint): Promise<void> {
     this.#starting ??= this.#start(afterRevision).catch((error: unknown) => {
@@ -212,8 +206,8 @@ export class EventFeed {
   }
 
   /**
-   * Resolves once everything up to `revision` has been delivered to those who have caught up; rejects when the feed is
-   * closed first or `signal` aborts. A follower may still be behind: its own caughtUpTo() says when it is not.
+   * Resolves once followers that are not behind have received all events up to `revision`. Rejects when the feed is
+   * closed or `signal` aborts first. A follower that may be behind has its own caughtUpTo().
    */
   caughtUpTo(revision: bigint, signal?: AbortSignal): Promise<void> {
     return this.#reach(revision, null, signal);
@@ -236,7 +230,7 @@ export class EventFeed {
     }
   }
 
-  /** Stop. Nothing is delivered afterwards. */
+  /** Stop the feed. Nothing is delivered afterwards. */
   async close(): Promise<void> {
     const reason = new Error("the feed is closed");
     this.#ending.abort(reason);
@@ -255,17 +249,21 @@ export class EventFeed {
     if (revision > this.#position) this.#wakeUp.call();
   }
 
-  /** A new connection: notifications may have been missed, and the server may be another copy than before. */
+  /** Called for a new connection: notifications may be missing, and the server may hold another history of the log. */
   #onMissed(): void {
     this.#isHistoryKnown = false;
     this.#wakeUp.call();
     for (const wake of this.#listeners.values()) wake(null);
   }
 
-  /** After a restore or a promotion the log may be shorter than what was delivered: what it grows from there is new. */
+  /**
+   * Check whether the log was replaced. After a restore or a promotion it may end below the feed's position, which then
+   * moves back to the end of the log: everything appended afterwards is new.
+   */
   async #checkHistory(): Promise<void> {
     const { store, log } = this.#options;
-    // Its own memory, not the store's: another reader of this process may have learned of it before.
+    // Compare with the feed's own copy of the log id. The store's copy may already be new, if another reader of this
+    // process refreshed it.
     const before = this.#logId;
     const after = await store.refreshLogId();
     if (after !== before) {
@@ -304,7 +302,7 @@ export class EventFeed {
     }
   }
 
-  /** Read the next batch for all who have caught up; true when that was the end of the log. */
+  /** Read the next batch for all followers that have caught up. Returns whether the end of the log was reached. */
   async #readOn(): Promise<boolean> {
     const { batchSize = DEFAULT_BATCH_SIZE } = this.#options;
     const followers = [...this.#followers].filter(({ position }) => position === this.#position);
@@ -317,25 +315,27 @@ export class EventFeed {
     return batch.events.length < batchSize;
   }
 
-  /** The log has been read to its end. */
+  /** Record that the log has been read to its end. */
   #noteEnd(): void {
     const nowMs = this.#clock.nowMs();
     for (const follower of this.#followers) if (follower.position >= this.#position) follower.endAtMs = nowMs;
   }
 
   /**
-   * Read on for the followers furthest back; true on progress. A failure delays no other: the next turn retries.
+   * Read for the followers that are furthest behind. Returns whether they made progress. The next iteration retries a
+   * failure.
    */
   async #helpOneCatchUp(): Promise<boolean> {
     try {
       return await this.#readForLast();
     } catch (err) {
-      if (!this.#ending.signal.aborted) this.#options.log.warn({ err }, "feed cannot read what a follower lacks");
+      if (!this.#ending.signal.aborted)
+        this.#options.log.warn({ err }, "feed cannot read for a follower that is behind");
       return false;
     }
   }
 
-  /** Read the next batch for the followers furthest back, up to the position of the next ones. */
+  /** Read the next batch for the followers that are furthest behind, up to the position of the next followers. */
   async #readForLast(): Promise<boolean> {
     const { batchSize = DEFAULT_BATCH_SIZE } = this.#options;
     const positions = [...this.#followers].map(({ position }) => position).filter((it) => it < this.#position);
@@ -347,7 +347,7 @@ export class EventFeed {
     this.#deliver(batch, followers);
     this.#endWaits();
     if (batch.through < next && batch.events.length < batchSize) {
-      // The log ends before what was delivered: it may have been restored, which is looked at in the next turn.
+      // Check the history next: the log ends below the feed's position, so it may have been restored.
       this.#isHistoryKnown = false;
       for (const { caughtUp } of followers) caughtUp.resolve();
     }
@@ -368,7 +368,7 @@ export class EventFeed {
 
   #deliver({ events, through }: EventBatch, followers: readonly Follower[]): void {
     for (const follower of followers) {
-      // A listener before it may have had it leave.
+      // Skip this follower if a callback earlier in this loop has removed it.
       if (!this.#followers.has(follower)) continue;
       const isGrown = through > follower.position;
       follower.position = through;
@@ -394,7 +394,7 @@ export class EventFeed {
       maxMs: BACKOFF_MAX_MS,
       random01: Math.random(),
     });
-    // Only the end of the feed interrupts it, and the loop sees that itself.
+    // Ignore the rejection: only closing the feed interrupts the sleep, and the loop checks for that.
     await this.#clock.sleep(ms, this.#ending.signal).catch(() => {});
   }
 }

@@ -23,7 +23,7 @@ async function append(): Promise<bigint> {
   return revision;
 }
 
-/** A reader, and how often it has used the database. */
+/** Create a reader that counts its queries to the database. */
 function countingReader() {
   const { store } = database;
   let reads = 0;
@@ -42,7 +42,7 @@ function countingReader() {
 }
 
 describe("CallLogReader", () => {
-  it("should ask the database only for what is beyond all that it knows, and once for all who ask at a time", async () => {
+  it("should query the database only beyond the known end, and once for all concurrent callers", async () => {
     const { feed, reader, reads } = countingReader();
     const head = await append();
     expect(await Promise.all([1n, head, head + 1n].map((revision) => reader.end(revision)))).toEqual([
@@ -60,7 +60,7 @@ describe("CallLogReader", () => {
     await feed.close();
   });
 
-  it("should know nothing of a log that replaced the one it knew", async () => {
+  it("should forget its known end when the log was replaced", async () => {
     const { feed, reader, reads, replaceLog } = countingReader();
     reader.noteEnd(1_000_000n);
     replaceLog();
@@ -69,7 +69,7 @@ describe("CallLogReader", () => {
     await feed.close();
   });
 
-  it("should start the feed for the first who waits, and know what it has read", async () => {
+  it("should start the feed for the first waiting caller, and know what it has read", async () => {
     const { feed, reader, reads } = countingReader();
     const head = await append();
     expect(reader.position).toBe(0n);

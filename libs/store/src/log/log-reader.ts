@@ -3,26 +3,25 @@ import type { CallStore } from "../database/store.ts";
 import { currentRevision } from "./events.ts";
 import type { EventFeed } from "./feed.ts";
 
-/** What a reader of the log needs. */
 export interface CallLogReaderOptions {
   readonly store: CallStore;
-  /** The process's feed, which is started when a call has to wait for it. */
+  /** The process's feed. It is started when a call must wait for it. */
   readonly feed: Pick<EventFeed, "position" | "logId" | "start" | "caughtUpTo">;
   readonly clock: Clock;
 }
 
-/** Most calls that ask for the end of the log at the same time: more than a process serves. */
+/** Maximum number of concurrent calls that need the end of the log. A process never serves this many calls. */
 const MOST_ASKING = 50_000;
 
 /**
- * How far the log goes and how far this process has read it, for calls that name a revision. The database is asked only
- * for a revision that is higher than all that are known; calls that ask at the same time share one read.
+ * Reports the end of the log, and how far this process has read it, for calls that name a revision. It queries the
+ * database only for a revision above all known ones, and concurrent calls share one query.
  */
 export class CallLogReader {
   readonly #store: CallStore;
   readonly #feed: CallLogReaderOptions["feed"];
   readonly #ends: Batcher<null, bigint>;
-  /** Which log the known end belongs to: a restore replaces the log. */
+  /** The known end of the log, and the id of the log's history. A restore starts another history. */
   #known: { readonly logId: string; readonly end: bigint };
 
   constructor({ store, feed, clock }: CallLogReaderOptions) {
@@ -39,12 +38,12 @@ export class CallLogReader {
     });
   }
 
-  /** Everything up to here has been read. */
+  /** All events up to this revision have been read. */
   get position(): bigint {
     return this.#feed.logId === this.#store.logId() ? this.#feed.position : 0n;
   }
 
-  /** A revision up to which the log goes: `wanted` or more if it goes that far. Rejects with the store's error. */
+  /** Get the known end of the log: at least `wanted` if the log reaches that far. Rejects with the store's error. */
   async end(wanted: bigint): Promise<bigint> {
     const { logId, end } = this.#known;
     if (logId === this.#store.logId() && end >= wanted) return end;
@@ -52,13 +51,15 @@ export class CallLogReader {
     return position >= wanted ? position : this.#ends.submit(null);
   }
 
-  /** The log goes at least this far. */
+  /** Record that the log has at least this revision. */
   noteEnd(revision: bigint): void {
     const logId = this.#store.logId();
     if (logId !== this.#known.logId || revision > this.#known.end) this.#known = { logId, end: revision };
   }
 
-  /** Resolves once everything up to a revision has been read; rejects with the signal's reason or the store's error. */
+  /**
+   * Resolves once all events up to a revision have been read. Rejects with the signal's reason or the store's error.
+   */
   async caughtUpTo(revision: bigint, signal: AbortSignal): Promise<void> {
     if (this.position >= revision) return;
     await this.#feed.start();

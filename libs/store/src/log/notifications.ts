@@ -3,13 +3,12 @@ import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import { sql } from "kysely";
 import pg from "pg";
 import { connectionConfig, SESSION_CHECK } from "../database/pool.ts";
-import { RecordClient } from "../database/record-client.ts";
 import type { Db } from "../database/store.ts";
+import { StoreClient } from "../database/store-client.ts";
 
-/** Whether notifications arrive: unknown until the first check, and while the database cannot be asked. */
+/** Whether notifications arrive; "unknown" until the first check has sent a notification. */
 export type NotificationState = "unknown" | "arriving" | "missing";
 
-/** What a listener for notifications needs. */
 export interface NotificationOptions {
   readonly url: string;
   readonly applicationName: string;
@@ -17,19 +16,19 @@ export interface NotificationOptions {
   readonly clock: Clock;
   /** Called for each notification with its channel and payload. */
   readonly onNotified: (channel: string, payload: string) => void;
-  /** Called whenever notifications may have been missed, on any channel. */
+  /** Called whenever notifications may have been missed on any channel. */
   readonly onMissed: () => void;
-  /** By which it is checked that notifications arrive; without it, that is not checked. */
+  /** Checks that notifications arrive; absent for no check. */
   readonly arrival?: NotificationArrival;
 }
 
-/** Whether notifications arrive on the listening connection. */
+/** Records whether notifications arrive on the listening connection, and sends the notifications that check it. */
 export class NotificationArrival {
   readonly #db: Db;
   readonly #log: Logger;
   #state: NotificationState = "unknown";
 
-  /** @param db over other connections than the one that listens. */
+  /** @param db must use other connections than the listening one. */
   constructor(db: Db, log: Logger) {
     this.#db = db;
     this.#log = log;
@@ -43,26 +42,29 @@ export class NotificationArrival {
     await sql`select pg_notify(${channel}, ${payload})`.execute(this.#db);
   }
 
-  /** Note the outcome of a check. */
+  /** Record the outcome of a check. */
   note(state: NotificationState): void {
     const before = this.#state;
     this.#state = state;
     if (state === before) return;
     const log = this.#log;
-    if (state === "missing") log.error({}, "notifications of postgres do not arrive, changes are found by polling");
-    else if (before === "missing") log.info({}, "notifications of postgres arrive again");
+    if (state === "missing") log.error({}, "postgres notifications do not arrive, polling for changes");
+    else if (before === "missing") log.info({}, "postgres notifications arrive again");
   }
 }
 
 const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
-/** A connection that listens sends nothing, so nothing else would notice that its server is gone. */
+/**
+ * How often to check the connection, in milliseconds. A listening connection sends nothing, so without a check the loss
+ * of its server would go unnoticed.
+ */
 const CHECK_EVERY_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 
 /**
- * Listen on channels over a separate connection, until the signal aborts. It is opened again whenever it is lost, its
- * server does not answer or accepts no writes, its session does not listen any more, or notifications do not arrive.
+ * Listen on channels over a separate connection until the signal aborts. The connection is reopened when it is lost,
+ * its server does not respond or accepts no writes, its session no longer listens, or notifications do not arrive.
  */
 export async function listenUntil(
   channels: readonly string[],
@@ -88,7 +90,7 @@ export async function listenUntil(
       random01: Math.random(),
     });
     attempt += 1;
-    // Only the end of the signal interrupts it, and the loop sees that itself.
+    // Ignore the rejection: only an abort interrupts the sleep, and the loop checks for it.
     await clock.sleep(ms, signal).catch(() => {});
   }
 }
@@ -99,7 +101,7 @@ async function listenOnce(
   signal: AbortSignal,
   onListening: () => void,
 ): Promise<void> {
-  const client = new RecordClient(connectionConfig(options));
+  const client = new StoreClient(connectionConfig(options));
   const isOver = new AbortController();
   const ended = new Promise<void>((resolve) => {
     client.once("end", () => {
@@ -108,7 +110,8 @@ async function listenOnce(
     });
   });
   const own = new OwnChannel(options);
-  // The loss of the connection shows as its end; without a listener the error would end this process.
+  // Only log the error, because a lost connection also emits "end", which is handled below. Without a listener, the
+  // error event would end this process.
   client.on("error", (err) => options.log.debug({ err }, "notification connection lost"));
   client.on("notification", ({ channel, payload = "" }) => {
     if (channel === own.name) own.receive(payload);
@@ -117,7 +120,7 @@ async function listenOnce(
   const onAbort = () => void client.end().catch(() => {});
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    // A client that is ended while it connects forgets to settle that call.
+    // Also wait for the end: if a client is ended while it connects, its connect() never settles.
     await Promise.race([client.connect(), ended]);
     if (signal.aborted) return;
     await checkSession(client);
@@ -132,7 +135,7 @@ async function listenOnce(
   }
 }
 
-/** What is checked of a connection that listens. */
+/** A listening connection, and its channels. */
 interface Listening {
   readonly client: pg.Client;
   readonly channels: number;
@@ -142,22 +145,22 @@ interface Listening {
 async function checkUntilEnd({ client, channels, own }: Listening, clock: Clock, signal: AbortSignal): Promise<void> {
   for (;;) {
     await own.check(signal);
-    // Only the end of the signal interrupts it, which the next line sees.
+    // Ignore the rejection: only an abort interrupts the sleep, and the next line checks for it.
     await clock.sleep(CHECK_EVERY_MS, signal).catch(() => {});
     if (signal.aborted) return;
     await checkSession(client);
     const query = { text: "select from pg_listening_channels()", query_timeout: ANSWER_TIMEOUT_MS };
     const { rowCount } = await client.query(query);
-    if (rowCount !== channels) throw new Error("the session does not listen any more");
-    // Postgres notifies a session only outside transactions.
+    if (rowCount !== channels) throw new Error("the session no longer listens");
+    // Check that the session is not in a transaction, because Postgres sends notifications only outside transactions.
     if (client.getTransactionStatus() !== "I")
-      throw new Error("the session is in a transaction that was not begun here");
+      throw new Error("the session is in a transaction that another client began");
   }
 }
 
 /**
- * The channel of one connection, by which it is checked that notifications arrive there. Behind a pooler in transaction
- * mode every statement succeeds, LISTEN included, and no notification comes.
+ * A connection's private channel, to check that notifications arrive. Behind a pooler in transaction mode, every
+ * statement succeeds, even LISTEN, but notifications do not arrive.
  */
 class OwnChannel {
   readonly name = `rollcall_check_${randomBytes(8).toString("hex")}`;
@@ -170,11 +173,11 @@ class OwnChannel {
   }
 
   receive(payload: string): void {
-    // One that comes late says nothing about the present check.
+    // Ignore a notification from an earlier check, because it proves nothing about the current check.
     if (payload === String(this.#sent)) this.#onReceived();
   }
 
-  /** Throws when a notification does not arrive within seconds after it was committed. */
+  /** Send a notification. Throws when it does not arrive within 5 seconds after its commit. */
   async check(signal: AbortSignal): Promise<void> {
     const { arrival, clock, log } = this.#options;
     if (arrival === undefined || signal.aborted) return;
@@ -198,7 +201,10 @@ class OwnChannel {
   }
 }
 
-/** Fails in a session that cannot write: its server may have been replaced, and will notify of nothing. */
+/**
+ * Throw in a session that cannot write: the session's server may no longer be the primary, and would send no
+ * notifications.
+ */
 async function checkSession(client: pg.Client): Promise<void> {
   const query = { text: SESSION_CHECK, query_timeout: ANSWER_TIMEOUT_MS };
   await client.query(query);

@@ -23,7 +23,7 @@ async function append(...subjects: readonly string[]): Promise<bigint> {
 }
 
 describe("openSnapshot()", () => {
-  it("should show the record as it was, whatever is written meanwhile", async () => {
+  it("should show the store as it was, whatever is written in the meantime", async () => {
     const { store } = database;
     const revision = await append("a");
     const snapshot = await openSnapshot(store);
@@ -37,7 +37,7 @@ describe("openSnapshot()", () => {
 });
 
 describe("changedNodeIds()", () => {
-  it("should answer each changed node once, with its last revision", async () => {
+  it("should return each changed node once, with its last revision", async () => {
     const after = await append("z");
     const last = await append("y", "x", "y");
     expect(await changedNodeIds(database.store.db, after)).toEqual([

@@ -2,18 +2,18 @@ import { NODE_CHANGES } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, LaneStore, Tx } from "../database/store.ts";
 
-/** The record as it was at one revision, however long one looks at it. It holds a connection until it is closed. */
+/** The state of the store at one revision. It holds a connection until it is closed. */
 export interface Snapshot {
   readonly db: Db;
-  /** It holds the changes of all events up to here, and of none above. */
+  /** The snapshot contains the changes of all events up to this revision, and of no later ones. */
   readonly revision: bigint;
-  /** Events up to here had been forgotten. */
+  /** The last revision whose event had already been deleted from the log. */
   readonly compactedRevision: bigint;
-  /** Let go of the connection. Closing it again does nothing. */
+  /** Release the connection. Can be called more than once. */
   close(): Promise<void>;
 }
 
-/** Open a snapshot of the present moment, in one read-only REPEATABLE READ transaction. */
+/** Open a snapshot of the current state, in one read-only REPEATABLE READ transaction. */
 export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
   const tx = await store.db
     .startTransaction()
@@ -22,7 +22,8 @@ export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
     .execute();
   let closing: Promise<void> | null = null;
   const close = () => {
-    // There is nothing to lose: over a connection that is gone it fails, and the server ends the transaction by itself.
+    // Ignore errors, because nothing was written. If the connection is lost, the rollback fails, but the server
+    // ends the transaction automatically.
     closing ??= tx
       .rollback()
       .execute()
@@ -35,7 +36,7 @@ export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
         (select coalesce(max(revision), 0) from events) as head,
         (select compacted_revision from cluster) as compacted`.execute(tx);
     const [row] = rows;
-    if (row === undefined) throw new Error("the record has no head");
+    if (row === undefined) throw new Error("the event log has no head");
     return {
       db: tx as unknown as Tx,
       revision: row.head,
@@ -49,8 +50,8 @@ export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
 }
 
 /**
- * The nodes that were changed by events above a revision, by id, each with the last revision of one; nodes that are
- * gone included.
+ * List the nodes that events above a revision changed, including deleted nodes, sorted by id. Each node comes
+ * with the last revision that changed it.
  */
 export async function changedNodeIds(
   db: Db,

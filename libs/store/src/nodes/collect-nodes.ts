@@ -1,24 +1,24 @@
-import { type CollectionReason, collected, type NewEvent, type NodeRecord } from "@rollcall/domain";
+import { type CollectionReason, collected, type NewEvent, type Node } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
-import { type Db, type LaneStore, recordTimeMs } from "../database/store.ts";
+import { type Db, type LaneStore, storeTimeMs } from "../database/store.ts";
 import { lockWithSessions } from "./nodes.ts";
 import { removeNode } from "./save-node.ts";
 
-/** Which nodes may be gone. */
+/** Which nodes count as permanently gone. */
 export interface GoneNodes {
-  /** How long an ephemeral node has been DISCONNECTED at least, in milliseconds of the database's clock. */
+  /** How long an ephemeral node must have been DISCONNECTED, in milliseconds by the database's clock. */
   readonly ephemeralForMs: number;
-  /** The same for others; null: none of them. */
+  /** How long other nodes must have been DISCONNECTED; null excludes them. */
   readonly othersForMs: number | null;
-  /** Only those whose id comes after this one. */
+  /** Only nodes with an id after this one. */
   readonly after: string;
   readonly limit: number;
 }
 
 /**
- * Ids of compute nodes that have had no stream for long, in order. Rejected ones are not among them: their rows are
- * what keeps them out. The caller looks again under the lock of the row before it removes one, because it may be back:
- * see removeGoneNodes().
+ * List the ids of compute nodes that have been DISCONNECTED for the given time, in order. Rejected nodes are
+ * excluded, because their rows prevent them from joining again. A node may have reconnected by now, so check again
+ * under the row's lock before you remove it: see removeGoneNodes().
  */
 export async function findGoneNodes(db: Db, gone: GoneNodes): Promise<readonly string[]> {
   const { ephemeralForMs, othersForMs, after, limit } = gone;
@@ -39,7 +39,7 @@ export async function findGoneNodes(db: Db, gone: GoneNodes): Promise<readonly s
   return rows.map(({ id }) => id);
 }
 
-/** Whether a health replica that lives, as far as leases tell, can take nodes in. */
+/** Whether a health replica that holds a lease can accept nodes. */
 export async function isHealthServed(db: Db): Promise<boolean> {
   const { rows } = await sql<{ served: boolean }>`
     select exists (
@@ -49,22 +49,25 @@ export async function isHealthServed(db: Db): Promise<boolean> {
 }
 
 /**
- * Remove those of some nodes that are gone for good, each with a tombstone and an event; their ids. What is decided on
- * cannot change meanwhile: the rows of each node and of its session are locked.
+ * Remove the nodes that are permanently gone from among the given nodes, each with a tombstone and an event. Returns
+ * the ids of the removed nodes. The rows of the nodes and their sessions stay locked, so that the decision remains
+ * valid.
  *
- * @param decide why a node goes, or null when it stays; the time is the database's, in milliseconds since 1970.
+ * @param decide returns why to remove a node, or null to keep it. It gets the time of the database, in milliseconds
+ *   since 1970.
  */
 export async function removeGoneNodes(
   store: LaneStore,
   ids: readonly string[],
-  decide: (node: NodeRecord, nowMs: number) => CollectionReason | null,
+  decide: (node: Node, nowMs: number) => CollectionReason | null,
 ): Promise<readonly string[]> {
   if (ids.length === 0) return [];
   const { result } = await store.change(async (tx) => {
     const events: NewEvent[] = [];
-    // A session that opens waits here and then finds no node; one that was opened is seen.
+    // Lock the nodes and their sessions. A session that opens now waits for these locks, and then finds no node. A
+    // session that opened before is visible here.
     const nodes = await lockWithSessions(tx, ids);
-    const nowMs = await recordTimeMs(tx);
+    const nowMs = await storeTimeMs(tx);
     for (const node of nodes) {
       const why = decide(node, nowMs);
       if (why === null) continue;

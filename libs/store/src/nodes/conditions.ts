@@ -2,27 +2,27 @@ import {
   identityClearedEvent,
   isDuplicateOver,
   type NewEvent,
-  type NodeRecord,
+  type Node,
   type OwnersView,
   planConditions,
   replicaActor,
   type Trouble,
 } from "@rollcall/domain";
 import { sql } from "kysely";
-import { type Db, type LaneStore, recordTimeMs } from "../database/store.ts";
+import { type Db, type LaneStore, storeTimeMs } from "../database/store.ts";
 import { getNodes, lockWithSessions } from "./nodes.ts";
 import { saveNodeEffects } from "./save-node.ts";
 
-/** A node that is to be looked after. */
+/** A node whose conditions must be checked. */
 export interface TroubledNode {
   readonly nodeId: string;
   readonly gpuTroubles: readonly Trouble[];
 }
 
 /**
- * The nodes of a replica that flap, have or may have rebooted recently, have something wrong with their hardware, are
- * used by two agents, or are held for one of these; in order of id, at most `limit` after `after`. Costs two looks at
- * small indexes while there are none.
+ * List nodes of a replica whose conditions must be checked: nodes that flap, have or may have rebooted recently, have
+ * hardware problems, are used by two agents, or have a hold for one of these reasons. Returns at most `limit` nodes
+ * after `after`, in order of id. When there are none, it costs two scans of small indexes.
  */
 export async function troubledNodes(
   db: Db,
@@ -51,7 +51,7 @@ export async function troubledNodes(
   return rows;
 }
 
-/** What is recorded of the GPUs of these nodes. */
+/** Read the recorded GPU problems of these nodes. */
 export async function recordedTroubles(db: Db, ids: readonly string[]): Promise<readonly TroubledNode[]> {
   if (ids.length === 0) return [];
   const rows = await db
@@ -63,8 +63,8 @@ export async function recordedTroubles(db: Db, ids: readonly string[]): Promise<
 }
 
 /**
- * Bring the record up to what planConditions() says of it and of what the owner knows. Nothing is locked while there is
- * nothing to change. Returns the ids of the nodes that changed.
+ * Update the stored conditions of nodes. planConditions() decides about each node from its row and from what its owner
+ * knows. When nothing changes, this locks nothing. Returns the ids of the changed nodes.
  */
 export async function settleConditions(
   store: LaneStore,
@@ -72,14 +72,14 @@ export async function settleConditions(
   views: readonly OwnersView[],
 ): Promise<readonly string[]> {
   const byNode = new Map(views.map((view) => [view.nodeId, view]));
-  const plan = (node: NodeRecord, nowMs: number) => planConditions(node, byNode.get(node.id), { replicaId, nowMs });
-  const nowMs = await recordTimeMs(store.db);
+  const plan = (node: Node, nowMs: number) => planConditions(node, byNode.get(node.id), { replicaId, nowMs });
+  const nowMs = await storeTimeMs(store.db);
   const looked = await getNodes(store.db, [...byNode.keys()]);
   const due = looked.filter((node) => plan(node, nowMs) !== null).map(({ id }) => id);
   if (due.length === 0) return [];
   const { result } = await store.change(async (tx) => {
     const locked = await lockWithSessions(tx, due);
-    const lockedAtMs = await recordTimeMs(tx);
+    const lockedAtMs = await storeTimeMs(tx);
     const events: NewEvent[] = [];
     const changed: string[] = [];
     for (const node of locked) {
@@ -95,8 +95,8 @@ export async function settleConditions(
 }
 
 /**
- * Clear the nodes of a replica that one agent has had to itself for long enough since two used them in turns, each with
- * its event. Returns their ids. Costs one look at an index while there are none.
+ * End the duplicate state of a replica's nodes that two agents used alternately, once only one agent has used a node
+ * for long enough. Writes an event for each node and returns the ids. When there are none, it costs one index scan.
  */
 export async function clearDuplicates(store: LaneStore, replicaId: string): Promise<readonly string[]> {
   if ((await selectDuplicated(store.db, replicaId).limit(1).execute()).length === 0) return [];

@@ -46,14 +46,14 @@ async function makeOld(nodeId: string): Promise<void> {
 }
 
 describe("joinAsOrchestrator()", () => {
-  it("should take no id that differs in case alone from a node's", async () => {
+  it("should not take an id that differs only in case from a node's", async () => {
     await addNode(store, "Machine-7700");
     expect(await joinAsOrchestrator(store, nodeOf("machine-7700", "i0"))).toBe(false);
     expect(await getNode(store.db, "machine-7700")).toBeNull();
     expect(await joinAsOrchestrator(store, nodeOf("machine-7700-2", "i0"))).toBe(true);
   });
 
-  it("should show a process as an approved and connected node", async () => {
+  it("should register a process as an approved and connected node", async () => {
     const before = await currentRevision(store.db);
     expect(await joinAsOrchestrator(store, nodeOf("cp", "i1"))).toBe(true);
     expect(await getNode(store.db, "cp")).toMatchObject({
@@ -70,12 +70,12 @@ describe("joinAsOrchestrator()", () => {
     ]);
   });
 
-  it("should append no event when it joins again, and show the new start", async () => {
+  it("should append no event when it joins again, and store the new start", async () => {
     const before = await currentRevision(store.db);
     expect(await joinAsOrchestrator(store, nodeOf("cp", "i2"))).toBe(true);
     expect((await getNode(store.db, "cp"))?.session.replicaId).toBe("i2");
     expect(await eventsSince(before)).toEqual([]);
-    // What the earlier start was is over already.
+    // The node now belongs to the new start, so the end of the earlier start does not disconnect it.
     await endOwnProcess(store, "i1");
     expect((await getNode(store.db, "cp"))?.connection.state).toBe("CONNECTED");
   });
@@ -99,7 +99,7 @@ describe("joinAsOrchestrator()", () => {
 });
 
 describe("expireOrchestrators()", () => {
-  it("should remove those that have been gone for long, with a tombstone and an event", async () => {
+  it("should remove those that have long been gone, with a tombstone and an event", async () => {
     await joinAsOrchestrator(store, nodeOf("gone", "g"));
     await joinAsOrchestrator(store, nodeOf("fresh", "f"));
     await joinAsOrchestrator(store, nodeOf("back", "b"));

@@ -7,7 +7,7 @@ import {
   type InfoSummary,
   type JsonInfo,
   type NewEvent,
-  type NodeRecord,
+  type Node,
   nodeInfoEvents,
 } from "@rollcall/domain";
 import { sql } from "kysely";
@@ -17,29 +17,32 @@ import { insertNode, lockAlikeNodes, lockNode } from "./nodes.ts";
 import { saveInfo } from "./save-info.ts";
 import { removeNode } from "./save-node.ts";
 
-/** A control-plane process, as the node that it appears as. */
+/** The node that represents a control-plane process. */
 export interface OrchestratorNode {
   readonly nodeId: string;
-  /** The instance of its lease. */
+  /** The instance that holds the process's lease. */
   readonly instance: string;
   readonly info: JsonInfo;
   readonly infoDigest: string;
   readonly summary: InfoSummary;
   readonly labels: Readonly<Record<string, string>>;
-  /** Where it can be reached, as `host:port`. */
+  /** The process's address, as `host:port`. */
   readonly address: string;
 }
 
-/** What a process that has ended left behind. */
+/** A process that has ended, and how. */
 export interface LostOrchestrator {
   readonly instance: string;
-  /** Whether it gave its lease back or the lease ran out. */
+  /** "goodbye" if the process released its lease, "lease-expired" if the lease expired. */
   readonly signal: "goodbye" | "lease-expired";
-  /** Who found out. */
+  /** The actor that noticed that the process has ended. */
   readonly actor: string;
 }
 
-/** Show this process as an approved, connected ORCHESTRATOR node. False when the id belongs to a compute node. */
+/**
+ * Register this process as an approved, connected ORCHESTRATOR node. Returns false when its id belongs to a compute
+ * node.
+ */
 export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNode): Promise<boolean> {
   const { result } = await store.change(async (tx) => {
     const events: NewEvent[] = [];
@@ -53,7 +56,7 @@ export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNod
     }
     const known = alike.find(({ id }) => id === node.nodeId) ?? null;
     const current = known ?? (await lockNode(tx, node.nodeId));
-    // The id may have been taken between the look and the insert.
+    // Stop if another node has taken the id between the read and the insert.
     if (current === null || admitControlPlane(node.nodeId, [current]).kind !== "known") {
       return { result: false, events: [] };
     }
@@ -84,7 +87,8 @@ export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNod
 }
 
 /**
- * Show the orchestrators of this instance as DISCONNECTED; the events of those that were not, for the caller to append.
+ * Mark the orchestrators of this instance as DISCONNECTED. Returns the events for the caller to append: one for each
+ * orchestrator that was not DISCONNECTED before.
  */
 export async function orchestratorLost(tx: Tx, lost: LostOrchestrator): Promise<readonly NewEvent[]> {
   const events: NewEvent[] = [];
@@ -99,7 +103,7 @@ export async function orchestratorLost(tx: Tx, lost: LostOrchestrator): Promise<
 
 /**
  * Remove orchestrators that have been DISCONNECTED for `olderThanMs` and whose process holds no lease, each with a
- * tombstone; the ids that went.
+ * tombstone. Returns their ids.
  */
 export async function expireOrchestrators(store: LaneStore, olderThanMs: number): Promise<readonly string[]> {
   const { result } = await store.change(async (tx) => {
@@ -114,7 +118,7 @@ export async function expireOrchestrators(store: LaneStore, olderThanMs: number)
     const events: NewEvent[] = [];
     for (const { node_id: id } of rows) {
       const node = await lockNode(tx, id);
-      // Back, or gone, while its lock was waited for.
+      // Check again, because the node may have reconnected or been removed while this waited for its lock.
       const collection = node === null ? null : expireControlPlane(node);
       if (node === null || collection === null) continue;
       await removeNode(tx, node, collection.removal);
@@ -135,7 +139,7 @@ function connectionColumns({ after: { state, reason, message, actor } }: Connect
   };
 }
 
-async function lockOrchestrators(tx: Tx, instance: string): Promise<readonly NodeRecord[]> {
+async function lockOrchestrators(tx: Tx, instance: string): Promise<readonly Node[]> {
   const rows = await tx
     .selectFrom("node_sessions")
     .select("node_id")
@@ -143,7 +147,7 @@ async function lockOrchestrators(tx: Tx, instance: string): Promise<readonly Nod
     .where("node_type", "=", "ORCHESTRATOR")
     .orderBy("node_id")
     .execute();
-  const nodes: NodeRecord[] = [];
+  const nodes: Node[] = [];
   for (const { node_id: id } of rows) {
     const node = await lockNode(tx, id);
     if (node !== null && node.session.replicaId === instance) nodes.push(node);

@@ -6,7 +6,7 @@ import { TOUCHED } from "./nodes.ts";
 
 /** A public key. */
 export interface PublicKey {
-  /** Raw Ed25519, 32 bytes. */
+  /** The raw Ed25519 key, 32 bytes. */
   readonly publicKey: Uint8Array;
   readonly fingerprint: string;
 }
@@ -16,15 +16,15 @@ export interface NodeKey extends PublicKey {
   readonly nodeId: string;
 }
 
-/** The keys with which a node may prove itself. */
+/** The keys that can prove a node's identity. */
 export interface NodeKeys extends NodeKey {
-  /** The key that it has offered and not used yet; null when there is none. */
+  /** The key that the node has offered but not used yet; null when there is none. */
   readonly next: PublicKey | null;
-  /** Whether an operator wants it to rotate its key. */
+  /** Whether an operator requested a key rotation. */
   readonly isRotationRequired: boolean;
 }
 
-/** The keys of those nodes that have one, by node id. */
+/** Read the keys of these nodes, keyed by node id. Nodes without a key are left out. */
 export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, NodeKeys>> {
   if (ids.length === 0) return new Map();
   const { rows } = await sql<KeyRow>`${PREPARED}
@@ -44,7 +44,10 @@ export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap
   );
 }
 
-/** Copies a key, which a replica keeps for a whole session: the driver's Buffer is a slice of an 8 KiB pool. */
+/**
+ * Copy the bytes of a key, because a replica keeps them for a whole session. The driver's Buffer is a slice of an 8
+ * KiB pool, which would stay in memory.
+ */
 function ownBytes(part: Buffer): Uint8Array {
   return new Uint8Array(part);
 }
@@ -59,16 +62,18 @@ interface KeyRow {
 }
 
 /**
- * The keys that count, the node's own first: a proof is good when it was made with any of them. A recorded key that
- * could not register today does not count: anyone can sign for a key of small order, so its node has to be deleted and
- * join again with another one.
+ * The keys that a proof can use, the node's current key first. A stored key that would be refused at registration is
+ * left out, because anyone can sign for a key of small order. A node with such a key must be deleted and join again
+ * with another key.
  */
 export function keysInForce(keys: NodeKeys): readonly PublicKey[] {
   const recorded = keys.next === null ? [keys] : [keys, keys.next];
   return recorded.filter(({ publicKey }) => publicKeyFlaw(publicKey) === null);
 }
 
-/** The nodes that have these keys or have offered them as their next ones, by fingerprint. */
+/**
+ * Find the nodes that use these keys or have offered them as their next keys. Returns node ids, keyed by fingerprint.
+ */
 export async function ownersOfKeys(db: Db, fingerprints: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (fingerprints.length === 0) return new Map();
   const { rows } = await sql<{ node_id: string; fingerprint: string }>`
@@ -81,8 +86,8 @@ export async function ownersOfKeys(db: Db, fingerprints: readonly string[]): Pro
 }
 
 /**
- * Keep the key that a node offers, in place of any that it offered before. The caller has made sure, under
- * `lockBans()`, that no other node has the key: registrations are held off by the same lock.
+ * Store the key that a node offers, replacing an earlier offer. The caller has checked, under `lockBans()`, that no
+ * other node has the key. That lock also blocks registrations.
  */
 export async function saveNextKey(tx: Tx, next: NodeKey): Promise<void> {
   await tx
@@ -94,8 +99,8 @@ export async function saveNextKey(tx: Tx, next: NodeKey): Promise<void> {
 }
 
 /**
- * Make a node's next key its key, as its first use does; an operator's wish for another key is fulfilled by it. False
- * when it is not its next key.
+ * Replace a node's key with its next key when the next key is first used. This also fulfils an operator's request for
+ * a rotation. Returns false when the given key is not the node's next key.
  */
 export async function promoteKey(tx: Tx, nodeId: string, fingerprint: string): Promise<boolean> {
   const promoted = await tx
@@ -117,14 +122,14 @@ const PROMOTED = {
   rotation_requested_at: null,
 };
 
-/** Use up a nonce. False when it has been used before: the call is a replay. */
+/** Record that a nonce was used. Returns false when the nonce was used before, so the call is a replay. */
 export async function useChallenge(tx: Tx, nonce: Uint8Array): Promise<boolean> {
   return (await useChallenges(tx, [nonce])).length > 0;
 }
 
-/** Use up several nonces; those that were not used before, each once. */
+/** Record that several nonces were used. Returns the nonces that were not used before, without duplicates. */
 export async function useChallenges(tx: Tx, nonces: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
-  // In one order, so that two transactions with the same nonces wait for each other and never in a circle.
+  // Insert in a fixed order, so that two transactions with the same nonces cannot deadlock.
   const inOrder = nonces.map((nonce) => Buffer.from(nonce)).sort(Buffer.compare);
   const { rows } = await sql<{ readonly nonce: Buffer }>`${PREPARED}
     insert into used_challenges (nonce) select unnest(${inOrder}::bytea[])
@@ -133,7 +138,10 @@ export async function useChallenges(tx: Tx, nonces: readonly Uint8Array[]): Prom
   return rows.map(({ nonce }) => nonce);
 }
 
-/** Forget nonces used longer ago than `olderThanMs`, which must exceed the nonces' life; how many went. */
+/**
+ * Delete nonces that were used longer ago than `olderThanMs`, which must exceed the lifetime of a nonce. Returns how
+ * many.
+ */
 export async function pruneChallenges(db: Db, olderThanMs: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom("used_challenges")

@@ -1,7 +1,7 @@
 import { effectiveLabels, type Label, type LabelTier } from "@rollcall/domain";
 import type { Db, Tx } from "../database/store.ts";
 
-/** Replace the labels of one tier of a node whose row is locked, and mark again which labels are in effect. */
+/** Replace the labels of one tier of a node, and update which labels are effective. The caller has locked the node. */
 export async function replaceLabels(tx: Tx, nodeId: string, tier: LabelTier, labels: readonly Label[]): Promise<void> {
   const before = await tx
     .selectFrom("node_labels")
@@ -12,7 +12,8 @@ export async function replaceLabels(tx: Tx, nodeId: string, tier: LabelTier, lab
   if (isSame(ofTier, labels)) return;
   const after = [...before.filter((label) => label.tier !== tier), ...labels];
   const effective = new Map(effectiveLabels(after).map((label) => [label.key, label.tier]));
-  // All of them are written again: at most one effective label of a key may exist at any moment, even between two rows.
+  // Rewrite all labels, so that a key never has more than one effective label, not even between two rows of a
+  // statement.
   await tx.deleteFrom("node_labels").where("node_id", "=", nodeId).execute();
   if (after.length === 0) return;
   await tx
@@ -35,7 +36,7 @@ function isSame(before: readonly Label[], after: readonly Label[]): boolean {
   return after.every((label) => values.get(label.key) === label.value);
 }
 
-/** The labels in effect of each of these nodes, by node id; nodes without labels are left out. */
+/** Read the effective labels of these nodes, keyed by node id. Nodes without labels are left out. */
 export async function labelsOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, readonly Label[]>> {
   if (ids.length === 0) return new Map();
   const rows = await db

@@ -11,16 +11,17 @@ let store: Store;
 const NODES = 20_000;
 const PAGE = 50;
 /**
- * A node of a page is read from three tables and its labels; of a label that one node in ten has, the nine others may
- * be passed over. Reading any of the tables whole, or from its start, takes five times as much.
+ * Maximum number of rows that a page may read. A listed node is read from three tables and its labels. For a label
+ * that one node in ten has, the query may skip nine other nodes. A full scan of any table, or a scan from its
+ * start, reads five times as many rows.
  */
 const MOST_ROWS = PAGE * 40;
 
 beforeAll(async () => {
   database = await createTestDatabase();
   store = database.store;
-  // One node in a thousand is PENDING, another one UNHEALTHY, a third one DISCONNECTED; zones are tenths, racks hold
-  // twenty.
+  // Of every thousand nodes, make one PENDING, another UNHEALTHY and a third DISCONNECTED. Each zone has a tenth of
+  // the nodes, and each rack has twenty nodes.
   await sql`
     insert into nodes (id, type, membership, membership_reason, membership_message, membership_actor)
     select
@@ -48,7 +49,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Rows that were read for a page, of tables and through indexes, by the counters of the connection itself. */
+/** Count the rows that are read for a page, from tables and through indexes, with the connection's own counters. */
 async function rowsRead(options: Omit<ListNodesOptions, "limit">) {
   return store.transaction(async (tx) => {
     const before = await counters(tx);

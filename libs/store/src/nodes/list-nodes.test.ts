@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { effectiveLabels, hasStatus, matches, type NodeRecord, parseSelector, type Selector } from "@rollcall/domain";
+import { effectiveLabels, hasStatus, matches, type Node, parseSelector, type Selector } from "@rollcall/domain";
 import { addNode, createTestDatabase, saveHolds, saveMark, seededRandom, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { listPage, type NodePage } from "../../test/list-page.ts";
@@ -10,7 +10,7 @@ import { removeNode } from "./save-node.ts";
 
 let database: TestDatabase;
 let store: Store;
-let all: readonly NodeRecord[];
+let all: readonly Node[];
 
 const SEED = 7;
 const COUNT = 60;
@@ -59,11 +59,11 @@ afterAll(async () => {
   await database.drop();
 });
 
-function statusOf(node: NodeRecord): string {
+function statusOf(node: Node): string {
   return node.type === "ORCHESTRATOR" ? node.connection.state : node.health.state;
 }
 
-const SORT_VALUES: Readonly<Record<NodeOrderColumn, (node: NodeRecord) => string | number>> = {
+const SORT_VALUES: Readonly<Record<NodeOrderColumn, (node: Node) => string | number>> = {
   id: (node) => node.id,
   type: (node) => node.type,
   approval: (node) => node.membership.state,
@@ -82,10 +82,10 @@ function selectorOf(text: string): Selector {
   return parsed.selector;
 }
 
-/** What the listing should be, in the plainest way. */
+/** Compute the expected listing naively. Returns its ids. */
 function expected(filter: NodeFilter, orderBy: ListNodesOptions["orderBy"]): readonly string[] {
   const { types, memberships, statuses, schedulings, selector = [], ids } = filter;
-  const isWanted = (node: NodeRecord) =>
+  const isWanted = (node: Node) =>
     (types?.includes(node.type) ?? true) &&
     (memberships?.includes(node.membership.state) ?? true) &&
     (statuses?.some((status) => hasStatus(node, status)) ?? true) &&
@@ -101,7 +101,7 @@ function expected(filter: NodeFilter, orderBy: ListNodesOptions["orderBy"]): rea
     .map(({ id }) => id);
 }
 
-/** Every page of a listing. */
+/** Read every page of a listing. Returns the ids. */
 async function listAll(
   filter: NodeFilter,
   orderBy: ListNodesOptions["orderBy"],
@@ -113,7 +113,7 @@ async function listAll(
     const page: NodePage = await listPage(store.db, { filter, orderBy, limit, after });
     expect(page.nodes.length).toBeLessThanOrEqual(limit);
     ids.push(...page.nodes.map(({ id }) => id));
-    // A page token carries the cursor as text.
+    // Convert the cursor to JSON and back, because a page token contains it as text.
     after = page.next === null ? null : (JSON.parse(JSON.stringify(page.next)) as NodeCursor);
   } while (after !== null);
   return ids;
@@ -170,7 +170,7 @@ describe("readListing()", () => {
     }
   });
 
-  it("should answer whole records", async () => {
+  it("should return whole nodes", async () => {
     const page = await listPage(store.db, { filter: {}, orderBy: BY_ID, limit: 1, after: null });
     expect(page.nodes[0]).toEqual(all.find(({ id }) => id === page.nodes[0]?.id));
   });
@@ -181,7 +181,7 @@ describe("readListing()", () => {
     expect((await listPage(store.db, { ...options, limit: COUNT - 1 })).next).not.toBeNull();
   });
 
-  it("should go on in its place when the node of the cursor is gone", async () => {
+  it("should continue at the same position when the cursor's node is gone", async () => {
     await addNode(store, "zz1");
     await addNode(store, "zz2");
     const filter = { ids: ["zz1", "zz2"] };

@@ -2,7 +2,7 @@ import type {
   ConnectionState,
   HealthState,
   MembershipState,
-  NodeRecord,
+  Node,
   NodeType,
   SchedulingState,
   Selector,
@@ -12,79 +12,85 @@ import type { Db } from "../database/store.ts";
 import { readNodes } from "./read-nodes.ts";
 import { type LabelCondition, toCondition } from "./selector-sql.ts";
 
-/** The columns a listing can be sorted by; ties are broken by id, in the same direction. */
+/**
+ * The columns that a listing can be sorted by. Nodes with the same value are sorted by id, in the same direction.
+ */
 export type NodeOrderColumn = keyof typeof ORDERS;
 
-/** Which nodes to list. An absent field restricts nothing; an empty list matches nothing. */
+/** Which nodes to list. An absent field filters nothing; an empty list matches nothing. */
 export interface NodeFilter {
   readonly types?: readonly NodeType[];
   readonly memberships?: readonly MembershipState[];
-  /** As the domain's hasStatus(): health words match compute nodes, connection words any node. */
+  /** Works like the domain's hasStatus(): health states match compute nodes, connection states match any node. */
   readonly statuses?: readonly (HealthState | ConnectionState)[];
   readonly schedulings?: readonly SchedulingState[];
-  /** Of any node; besides `statuses`, both must match. */
+  /** Connection states that match any node. A node must match both these and `statuses`. */
   readonly connections?: readonly ConnectionState[];
-  /** Over effective labels. */
+  /** A selector of effective labels. */
   readonly selector?: Selector;
   readonly ids?: readonly string[];
-  /** In lower case: each has to be in the id, the host name, an effective label or a model of processor or GPU. */
+  /**
+   * Words in lower case. Each word must occur in the id, the host name, an effective label, or the model of the
+   * processor or a GPU.
+   */
   readonly words?: readonly string[];
-  /** An interface has one of them. */
+  /** Matches nodes with an interface that has one of these addresses. */
   readonly hardwareAddresses?: readonly string[];
   readonly hostnames?: readonly string[];
 }
 
-/** Where a page ended; plain data, so that a page token can carry it. */
+/** The position after a page's last node, as plain data that a page token can contain. */
 export interface NodeCursor {
-  /** The value of the order column of the last node; absent when ordered by id. Times are in milliseconds. */
+  /** The last node's value in the order column, with times in milliseconds; absent when ordered by id. */
   readonly value?: string | number;
   readonly id: string;
 }
 
-/** One page of a listing. */
+/** Which page of a listing to read. */
 export interface ListNodesOptions {
   readonly filter: NodeFilter;
   readonly orderBy: { readonly column: NodeOrderColumn; readonly descending: boolean };
-  /** Nodes at most. */
+  /** Limit of nodes. */
   readonly limit: number;
-  /** The `next` of the page before, of the same filter and order; null for the first page. */
+  /** The cursor of the previous page's last node, with the same filter and order; null for the first page. */
   readonly after: NodeCursor | null;
 }
 
-/** A node of a listing, and where a page goes on that ends with it. */
+/** A listed node, and the cursor to start the next page after it. */
 export interface ListedNode {
-  readonly node: NodeRecord;
+  readonly node: Node;
   readonly cursor: NodeCursor;
 }
 
 /**
- * Read the nodes of a listing in pieces, each of which takes a bounded amount of memory, `limit` nodes at most in all.
- * Nodes that come, go or change in between are seen or not, but never twice while they keep their place.
+ * Read the nodes of a listing in pieces, so that memory is bounded, and at most `limit` nodes in total. Nodes that
+ * are added, removed or changed in between may be missing. A node whose position does not change never appears
+ * twice.
  */
 export async function* readListing(db: Db, options: ListNodesOptions): AsyncGenerator<readonly ListedNode[]> {
   let { after, limit: left } = options;
   while (left > 0) {
-    const wanted = Math.min(left, PLACES_OF_ONE_READ);
-    const places = await findPlaces(db, { ...options, after }, wanted);
-    for await (const listed of readPlaces(db, places)) {
+    const wanted = Math.min(left, NODES_OF_ONE_READ);
+    const cursors = await findCursors(db, { ...options, after }, wanted);
+    for await (const listed of readAtCursors(db, cursors)) {
       left -= listed.length;
       yield listed;
     }
-    if (places.length < wanted) return;
-    after = places.at(-1) ?? after;
+    if (cursors.length < wanted) return;
+    after = cursors.at(-1) ?? after;
   }
 }
 
-/** A page of readers, and the one that tells whether there is another, is one read. */
-const PLACES_OF_ONE_READ = 1_001;
+/** Maximum number of nodes in one read: a full page, and the extra node that shows whether another page follows. */
+const NODES_OF_ONE_READ = 1_001;
 
-/** The ids of the nodes of a listing, in its order, with nothing else of them read. */
+/** List the ids of a listing's nodes, in order, without reading the nodes themselves. */
 export async function listNodeIds(db: Db, options: ListNodesOptions): Promise<readonly string[]> {
-  return (await findPlaces(db, options, options.limit)).map(({ id }) => id);
+  return (await findCursors(db, options, options.limit)).map(({ id }) => id);
 }
 
-/** Find which nodes a listing shows, with their places in it. */
-async function findPlaces(db: Db, options: ListNodesOptions, limit: number): Promise<readonly NodeCursor[]> {
+/** Find the nodes of a listing and their positions in it. */
+async function findCursors(db: Db, options: ListNodesOptions, limit: number): Promise<readonly NodeCursor[]> {
   const { filter, orderBy, after } = options;
   const conditions = (filter.selector ?? []).map(toCondition);
   const direction = orderBy.descending ? sql`desc` : sql`asc`;
@@ -108,9 +114,9 @@ async function findPlaces(db: Db, options: ListNodesOptions, limit: number): Pro
   return rows.map(({ id, sort }) => (orderBy.column === "id" ? { id } : { id, value: toCursorValue(sort) }));
 }
 
-/** One that was removed since its place was found is left out. */
-async function* readPlaces(db: Db, places: readonly NodeCursor[]): AsyncGenerator<readonly ListedNode[]> {
-  const cursors = new Map(places.map((cursor) => [cursor.id, cursor]));
+/** Read the nodes at these positions. Nodes that have been removed since are left out. */
+async function* readAtCursors(db: Db, positions: readonly NodeCursor[]): AsyncGenerator<readonly ListedNode[]> {
+  const cursors = new Map(positions.map((cursor) => [cursor.id, cursor]));
   for await (const nodes of readNodes(db, [...cursors.keys()])) {
     yield nodes.flatMap((node) => {
       const cursor = cursors.get(node.id);
@@ -121,9 +127,9 @@ async function* readPlaces(db: Db, places: readonly NodeCursor[]): AsyncGenerato
 
 interface Order {
   readonly column: RawBuilder<unknown>;
-  /** The id of the table that the column is in, so that one index serves both. */
+  /** The id column in the same table as `column`, so that one index serves both. */
   readonly id: RawBuilder<unknown>;
-  /** The type that a cursor's value is cast to. */
+  /** The SQL type to cast a cursor's value to. */
   readonly type: RawBuilder<unknown>;
 }
 
@@ -140,7 +146,7 @@ const ORDERS = {
   created: ofNodes("created_at", sql`timestamptz`),
 } as const satisfies Readonly<Record<string, Order>>;
 
-/** All of them. */
+/** All columns that a listing can be sorted by. */
 export const NODE_ORDER_COLUMNS = Object.keys(ORDERS) as readonly NodeOrderColumn[];
 
 function ofNodes(column: string, type: RawBuilder<unknown>): Order {
@@ -180,12 +186,13 @@ function statusCondition(statuses: NodeFilter["statuses"]): RawBuilder<SqlBool>[
 function isOneOf(column: RawBuilder<unknown>, values: readonly string[] | undefined): RawBuilder<SqlBool>[] {
   if (values === undefined) return [];
   const [only] = values;
-  // Equality keeps the order of an index on (column, id); a list of values does not.
+  // Use equality for a single value, because Postgres can then use the order of an index on (column, id). It cannot
+  // do so with a list of values.
   if (only !== undefined && values.length === 1) return [sql<SqlBool>`${column} = ${only}`];
   return [sql<SqlBool>`${column} = any(${values}::text[])`];
 }
 
-/** The cheapest places first: what a node says of itself has to be unpacked. */
+/** Check the cheapest condition first, because the next ones must parse the node's reported information. */
 function hasWord(word: string): RawBuilder<SqlBool> {
   const within = (text: RawBuilder<unknown>) => sql<SqlBool>`strpos(lower(${text}), ${word}) > 0`;
   return sql<SqlBool>`(
@@ -209,7 +216,7 @@ function aliasOf(index: number): string {
 function labelJoin(condition: LabelCondition, index: number): RawBuilder<unknown> {
   if (condition.kind === "absent") return sql``;
   const label = sql.ref(aliasOf(index));
-  // At most one label of a key is effective, so the join multiplies nothing.
+  // Join the label. The join adds no rows, because at most one label of a key is effective.
   return sql`join node_labels as ${label} on ${label}.node_id = n.id`;
 }
 
@@ -229,8 +236,8 @@ function startAfter(
 ): RawBuilder<SqlBool>[] {
   const beyond = orderBy.descending ? sql`<` : sql`>`;
   if (orderBy.column === "id") {
-    // Said of every table: equal ids are known to be equal, but Postgres carries no inequality from one to the other,
-    // and would read the others from their start.
+    // Repeat the condition for every table. Postgres knows that the ids of the tables are equal, but it does not
+    // apply an inequality for one table to the others. It would scan the others from their start.
     const labels = conditions.flatMap(({ kind }, index) =>
       kind === "present" ? [sql`${sql.ref(aliasOf(index))}.node_id`] : [],
     );

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./new-nodes.ts";
+import { insertComputeNodes, type NewComputeNode, StoreMovedError } from "./new-nodes.ts";
 import { getNodes, lockNodes } from "./nodes.ts";
 import { removeNode } from "./save-node.ts";
 
@@ -35,7 +35,7 @@ describe("insertComputeNodes()", () => {
     await insert();
   });
 
-  it("should add many at once, with all that belongs to them", async () => {
+  it("should add many at once, with all their rows", async () => {
     const ids = Array.from({ length: 200 }, (_, index) => `n${index}`).sort();
     await insert(...ids.toReversed().map((id) => newNode(id)));
     const nodes = await getNodes(database.store.db, ids);
@@ -59,11 +59,11 @@ describe("insertComputeNodes()", () => {
     ["a key", newNode("other", "SHA256:taken")],
   ])("should keep nothing when %s is taken", async (_, node) => {
     await insert(newNode("taken")).catch(() => {});
-    await expect(insert(newNode("innocent"), node)).rejects.toThrow(RecordMovedError);
+    await expect(insert(newNode("innocent"), node)).rejects.toThrow(StoreMovedError);
     expect(await getNodes(database.store.db, ["innocent", "other"])).toEqual([]);
   });
 
-  it("should go on with the epochs of a node that had the id before", async () => {
+  it("should continue the epochs of an earlier node with the same id", async () => {
     const { store } = database;
     await insert(newNode("again"));
     await store.db.updateTable("node_sessions").set({ epoch: 7 }).where("node_id", "=", "again").execute();

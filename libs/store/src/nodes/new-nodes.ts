@@ -17,15 +17,15 @@ import type { Tx } from "../database/store.ts";
 import type { NodeKey } from "./identities.ts";
 import { newSessionColumns } from "./node-rows.ts";
 
-/** A compute node that joins, with all that belongs to it. */
+/** A joining compute node, with the content of all its rows. */
 export interface NewComputeNode {
   readonly key: NodeKey;
-  /** Since when is taken from the database's clock. */
+  /** The node's first membership. Its time is ignored, because the database's clock sets the time. */
   readonly membership: Membership;
   readonly report: InfoReport;
-  /** The hardware that is approved with it; null for a node that waits. */
+  /** The hardware that is approved with the node; null for a pending node. */
   readonly approvedHardware: JsonInfo | null;
-  /** For the conditions that it reports. */
+  /** Holds for the conditions that the node reports. */
   readonly holds: readonly Hold[];
   readonly joining: NodeJoining;
   /** Labels of the token tier. */
@@ -33,12 +33,13 @@ export interface NewComputeNode {
 }
 
 /**
- * Begin to admit nodes under these ids: until this transaction ends no ban is placed, and no other admits a node
- * under an id of the same letters, in whatever case. Comes before any row is locked, because a transaction that places
- * a ban locks rows after it; look at the record afterwards.
+ * Begin to admit nodes with these ids. Until this transaction ends, no ban is added, and no other transaction admits a
+ * node with one of these ids or with an id that differs only in case. Must be called before the transaction locks any
+ * row, because a transaction that adds a ban also takes this lock first. Read what your decision depends on after this
+ * call.
  */
 export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<void> {
-  // Names in one order, so that two who want the same ones wait for each other and never in a circle.
+  // Lock the names in a fixed order, so that two transactions with the same names cannot deadlock.
   await sql`${PREPARED}
     with bans as materialized (select pg_advisory_xact_lock_shared(${BANS_LOCK}))
     select pg_advisory_xact_lock(${NAMES_LOCK}, names.key)
@@ -49,22 +50,23 @@ export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<vo
     ) as names`.execute(tx);
 }
 
-/** An id or a key was taken between the caller's look at the record and its write: look again. */
-export class RecordMovedError extends Error {}
+/**
+ * Thrown when another transaction took an id or a key between the caller's read and its write. The caller must read
+ * again.
+ */
+export class StoreMovedError extends Error {}
 
 /**
- * Add many compute nodes, each with its session, key and labels, as insertNode() and saveInfo() do for one.
- * Two statements, whose texts do not depend on how many there are: a machine room that comes up registers faster the
- * fewer times a batch goes to the server, and the less there is to parse for each node. Throws RecordMovedError when an
- * id or a key is taken; nothing of the transaction may be kept then.
+ * Add many compute nodes, each with its session, key and labels, as insertNode() and saveInfo() do for one node. It
+ * uses two statements with constant texts, because fewer round trips and less parsing speed up mass registrations.
+ * Throws StoreMovedError when an id or a key is taken. The caller must then roll back the transaction.
  */
 export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
   if (nodes.length === 0) return;
-  // What a session is at first does not depend on the node, but for who let it in.
+  // Use one initial session for all nodes, because only the actor that admitted the node differs.
   const { connection_actor: _, health_actor: __, ...session } = newSessionColumns("");
-  // The rows of each table are written in one order, so that two transactions that write the same ones at a time wait
-  // for each other and never in a circle. A node that is there already has a session and a key; then all of this is
-  // undone.
+  // Write the rows of each table in a fixed order, so that two transactions that write the same rows cannot deadlock. A
+  // node that already exists has a session and a key. If any node exists, everything here is rolled back.
   const inserting = sql<{ readonly ids: number; readonly keys: number }>`${PREPARED}
     with given as materialized (select * from ${rowsFrom(nodes.map(toRow), ROW_COLUMNS)} as new_row),
     new_nodes as (
@@ -102,8 +104,8 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
     .execute(tx)
     .then(({ rows: [counts] }) => {
       const { ids = 0, keys = 0 } = counts ?? {};
-      if (ids < nodes.length) throw new RecordMovedError("a node id was taken meanwhile");
-      if (keys < nodes.length) throw new RecordMovedError("a key was taken meanwhile");
+      if (ids < nodes.length) throw new StoreMovedError("a node id was taken in the meantime");
+      if (keys < nodes.length) throw new StoreMovedError("a key was taken in the meantime");
     });
   await together([inserting, insertLabels(tx, nodes.flatMap(labelRows))]);
 }
@@ -164,7 +166,7 @@ function toLabels(labels: Readonly<Record<string, string>>, tier: Label["tier"])
 }
 
 /**
- * Names the locks of ids, each of which has its hash besides; any number will do that no other pair of numbers begins
- * with.
+ * The first key of the advisory locks for ids: any number that no other two-key lock uses as its first key. The second
+ * key is a hash of the id.
  */
 const NAMES_LOCK = 5_226_012;

@@ -27,7 +27,7 @@ describe.each(Object.entries(WAYS))("%s()", (_, find) => {
     ["web", "web-1"],
     ["gpu-11", "gpu-1"],
     ["WEB-2", "web-2"],
-  ])("should not take %s for a node, but suggest %s", async (ref, suggestion) => {
+  ])("should not find %s, but suggest %s", async (ref, suggestion) => {
     const refusal = await refusalOf(find(ref));
     expect(refusal).toMatchObject({ reason: "NODE_NOT_FOUND", metadata: { node: ref, suggestion } });
   });
@@ -41,7 +41,7 @@ describe.each(Object.entries(WAYS))("%s()", (_, find) => {
 describe("findNodeByPrefix()", () => {
   const find = (ref: string) => findNodeByPrefix(database.store.db, ref);
 
-  it("should find by an id before a prefix, and refuse a prefix of several", async () => {
+  it("should prefer an id over a prefix, and refuse an ambiguous prefix", async () => {
     expect((await find("gpu")).id).toBe("gpu");
     await addNode(database.store, "lonely");
     expect((await find("lone")).id).toBe("lonely");
@@ -51,7 +51,7 @@ describe("findNodeByPrefix()", () => {
 });
 
 describe("findKnownNodes()", () => {
-  it("should tell the ids of nodes from other names, each once, with what was likely meant", async () => {
+  it("should separate node ids from other names, each once, with suggestions", async () => {
     const { ids, refusals } = await findKnownNodes(database.store.db, ["web-2", "gpu", "web", "gpu", "a\0b", "web"]);
     expect(ids).toEqual(["gpu", "web-2"]);
     expect(refusals.map(({ name, refusal }) => [name, refusal.metadata.suggestion])).toEqual([

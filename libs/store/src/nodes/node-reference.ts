@@ -1,4 +1,4 @@
-import { isNodeId, type NodeRecord, type Refusal, resolveNodeRef, suggestName } from "@rollcall/domain";
+import { isNodeId, type Node, type Refusal, resolveNodeRef, suggestName } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 import { sql } from "kysely";
 import { findNearNames, withSuggestion } from "../database/near-names.ts";
@@ -6,36 +6,36 @@ import type { Db, Tx } from "../database/store.ts";
 import { listNodeIds, type NodeFilter } from "./list-nodes.ts";
 import { findNodeIds, getNode, lockNode } from "./nodes.ts";
 
-/** The node of exactly this id. Throws NODE_NOT_FOUND. */
-export async function findNode(db: Db, id: string): Promise<NodeRecord> {
+/** Get the node with exactly this id. Throws NODE_NOT_FOUND. */
+export async function findNode(db: Db, id: string): Promise<Node> {
   return (isNodeId(id) ? await getNode(db, id) : null) ?? notFound(db, id);
 }
 
 /**
- * The node that a person means by an id or an unambiguous prefix of one; an exact id always wins. Only for what people
- * read: a change must not depend on which other nodes exist. Throws AMBIGUOUS_NODE or NODE_NOT_FOUND.
+ * Get the node with this id or with this unambiguous prefix of its id; an exact id always wins. Use it only for reads
+ * by people: a change must not depend on which other nodes exist. Throws AMBIGUOUS_NODE or NODE_NOT_FOUND.
  */
-export async function findNodeByPrefix(db: Db, ref: string): Promise<NodeRecord> {
+export async function findNodeByPrefix(db: Db, ref: string): Promise<Node> {
   const found = resolveNodeRef(ref, await findNodeIds(db, ref));
   if (found.kind === "ambiguous") throw refusalError(found, ref);
   return (found.kind === "found" ? await getNode(db, found.id) : null) ?? notFound(db, ref);
 }
 
-/** The node of exactly this id, with its row locked until the transaction ends. Throws NODE_NOT_FOUND. */
-export async function lockNamedNode(tx: Tx, id: string): Promise<NodeRecord> {
+/** Get the node with exactly this id and lock its row until the transaction ends. Throws NODE_NOT_FOUND. */
+export async function lockNamedNode(tx: Tx, id: string): Promise<Node> {
   return (isNodeId(id) ? await lockNode(tx, id) : null) ?? notFound(tx, id);
 }
 
-/** Which of some names are ids of nodes. */
-export interface KnownNodes {
-  /** The nodes, sorted, each once. */
+/** The given names, divided into ids of existing nodes and other names. */
+export interface NodeIndex {
+  /** The ids of existing nodes, sorted and without duplicates. */
   readonly ids: readonly string[];
-  /** What findNode() would throw for each of the other names. */
+  /** For each of the other names, the error that findNode() would throw. */
   readonly refusals: readonly { readonly name: string; readonly refusal: DecidedRefusal }[];
 }
 
-/** Find the nodes of exactly these ids. */
-export async function findKnownNodes(db: Db, names: readonly string[]): Promise<KnownNodes> {
+/** Find the nodes with exactly these ids. */
+export async function findKnownNodes(db: Db, names: readonly string[]): Promise<NodeIndex> {
   const possible = names.filter(isNodeId);
   const { rows } = await sql<{ id: string }>`
     select id from nodes where id = any(${possible}::text[])`.execute(db);
@@ -48,17 +48,17 @@ export async function findKnownNodes(db: Db, names: readonly string[]): Promise<
   return { ids: [...known].sort(), refusals };
 }
 
-/** Some nodes of a selection, in order of id. */
+/** Some of the nodes of a selection, in order of id. */
 export interface SelectedIds {
   readonly ids: readonly string[];
-  /** The last of them, after which others may come; null when there are no others. */
+  /** The id to continue after; null if no nodes follow. */
   readonly next: string | null;
 }
 
 /**
- * Find the nodes of a selection that come after an id, `limit` at most.
+ * Find up to `limit` nodes of a selection after an id.
  *
- * @param part `ids` are those to choose from, sorted; null for every node.
+ * @param part `ids` are the ids to select from, sorted; null selects from all nodes.
  */
 export async function selectNodeIds(
   db: Db,
@@ -78,7 +78,7 @@ export async function selectNodeIds(
   return { ids: [...(await thoseThatMatch(db, filter, some))].sort(), next };
 }
 
-/** Which of some nodes match a filter. */
+/** Find which of the given nodes match a filter. */
 export async function thoseThatMatch(db: Db, filter: NodeFilter, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (Object.keys(filter).length === 0 || ids.length === 0) return new Set(ids);
   const options = { filter: { ...filter, ids }, orderBy: BY_ID, limit: ids.length, after: null };
@@ -91,7 +91,7 @@ async function notFound(db: Db, name: string): Promise<never> {
   throw refusalError(await nodeNotFound(db, name), name);
 }
 
-/** The refusal of a name that no node has, with the node that was most likely meant. */
+/** The error for an unknown node name, with the most similar existing name. */
 export function nodeNotFound(db: Db, name: string): Promise<DecidedRefusal> {
   return withSuggestion(db, "node", name, nodeMissing(name));
 }

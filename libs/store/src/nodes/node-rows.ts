@@ -4,6 +4,7 @@ import {
   conditionsOf,
   connectionAfter,
   deriveScheduling,
+  ESSENTIAL_FACTS,
   type Health,
   hardwareOf,
   healthAfter,
@@ -14,7 +15,7 @@ import {
   latestPair,
   type Mark,
   type Membership,
-  type NodeRecord,
+  type Node,
   type OutageHistory,
   shownHealth,
 } from "@rollcall/domain";
@@ -22,7 +23,7 @@ import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 
 /**
- * Read whole nodes: the query to which callers add which ones. Tables are `n` (nodes), `s` (sessions) and `i`
+ * The query for whole nodes. Callers add conditions. The tables are named `n` (nodes), `s` (sessions) and `i`
  * (identities).
  */
 export function selectNodes(db: Db) {
@@ -98,11 +99,25 @@ export function selectNodes(db: Db) {
     ]);
 }
 
+/**
+ * Whether the agent of node `n` cannot determine one of these facts. Facts have the names of NodeInfo's fields.
+ */
+export function lacksFacts(facts: readonly string[]) {
+  const path = `$.unknownFacts[*] ? (${facts.map((fact) => `@.fact == ${JSON.stringify(fact)}`).join(" || ")})`;
+  return sql<boolean>`coalesce(jsonb_path_exists(n.info, ${sql.lit(path)}), false)`;
+}
+
+/**
+ * SQL with the same rule as knowsEssentials(), for node `n`: whether its agent can determine the resources that
+ * every execution uses.
+ */
+export const KNOWS_ESSENTIALS = sql<boolean>`not ${lacksFacts(ESSENTIAL_FACTS)}`;
+
 /** A node as `selectNodes` reads it. */
 export type NodeRow = Awaited<ReturnType<ReturnType<typeof selectNodes>["execute"]>>[number];
 
-/** What the columns of a row say. */
-export function toNodeRecord(row: NodeRow): NodeRecord {
+/** Convert a row to a node. */
+export function toNodeRecord(row: NodeRow): Node {
   const mark = toMark(row);
   const createdAtMs = row.created_at.getTime();
   const duplicate = row.duplicated_since === null ? null : latestPair(row.machines);
@@ -158,7 +173,7 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
   };
 }
 
-/** The columns of a membership as one value. */
+/** Convert the membership columns. */
 export function toMembership(
   row: Pick<
     NodeRow,
@@ -174,7 +189,7 @@ export function toMembership(
   };
 }
 
-/** What a session is before the node connects for the first time; since when is the record's clock. */
+/** The session columns of a node that has never connected. The database's clock sets the times. */
 export function newSessionColumns(actor: string) {
   const by = { actor, atMs: 0 };
   const connection = connectionAfter("registered", by);
@@ -191,7 +206,7 @@ export function newSessionColumns(actor: string) {
   };
 }
 
-/** The columns of a connection as one value. */
+/** Convert the connection columns. */
 export function toConnection(
   row: Pick<
     NodeRow,
@@ -207,7 +222,7 @@ export function toConnection(
   };
 }
 
-/** The columns of a node's outages as one value. */
+/** Convert the columns of a node's outages. */
 export function toHistory(row: Pick<NodeRow, "outages" | "flapping_since">): OutageHistory {
   return {
     outages: row.outages,
@@ -215,7 +230,7 @@ export function toHistory(row: Pick<NodeRow, "outages" | "flapping_since">): Out
   };
 }
 
-/** The columns of a health as one value, without an operator's mark. */
+/** Convert the health columns. An operator's mark is not included. */
 export function toHealth(
   row: Pick<NodeRow, "health" | "health_since" | "health_reason" | "health_message" | "health_actor">,
 ): Health {
@@ -228,7 +243,7 @@ export function toHealth(
   };
 }
 
-/** The columns of a loss as one value. */
+/** Convert the columns of a loss. */
 export function toLoss(row: Pick<NodeRow, "reaction" | "loss" | "loss_group" | "lost_since">): Loss {
   return {
     reaction: row.reaction,
@@ -238,7 +253,9 @@ export function toLoss(row: Pick<NodeRow, "reaction" | "loss" | "loss_group" | "
   };
 }
 
-/** What the approved hardware of a node follows from. Both columns were written from a NodeInfo as protobuf JSON. */
+/**
+ * The part of a row that determines a node's approved hardware. Both columns contain a NodeInfo as protobuf JSON.
+ */
 export function toApproval(row: {
   readonly membership: Membership["state"];
   readonly approved_hardware: unknown;

@@ -63,14 +63,14 @@ describe("insertNode()", () => {
     expect(record?.scheduling.sinceMs).toBe(record?.createdAtMs);
   });
 
-  it("should leave a node alone that is there already", async () => {
+  it("should not change an existing node", async () => {
     await addNode(store, "taken");
     const node = { id: "taken", type: "COMPUTE", membership: PENDING } as const;
     expect(await store.transaction((tx) => insertNode(tx, node))).toBe(false);
     expect((await getNode(store.db, "taken"))?.membership.state).toBe("APPROVED");
   });
 
-  it("should add a node once when many try at once", async () => {
+  it("should add a node once when many callers try", async () => {
     const node = { id: "raced", type: "COMPUTE", membership: PENDING } as const;
     const outcomes = await Promise.all(
       Array.from({ length: 8 }, () => store.transaction((tx) => insertNode(tx, node))),
@@ -101,7 +101,7 @@ describe("findNodeIds()", () => {
 });
 
 describe("lockNode()", () => {
-  it("should answer null for a node that is not there", async () => {
+  it("should return null for a missing node", async () => {
     expect(await store.transaction((tx) => lockNode(tx, "nobody"))).toBeNull();
   });
 
@@ -184,7 +184,7 @@ describe("saveInfo()", () => {
     expect(await getNode(store.db, "reporting")).toEqual(first);
   });
 
-  it("should replace the labels of the agent alone, and mark which ones count", async () => {
+  it("should replace only the agent's labels, and mark the effective ones", async () => {
     await addNode(store, "labelled", { labels: { zone: "a", rack: "1" } });
     await store.db
       .insertInto("node_labels")
@@ -211,11 +211,11 @@ describe("saveInfo()", () => {
     ]);
   });
 
-  it("should write nothing for a node that is not there", async () => {
+  it("should write nothing for a missing node", async () => {
     expect(await store.transaction((tx) => saveInfo(tx, "nobody", REPORT))).toBe("known");
   });
 
-  it("should write no amounts that move by little, others at most every ten minutes, and lost memory at once", async () => {
+  it("should ignore small changes of amounts, write others at most every ten minutes, and lost memory at once", async () => {
     const gib = 2 ** 30;
     await addNode(store, "balloon");
     let digests = 0;
@@ -236,14 +236,14 @@ describe("saveInfo()", () => {
     const approved = { ...PENDING, state: "APPROVED" } as const;
     await store.transaction((tx) => saveMembership(tx, "balloon", approved));
     expect(await say(63.5)).toBe("known");
-    // The first report of all was an event: a change by more has to wait, unless it is a loss.
+    // An event has just recorded amounts of memory, so an increase must wait. A decrease is saved immediately.
     expect(await say(70)).toBe("later");
     expect((await getNode(store.db, "balloon"))?.info).toMatchObject({
       memoryBytes: `${64 * gib}`,
     });
     expect(await say(32)).toBe("saved");
     expect((await getNode(store.db, "balloon"))?.missingHardware).toHaveLength(1);
-    // It is back: no hurry. Something else that changed is never held up.
+    // The increase back to 64 GiB is not urgent. Changes other than amounts are never delayed.
     expect(await say(64)).toBe("later");
     expect(await say(64, { hostname: "c" })).toBe("saved");
     expect(await say(70, { hostname: "c" })).toBe("later");

@@ -1,34 +1,34 @@
-import { caselessId, type Membership, type NodeRecord, type NodeType } from "@rollcall/domain";
+import { caselessId, type Membership, type Node, type NodeType } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 import { newSessionColumns, selectNodes, toNodeRecord } from "./node-rows.ts";
 
-/** What a node is made of when it first registers. Its session row is created with it. */
+/** A node at its first registration, which also creates its session row. */
 export interface NewNode {
   readonly id: string;
   readonly type: NodeType;
-  /** Since when is taken from the database's clock. */
+  /** The node's first membership. Its time is ignored, because the database's clock sets the time. */
   readonly membership: Membership;
 }
 
 const MAX_MATCHES = 4;
-/** What ids are made of, so that anything else matches none. */
+/** The format of a node's id or its prefix. Other strings match no node. */
 const ID_PREFIX = /^[A-Za-z0-9._-]{1,63}$/;
 
-/** One node, or null. */
-export async function getNode(db: Db, id: string): Promise<NodeRecord | null> {
+/** Get one node; null when it does not exist. */
+export async function getNode(db: Db, id: string): Promise<Node | null> {
   const row = await selectNodes(db).where("n.id", "=", id).executeTakeFirst();
   return row === undefined ? null : toNodeRecord(row);
 }
 
-/** Nodes by id, in order of id; those that are not there are left out. */
-export async function getNodes(db: Db, ids: readonly string[]): Promise<readonly NodeRecord[]> {
+/** Get the nodes with these ids, in order of id. Missing nodes are left out. */
+export async function getNodes(db: Db, ids: readonly string[]): Promise<readonly Node[]> {
   if (ids.length === 0) return [];
   const rows = await selectNodes(db).where(sql<SqlBool>`n.id = any(${ids}::text[])`).orderBy("n.id").execute();
   return rows.map(toNodeRecord);
 }
 
-/** Ids equal to `ref` or starting with it, sorted, at most 4; an exact match is always among them. */
+/** Find the ids that are equal to `ref` or start with it, sorted, at most 4. An exact match is always included. */
 export async function findNodeIds(db: Db, ref: string): Promise<readonly string[]> {
   if (!ID_PREFIX.test(ref)) return [];
   const beyond = `${ref.slice(0, -1)}${String.fromCharCode(ref.charCodeAt(ref.length - 1) + 1)}`;
@@ -37,29 +37,33 @@ export async function findNodeIds(db: Db, ref: string): Promise<readonly string[
     .select("id")
     .where("id", ">=", ref)
     .where("id", "<", beyond)
-    // An exact match sorts before all that it is a prefix of.
+    // Sort by id, so that an exact match comes before longer ids that start with `ref`.
     .orderBy("id")
     .limit(MAX_MATCHES)
     .execute();
   return rows.map(({ id }) => id);
 }
 
-/** One node with its row locked until the transaction ends, or null. Lock several nodes in order of id. */
-export async function lockNode(tx: Tx, id: string): Promise<NodeRecord | null> {
+/**
+ * Get one node and lock its row until the transaction ends; null when it does not exist. Lock several nodes in order of
+ * id.
+ */
+export async function lockNode(tx: Tx, id: string): Promise<Node | null> {
   const locked = await tx.selectFrom("nodes").select("id").where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
-  // A second statement, because the first one's snapshot may be older than the lock it waited for.
+  // Read the node in a second statement: if the first statement waited for the lock, its snapshot may be older than the
+  // last change to the row.
   return locked === undefined ? null : getNode(tx, id);
 }
 
-/** Several nodes, in order of id, with their rows locked; those that are not there are left out. */
-export async function lockNodes(tx: Tx, ids: readonly string[]): Promise<readonly NodeRecord[]> {
+/** Get several nodes, in order of id, and lock their rows. Missing nodes are left out. */
+export async function lockNodes(tx: Tx, ids: readonly string[]): Promise<readonly Node[]> {
   return lockWhere(tx, sql<SqlBool>`id = any(${ids}::text[])`);
 }
 
-/** Like `lockNodes`, with those whose ids differ from these in case alone. */
-export async function lockAlikeNodes(tx: Tx, ids: readonly string[]): Promise<readonly NodeRecord[]> {
-  // Name by name through the index. Otherwise, before the table was analysed, all of it is read for each batch of a
-  // storm of new nodes.
+/** Like `lockNodes`, including nodes whose ids differ only in case. */
+export async function lockAlikeNodes(tx: Tx, ids: readonly string[]): Promise<readonly Node[]> {
+  // Look up each name in the index. A join would scan the whole table in every batch of a mass registration, until
+  // Postgres has analysed the table.
   return lockWhere(
     tx,
     sql<SqlBool>`id = any(array(
@@ -70,7 +74,7 @@ export async function lockAlikeNodes(tx: Tx, ids: readonly string[]): Promise<re
   );
 }
 
-async function lockWhere(tx: Tx, condition: RawBuilder<SqlBool>): Promise<readonly NodeRecord[]> {
+async function lockWhere(tx: Tx, condition: RawBuilder<SqlBool>): Promise<readonly Node[]> {
   const locked = await tx.selectFrom("nodes").select("id").where(condition).orderBy("id").forNoKeyUpdate().execute();
   return getNodes(
     tx,
@@ -79,11 +83,11 @@ async function lockWhere(tx: Tx, condition: RawBuilder<SqlBool>): Promise<readon
 }
 
 /**
- * Several nodes, in order of id, with their rows and those of their sessions locked: nor do connection and detected
- * health change until the transaction ends, and no session opens.
+ * Get several nodes, in order of id, and lock their rows and the rows of their sessions. Until the transaction ends,
+ * their connection and detected health do not change, and no session opens.
  */
-export async function lockWithSessions(tx: Tx, ids: readonly string[]): Promise<readonly NodeRecord[]> {
-  // The rows of nodes come before those of their sessions, everywhere.
+export async function lockWithSessions(tx: Tx, ids: readonly string[]): Promise<readonly Node[]> {
+  // Lock the rows of nodes before the rows of sessions, as all transactions do.
   await sql`
     select from nodes where id = any(${[...ids]}::text[]) order by id for no key update
   `.execute(tx);
@@ -94,8 +98,9 @@ export async function lockWithSessions(tx: Tx, ids: readonly string[]): Promise<
 }
 
 /**
- * Add a node and its session row (DISCONNECTED, UNKNOWN for reason NEVER_CONNECTED). False when the id is taken. Epochs
- * start at 0, or go on from those of a node that had this id before, so that nothing of its sessions can be mistaken.
+ * Add a node and its session row (DISCONNECTED, UNKNOWN for reason NEVER_CONNECTED). Returns false when the id is
+ * taken. Epochs start at 0. If an earlier node had this id, epochs continue from that node's, so that sessions of the
+ * two nodes cannot be confused.
  */
 export async function insertNode(tx: Tx, node: NewNode): Promise<boolean> {
   const { id, type, membership } = node;
@@ -125,7 +130,7 @@ export async function insertNode(tx: Tx, node: NewNode): Promise<boolean> {
   return true;
 }
 
-/** Set with every write to a node, so that its etag changes. */
+/** Columns to set in every write to a node, so that its etag changes. */
 export const TOUCHED = {
   version: sql<number>`version + 1`,
   updated_at: sql<Date>`now()`,

@@ -8,7 +8,7 @@ const KIB = 1_024;
 let database: TestDatabase;
 let store: Store;
 
-/** Have a node describe itself in so many bytes. */
+/** Add a node whose reported information is this many bytes long. */
 async function describeIn(id: string, bytes: number, text = "md5(n::text)"): Promise<void> {
   await addNode(store, id);
   await sql`
@@ -31,7 +31,7 @@ beforeAll(async () => {
   for (const id of SMALL) await addNode(store, id);
   for (const id of LARGE) await describeIn(id, 100 * KIB);
   for (const id of HUGE) await describeIn(id, 900 * KIB);
-  // Stored, it is a hundredth of it.
+  // Postgres compresses this text to a hundredth of its size.
   for (const id of BLOWN_UP) await describeIn(id, 900 * KIB, "'compressible compressible comp!'");
 });
 afterAll(() => database.drop());
@@ -43,7 +43,7 @@ async function piecesOf(wanted: readonly string[]): Promise<readonly (readonly s
 }
 
 describe("readNodes()", () => {
-  it("should read nodes in the order asked for, without those that are not there", async () => {
+  it("should read nodes in the requested order, without missing ones", async () => {
     const wanted = ["nobody", ...SMALL.toReversed(), ...ids("absent", 100), "small-003"];
     const read = (await piecesOf(wanted)).flat();
     expect(read).toEqual([...SMALL.toReversed(), "small-003"]);
@@ -51,7 +51,7 @@ describe("readNodes()", () => {
     expect(await piecesOf([])).toEqual([]);
   });
 
-  it("should have a megabyte in a piece at most, however well it compresses", async () => {
+  it("should limit a piece to a megabyte, however well it compresses", async () => {
     const wanted = [...LARGE, ...HUGE, ...BLOWN_UP, ...SMALL];
     const pieces = await piecesOf(wanted);
     expect(pieces.flat()).toEqual(wanted);

@@ -1,48 +1,52 @@
-import type { NodeRecord } from "@rollcall/domain";
+import type { Node } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
 import type { Db } from "../database/store.ts";
 import { type NodeRow, selectNodes, toNodeRecord } from "./node-rows.ts";
 
-/** Nodes of one read: all of them are measured, however few fit. */
+/** Maximum number of nodes considered for one read. The size of each is measured, even if only a few fit. */
 const READ_NODES = 64;
 /**
- * Most bytes of one read, as texts of JSON: a few hundred machines with eight GPUs. The first of a read may alone have
- * more.
+ * Maximum size of one read in bytes, as JSON text: a few hundred machines with eight GPUs. A read exceeds it only if
+ * its first node does.
  */
 const READ_BYTES = 1_048_576;
 
 /**
- * Read nodes in the order of their ids as given, in pieces of a bounded size, so that many large ones are never in
- * memory at once. Those that are not there are left out, and no piece is empty.
+ * Read nodes in the given order of ids. They come in pieces of bounded size, so that only a few large nodes are in
+ * memory at any moment. Missing nodes are left out, and no piece is empty.
  */
-export async function* readNodes(db: Db, ids: readonly string[]): AsyncGenerator<readonly NodeRecord[]> {
+export async function* readNodes(db: Db, ids: readonly string[]): AsyncGenerator<readonly Node[]> {
   let from = 0;
   while (from < ids.length) {
     const some = ids.slice(from, from + READ_NODES);
     const nodes = await readThatFit(db, some);
     const last = nodes.at(-1);
     if (last !== undefined) yield nodes;
-    // Those before the last one that are missing are not there, and neither is any when all are missing.
+    // Continue after the last node that was read. Earlier ids for which no node was read do not exist. If no node
+    // was read, none of these ids exists.
     from += last === undefined ? some.length : some.lastIndexOf(last.id) + 1;
   }
 }
 
-/** How many of these nodes, from the first on, fit into so many bytes: at least one, if there are any. */
+/**
+ * Count how many of these nodes, starting with the first, fit into the given number of bytes: at least one if any
+ * exists.
+ */
 export async function countThatFit(db: Db, ids: readonly string[], bytes: number): Promise<number> {
   const fitting = await sql<{ place: bigint }>`${idsThatFit(ids, bytes)}`.execute(db);
   return Math.max(0, ...fitting.rows.map(({ place }) => Number(place)));
 }
 
-/** The first of some nodes, as many as fit into one read. */
-async function readThatFit(db: Db, ids: readonly string[]): Promise<readonly NodeRecord[]> {
-  // Measured by the same statement that reads them: nothing can grow in between.
+/** Read as many of these nodes, starting with the first, as fit into one read. */
+async function readThatFit(db: Db, ids: readonly string[]): Promise<readonly Node[]> {
+  // Measure the nodes in the statement that reads them, so that none can grow in between.
   const fit = sql<SqlBool>`n.id in (select id from (${idsThatFit(ids, READ_BYTES)}) as fitting)`;
   const rows: NodeRow[] = await selectNodes(db).where(fit).execute();
   const byId = new Map(rows.map((row) => [row.id, row]));
   return ids.flatMap((id) => byId.get(id) ?? []).map(toNodeRecord);
 }
 
-/** Those of the first of some nodes that fit, and their places from 1 on. */
+/** The ids that fit, starting with the first, and their positions from 1. */
 function idsThatFit(ids: readonly string[], bytes: number) {
   return sql<{ id: string; place: bigint }>`
     select id, place from (
@@ -54,11 +58,14 @@ function idsThatFit(ids: readonly string[], bytes: number) {
     where bytes <= ${bytes} or place = first_place`;
 }
 
-/** What a row takes beside what is measured: its states, their reasons, and messages of ordinary length. */
+/**
+ * The assumed size of a row without the measured columns, in bytes: its states, their reasons, and messages of usual
+ * length.
+ */
 const ROW_BYTES = 1_024;
 /**
- * From this size on, stored, a column is large whatever it says. To write it as text, only to measure it, would cost
- * more than to read it alone.
+ * Minimum size of a column in the table, in bytes, to count as large without a measurement. Converting such a column
+ * to text only to measure it would cost more than reading the node in a separate piece.
  */
 const LARGE_BYTES = 131_072;
 
@@ -70,7 +77,9 @@ const SIZE = sql`(
   ), 0)
 )`;
 
-/** The text's length: what is stored may be compressed a hundredfold. */
+/**
+ * The size of a column as JSON text. The stored value can be a hundred times smaller, because it may be compressed.
+ */
 function sizeOfJson(column: string) {
   const value = sql.ref(`sized.${column}`);
   return sql`coalesce(

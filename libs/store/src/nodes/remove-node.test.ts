@@ -58,7 +58,7 @@ describe("removeNode()", () => {
     expect(await pruneTombstones(store.db, -60_000)).toBe(1);
   });
 
-  it("should continue the epochs for the next node of the same id, and never repeat an etag", async () => {
+  it("should continue the epochs for the next node with the same id, and never repeat an etag", async () => {
     const first = await addNode(store, "again");
     expect(await hello("again")).toBe(1);
     expect(await hello("again")).toBe(2);
@@ -73,7 +73,7 @@ describe("removeNode()", () => {
     expect(second.etag).not.toBe(first.etag);
   });
 
-  it("should go through while sessions of the node are opened, without a deadlock", async () => {
+  it("should succeed while sessions of the node are opened, without a deadlock", async () => {
     for (let round = 0; round < 20; round += 1) {
       const id = `contested-${round}`;
       await addNode(store, id);

@@ -13,7 +13,10 @@ import { replaceLabels } from "./labels.ts";
 import { toApproval } from "./node-rows.ts";
 import { TOUCHED } from "./nodes.ts";
 
-/** The hardware of the row's own information, as hardwareIn() takes it out of a value; null where there is none. */
+/**
+ * SQL for the hardware in the row's own information, with the same fields as hardwareIn(); null if there is no
+ * information.
+ */
 export const HARDWARE_OF_ROW = sql<string>`
   case when info is null then null else jsonb_strip_nulls(jsonb_build_object(
     'cpu', info -> 'cpu', 'memoryBytes', info -> 'memoryBytes',
@@ -22,7 +25,7 @@ export const HARDWARE_OF_ROW = sql<string>`
       '$.unknownFacts[*] ? (@.fact == "gpus" && !exists(@.knownTime))'), '[]')
   )) end`;
 
-/** The columns of a node's holds. */
+/** The columns to set for a node's holds. */
 export function holdsColumns(holds: readonly Hold[]) {
   return {
     holds: JSON.stringify(holds),
@@ -33,7 +36,7 @@ export function holdsColumns(holds: readonly Hold[]) {
   };
 }
 
-/** Whether the row has a drain or a hold for flapping that these holds lack. */
+/** Whether the row has a drain or a hold for flapping that is not among these holds. */
 function isCalmed(holds: readonly Hold[]) {
   const kinds = holds.map(({ kind }) => kind);
   const lifted = (["DRAIN", "FLAPPING"] as const).filter((kind) => !kinds.includes(kind));
@@ -41,25 +44,26 @@ function isCalmed(holds: readonly Hold[]) {
 }
 
 /**
- * The outcome of a report: it is saved, the record says the same but for what moves by itself, or a later one will do.
+ * The outcome of a report: "saved"; "known" if nothing changed except values that change constantly; or "later" if a
+ * later report will be saved.
  */
 export type SavedInfo = "saved" | "known" | "later";
 
-/** What is done with a report, and the node's holds if the report changes them; null where they stay. */
+/** What to do with a report. `holds` are the node's new holds; null if the report does not change them. */
 interface PlannedReport extends ReportPlan {
   readonly holds: readonly Hold[] | null;
 }
 
 /**
- * Write what a node reports of itself if weighReport() says so; amounts that moved are written at most every ten
- * minutes. The hold for the conditions that it reports is placed and lifted here and nowhere else. The node's row is
- * locked. The caller compares labels, which it has locked, to tell what changed.
+ * Save what a node reports about itself, if weighReport() decides so. Changed amounts are written at most every ten
+ * minutes. Only this function adds and removes the hold for reported conditions. The caller has locked the node's row
+ * and its labels, and compares the labels to find out what changed.
  */
 export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<SavedInfo> {
   const { info, digest, summary, agentLabels } = report;
   const plan = await planReport(tx, id, report);
-  if (plan?.verdict === "known") return "known";
-  if (plan?.verdict === "save-if-rested" && (await hasChangedOfLate(tx, id))) return "later";
+  if (plan?.decision === "known") return "known";
+  if (plan?.decision === "save-if-rested" && (await hasChangedOfLate(tx, id))) return "later";
   const changed = await tx
     .updateTable("nodes")
     .set({
@@ -84,7 +88,7 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
   return "saved";
 }
 
-/** Null for a node that is not there. */
+/** Plan what to do with a report; null if the node does not exist. */
 async function planReport(tx: Tx, id: string, { info }: InfoReport): Promise<PlannedReport | null> {
   const row = await tx
     .selectFrom("nodes")
@@ -106,7 +110,7 @@ async function planReport(tx: Tx, id: string, { info }: InfoReport): Promise<Pla
   };
 }
 
-/** Whether the log has a change of the node's information within the time for which amounts rest. */
+/** Whether the log contains a change to the node's information within the last AMOUNTS_REST_MS. */
 async function hasChangedOfLate(tx: Tx, id: string): Promise<boolean> {
   const { rows } = await sql`
     select 1 from (

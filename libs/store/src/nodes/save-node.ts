@@ -1,4 +1,4 @@
-import type { NodeEffect, NodeRecord, Removal } from "@rollcall/domain";
+import type { Node, NodeEffect, Removal } from "@rollcall/domain";
 import { sql, type UpdateObject } from "kysely";
 import { deleteBans, insertBan } from "../access/bans.ts";
 import type { Database } from "../database/schema.ts";
@@ -10,8 +10,8 @@ import { TOUCHED } from "./nodes.ts";
 import { HARDWARE_OF_ROW, holdsColumns } from "./save-info.ts";
 import { buryNode } from "./tombstones.ts";
 
-/** Write what was decided about a node whose row is locked: that, and nothing else. */
-export async function saveNodeEffects(tx: Tx, node: NodeRecord, effects: readonly NodeEffect[]): Promise<void> {
+/** Write the decisions about a node. The caller has locked the node. */
+export async function saveNodeEffects(tx: Tx, node: Node, effects: readonly NodeEffect[]): Promise<void> {
   for (const effect of effects) if (effect.kind === "removal") await removeNode(tx, node, effect.removal);
   await saveEffects(
     tx,
@@ -20,8 +20,8 @@ export async function saveNodeEffects(tx: Tx, node: NodeRecord, effects: readonl
   );
 }
 
-/** Remove a node with all that belongs to it, leaving a tombstone. */
-export async function removeNode(tx: Tx, node: NodeRecord, removal: Removal): Promise<void> {
+/** Remove a node with everything that belongs to it, and leave a tombstone. */
+export async function removeNode(tx: Tx, node: Node, removal: Removal): Promise<void> {
   await buryNode(tx, node, removal);
   await tx.deleteFrom("nodes").where("id", "=", node.id).execute();
 }
@@ -30,16 +30,16 @@ type SavedEffect = Exclude<NodeEffect, { kind: "removal" }>;
 type NodeColumns = UpdateObject<Database, "nodes">;
 
 async function saveEffects(tx: Tx, id: string, effects: readonly SavedEffect[]): Promise<void> {
-  // One statement for all columns of the node's row, so that its version rises once.
+  // Write all columns of the node's row in one statement, so that its version increases once.
   const columns = effects.flatMap((effect) => columnsOf(effect) ?? []);
   if (columns.length > 0) {
     const all: NodeColumns = Object.assign({}, ...columns, TOUCHED);
     await tx.updateTable("nodes").set(all).where("id", "=", id).execute();
   }
-  for (const effect of effects) await saveBeside(tx, id, effect);
+  for (const effect of effects) await saveNextTo(tx, id, effect);
 }
 
-/** The columns of the node's row that an effect writes; null when the row does not change by it. */
+/** The columns of the node's row that an effect changes; null when it does not touch the row. */
 function columnsOf(effect: SavedEffect): NodeColumns | null {
   switch (effect.kind) {
     case "membership": {
@@ -72,7 +72,8 @@ function columnsOf(effect: SavedEffect): NodeColumns | null {
     case "drain":
     case "labels":
     case "require-key-rotation":
-      // They lie beside the row, and belong to the node all the same: its etag changes.
+      // Update the node's row to change its etag, because these effects are part of the node although they are
+      // stored in other rows.
       return {};
     case "loss":
     case "drop-loss":
@@ -86,8 +87,8 @@ function columnsOf(effect: SavedEffect): NodeColumns | null {
   }
 }
 
-/** Write what of an effect lies in other rows than the node's. */
-async function saveBeside(tx: Tx, id: string, effect: SavedEffect): Promise<void> {
+/** Write the part of an effect that is stored outside the node's row. */
+async function saveNextTo(tx: Tx, id: string, effect: SavedEffect): Promise<void> {
   switch (effect.kind) {
     case "membership":
     case "accept-hardware":
@@ -99,7 +100,7 @@ async function saveBeside(tx: Tx, id: string, effect: SavedEffect): Promise<void
       else await saveDrain(tx, id, effect.drain);
       return;
     case "mark":
-      // On the session too, so that a transition learns of the mark from the row that it locks.
+      // Write the mark to the session too, because a transition locks and reads only that row.
       return updateSession(tx, id, { marked: effect.mark !== null });
     case "loss":
       return saveLoss(tx, id, effect.loss);

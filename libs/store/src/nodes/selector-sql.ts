@@ -1,19 +1,20 @@
 import type { Requirement } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 
-/** A requirement as SQL over effective labels. */
+/** A selector's requirement as a condition on effective labels, in SQL. */
 export type LabelCondition =
   /**
-   * A condition on the one label with this key, which has to be there: joined, so that its index can lead the query.
+   * A label with this key must exist and meet the condition. The query joins the label, so that the label's index
+   * can drive the query.
    */
   | { readonly kind: "present"; readonly key: string; readonly value: ConditionOn | null }
-  /** No label with this key meets the condition. */
+  /** No label with this key may meet the condition. */
   | { readonly kind: "absent"; readonly key: string; readonly value: ConditionOn | null };
 
-/** Writes a condition on a column of values. */
+/** Makes an SQL condition on a column of label values. */
 export type ConditionOn = (column: RawBuilder<unknown>) => RawBuilder<SqlBool>;
 
-/** Turn a requirement into a condition that means the same as the domain's `matches()`. */
+/** Convert a requirement to a condition that is equivalent to the domain's `matches()`. */
 export function toCondition(requirement: Requirement): LabelCondition {
   const { key } = requirement;
   switch (requirement.operator) {
@@ -45,7 +46,8 @@ function oneOf(values: readonly string[]): ConditionOn {
 }
 
 function numeric(operator: RawBuilder<unknown>, limit: number): ConditionOn {
-  // A case, because Postgres may try the parts of an "and" in any order, and the cast fails on what is no number.
+  // Use a case expression, because Postgres can evaluate the parts of an "and" in any order, and the cast fails on
+  // text that is not a number.
   return (column) => sql<SqlBool>`
     case when ${column} ~ '^[0-9]{1,15}$'
       then ${column}::bigint ${operator} ${limit}::double precision else false end`;

@@ -29,9 +29,9 @@ describe("clusterSummary()", () => {
     });
   });
 
-  it("should count nodes by state and add up what the approved compute nodes bring", async () => {
+  it("should count nodes by state and add up the capacity of approved compute nodes", async () => {
     const { store } = database;
-    // Beyond what a double holds exactly, once added up.
+    // The sum of two nodes exceeds the integers that a double represents exactly.
     const size = { cores: 3, memoryBytes: 2 ** 53 - 1, diskBytes: 2 ** 51, gpus: 1 };
     await addNode(store, "control", { type: "ORCHESTRATOR", ...size });
     await addNode(store, "lost", { type: "ORCHESTRATOR", ...size });
@@ -66,7 +66,30 @@ describe("clusterSummary()", () => {
     });
   });
 
-  it("should add up what approved nodes offer to executions, and what these have been given", async () => {
+  it("should count no node as able to take work while a resource that all use is unknown, and no unknown GPUs", async () => {
+    const { db } = database.store;
+    const report = (...facts: readonly string[]) =>
+      db
+        .updateTable("nodes")
+        .set({ info: JSON.stringify({ unknownFacts: facts.map((fact) => ({ fact })) }), info_digest: "d" })
+        .where("id", "=", "ready")
+        .execute();
+    for (const fact of ["cpu.usable_millis", "memory_bytes", "disk_bytes"]) {
+      await report("vm", fact);
+      expect(await clusterSummary(db)).toMatchObject({
+        mayTakeWork: 0,
+        available: { cores: 0n, memoryBytes: 0n, diskBytes: 0n, gpus: 0 },
+      });
+    }
+    await report("gpus");
+    expect(await clusterSummary(db)).toMatchObject({
+      mayTakeWork: 1,
+      total: { gpus: 3 },
+      available: { cores: 3n, gpus: 0 },
+    });
+  });
+
+  it("should add up what approved nodes offer to executions, and what is allocated", async () => {
     const work = JSON.stringify({ work: { executors: ["process"], millicores: 4_000, memoryBytes: "1024" } });
     const { db } = database.store;
     await db
@@ -87,7 +110,7 @@ describe("clusterSummary()", () => {
 });
 
 describe("countLabels()", () => {
-  it("should count the labels in effect on machines, the keys in order and the most common values first", async () => {
+  it("should count effective labels, with keys in order and the most frequent values first", async () => {
     const { store } = database;
     const label = (id: string, key: string, value: string, effective = true) =>
       store.db.insertInto("node_labels").values({ node_id: id, tier: "agent", key, value, effective }).execute();
@@ -104,7 +127,7 @@ describe("countLabels()", () => {
     ]);
   });
 
-  it("should keep to the 200 keys that most nodes have, and to 50 values of each", async () => {
+  it("should return the 200 most frequent keys with 50 values each", async () => {
     const { db } = database.store;
     await sql`delete from node_labels`.execute(db);
     await sql`

@@ -1,39 +1,41 @@
-import type {
-  ConnectionState,
-  HealthState,
-  HoldKind,
-  MembershipState,
-  NodeType,
-  SchedulingState,
+import {
+  type ConnectionState,
+  type HealthState,
+  type HoldKind,
+  type MembershipState,
+  type NodeType,
+  RESOURCE_FACTS,
+  type SchedulingState,
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
+import { KNOWS_ESSENTIALS, lacksFacts } from "./node-rows.ts";
 
-/** How many nodes there are of a type. */
+/** How many nodes of one type exist, and how many are connected. */
 export interface NodeCounts {
   readonly total: number;
   readonly connected: number;
 }
 
-/** The compute nodes that are in one combination of states. */
+/** How many compute nodes have one combination of states. */
 export interface StateCount {
   readonly membership: MembershipState;
-  /** Effective: an operator's mark counts. */
+  /** The effective health, including marks that operators set. */
   readonly health: HealthState;
   readonly scheduling: SchedulingState;
   readonly count: number;
 }
 
-/** Hardware added up. */
+/** The sum of the hardware of nodes. */
 export interface Capacity {
-  /** Logical processors. */
+  /** The number of logical processors. */
   readonly cores: bigint;
   readonly memoryBytes: bigint;
   readonly diskBytes: bigint;
   readonly gpus: number;
 }
 
-/** What is offered to executions, or has been given to them. */
+/** Resources that nodes offer to executions, or that are allocated to executions. */
 export interface WorkSum {
   readonly millicores: bigint;
   readonly memoryBytes: bigint;
@@ -42,33 +44,39 @@ export interface WorkSum {
   readonly executions: bigint;
 }
 
-/** How many nodes are in which states, and what they bring. */
+/** The numbers of nodes by state, and their capacity. */
 export interface ClusterSummary {
   readonly orchestrators: NodeCounts;
   readonly compute: NodeCounts;
-  /** The combinations that occur, in the order of their names. */
+  /** The combinations of states that occur, in order of the states' names. */
   readonly states: readonly StateCount[];
-  /** Approved compute nodes by kind of hold, in the order of the kinds' names; a node may have several. */
+  /**
+   * The number of approved compute nodes with each kind of hold, in order of the kinds' names. A node can have
+   * several kinds.
+   */
   readonly holds: readonly { readonly kind: HoldKind; readonly count: number }[];
-  /** Compute nodes that may take work. */
+  /** The number of compute nodes that can take work. */
   readonly mayTakeWork: number;
-  /** What approved compute nodes bring. */
+  /** The capacity of approved compute nodes. */
   readonly total: Capacity;
-  /** What those bring that may take work. */
+  /** The capacity of the nodes that can take work, without GPUs that an agent cannot determine. */
   readonly available: Capacity;
-  /** What approved compute nodes offer to executions. */
+  /** The resources that approved compute nodes offer to executions. */
   readonly offered: WorkSum;
-  /** What executions have been given of them. */
+  /** The resources allocated to executions. */
   readonly allocated: WorkSum;
 }
 
 interface Group extends Omit<StateCount, "count">, Capacity {
   readonly type: NodeType;
   readonly connection: ConnectionState;
+  /** Whether the agents of these nodes can determine the resources that every execution uses. */
+  readonly knowsEssentials: boolean;
+  readonly knownGpus: number;
   readonly nodes: number;
 }
 
-/** Count the nodes of the cluster. Its cost grows with their number. */
+/** Count the nodes of the cluster. The cost grows with the number of nodes. */
 export async function clusterSummary(db: Db): Promise<ClusterSummary> {
   const [groups, holds, work] = [await readGroups(db), await readHolds(db), await readWork(db)];
   const compute = groups.filter(({ type }) => type === "COMPUTE");
@@ -80,12 +88,12 @@ export async function clusterSummary(db: Db): Promise<ClusterSummary> {
     holds,
     mayTakeWork: sumNodes(available),
     total: sumCapacity(compute.filter(({ membership }) => membership === "APPROVED")),
-    available: sumCapacity(available),
+    available: sumCapacity(available.map((group) => ({ ...group, gpus: group.knownGpus }))),
     ...work,
   };
 }
 
-/** The compute nodes that have a label in effect. */
+/** How many compute nodes have an effective label. */
 export interface LabelCount {
   readonly key: string;
   readonly value: string;
@@ -96,8 +104,8 @@ const MOST_KEYS = 200;
 const MOST_VALUES = 50;
 
 /**
- * Count the labels that are in effect on compute nodes: of the keys that most nodes have, in the order of their names,
- * the values that most nodes have, the most common first. Its cost grows with the labels of all nodes.
+ * Count the effective labels of compute nodes. Returns the most frequent keys in order of their names, and for each
+ * key its most frequent values, most frequent first. The cost grows with the number of labels.
  */
 export async function countLabels(db: Db): Promise<readonly LabelCount[]> {
   const { rows } = await sql<LabelCount>`
@@ -120,7 +128,7 @@ export async function countLabels(db: Db): Promise<readonly LabelCount[]> {
   return rows;
 }
 
-/** Nodes that joined without a token while that was warned of: how many, and the first of them in order of id. */
+/** Count the nodes whose joining without a token caused a warning, and list the first of them in order of id. */
 export async function joinedWithoutToken(
   db: Db,
   limit: number,
@@ -131,9 +139,9 @@ export async function joinedWithoutToken(
   return { count: Number(counted?.count ?? 0n), ids: rows.map(({ id }) => id) };
 }
 
-/** The rule of mayTakeWork(), for compute nodes that were counted together. */
-function takesWork({ membership, health, scheduling }: Group): boolean {
-  return membership === "APPROVED" && health === "HEALTHY" && scheduling === "ELIGIBLE";
+/** The same rule as mayTakeWork(), for a group of compute nodes. */
+function takesWork({ membership, health, scheduling, knowsEssentials }: Group): boolean {
+  return membership === "APPROVED" && health === "HEALTHY" && scheduling === "ELIGIBLE" && knowsEssentials;
 }
 
 async function readGroups(db: Db): Promise<readonly Group[]> {
@@ -141,14 +149,18 @@ async function readGroups(db: Db): Promise<readonly Group[]> {
     select
       n.type, n.membership, s.connection, scheduling_of(n.holds) as scheduling,
       case when s.marked then 'UNHEALTHY' else s.health end as health,
+      ${KNOWS_ESSENTIALS} as "knowsEssentials",
       count(*)::integer as nodes,
       sum(n.cores)::text as cores,
       sum(n.memory_bytes)::text as "memoryBytes",
       sum(n.disk_bytes)::text as "diskBytes",
-      sum(n.gpus)::double precision as gpus
+      sum(n.gpus)::double precision as gpus,
+      coalesce(
+        sum(n.gpus) filter (where not ${lacksFacts([RESOURCE_FACTS.gpus])}), 0
+      )::double precision as "knownGpus"
     from nodes as n
     join node_sessions as s on s.node_id = n.id
-    group by 1, 2, 3, 4, 5`.execute(db);
+    group by 1, 2, 3, 4, 5, 6`.execute(db);
   return rows.map((row) => ({
     ...row,
     cores: BigInt(row.cores),
@@ -168,7 +180,10 @@ async function readHolds(db: Db): Promise<ClusterSummary["holds"]> {
 
 type WorkColumn = `${"offered" | "allocated"}_${keyof WorkSum}`;
 
-/** A node says what it offers in its information, as protobuf JSON: what is 0 is left out there. */
+/**
+ * Sum up the offered and allocated resources. A node reports its offered resources in its information, as protobuf
+ * JSON, which omits zeros.
+ */
 async function readWork(db: Db): Promise<Pick<ClusterSummary, "offered" | "allocated">> {
   const { rows } = await sql<Record<WorkColumn, string | null>>`
     select
@@ -204,7 +219,7 @@ function countNodes(groups: readonly Group[]): NodeCounts {
   return { total: sumNodes(groups), connected: sumNodes(connected) };
 }
 
-/** Groups that differ in their connection alone are one here. */
+/** Merge groups that differ only in fields that are not shown, such as the connection. */
 function countStates(groups: readonly Group[]): readonly StateCount[] {
   const byName = new Map<string, StateCount>();
   for (const { membership, health, scheduling, nodes } of groups) {

@@ -1,10 +1,10 @@
-import type { JsonInfo, NodeRecord, NodeType } from "@rollcall/domain";
+import type { JsonInfo, Node, NodeType } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 
-/** What is left of a node that was removed. */
+/** The data kept about a removed node. */
 export interface Tombstone {
-  /** Rises with each removal. */
+  /** A sequence number, which increases with each removal. */
   readonly id: bigint;
   readonly nodeId: string;
   readonly type: NodeType;
@@ -12,11 +12,13 @@ export interface Tombstone {
   readonly actor: string;
   readonly reason: string;
   readonly message: string;
-  /** Membership, connection, health, scheduling, mark, labels and key fingerprint as they last were. */
+  /**
+   * The membership, connection, health, scheduling, mark, labels and key fingerprint of the node when it was removed.
+   */
   readonly lastState: JsonInfo;
 }
 
-/** The newest tombstone of a node, or null. */
+/** Get the newest tombstone of a node; null when there is none. */
 export async function getTombstone(db: Db, nodeId: string): Promise<Tombstone | null> {
   const row = await db
     .selectFrom("node_tombstones")
@@ -30,14 +32,14 @@ export async function getTombstone(db: Db, nodeId: string): Promise<Tombstone | 
 
 /** Which tombstones to list. */
 export interface TombstonePage {
-  /** Only those of this node. */
+  /** Only tombstones of this node. */
   readonly nodeId?: string;
   readonly limit: number;
-  /** Only those older than the one of this id; null for the newest. */
+  /** Only tombstones older than the one with this id; null starts with the newest. */
   readonly before: bigint | null;
 }
 
-/** Tombstones, newest first, a page at a time. */
+/** Read a page of tombstones, newest first. */
 export async function listTombstones(db: Db, { nodeId, limit, before }: TombstonePage): Promise<readonly Tombstone[]> {
   let query = db.selectFrom("node_tombstones").selectAll().orderBy("id", "desc").limit(limit);
   if (before !== null) query = query.where("id", "<", before);
@@ -45,7 +47,7 @@ export async function listTombstones(db: Db, { nodeId, limit, before }: Tombston
   return (await query.execute()).map(toTombstone);
 }
 
-/** Those of some nodes that were last removed because they were gone for too long, and not by a decision. */
+/** Find which of these nodes were last removed because they were gone for too long, rather than by a decision. */
 export async function collectedAmong(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const collected = new Set<string>();
   for (const id of ids) {
@@ -57,7 +59,7 @@ export async function collectedAmong(db: Db, ids: readonly string[]): Promise<Re
   return collected;
 }
 
-/** Forget tombstones older than `olderThanMs`; how many went. */
+/** Delete tombstones older than `olderThanMs`. Returns how many. */
 export async function pruneTombstones(db: Db, olderThanMs: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom("node_tombstones")
@@ -69,11 +71,11 @@ export async function pruneTombstones(db: Db, olderThanMs: number): Promise<numb
 /** Write the tombstone of a node that is about to be removed. */
 export async function buryNode(
   tx: Tx,
-  node: NodeRecord,
+  node: Node,
   removal: { readonly actor: string; readonly reason: string; readonly message?: string },
 ): Promise<void> {
   const { id, type, membership, connection, health, scheduling, mark, labels, keyFingerprint } = node;
-  // Locked, so that no session opens between this and the removal: its epoch would be used twice.
+  // Lock the session, so that no session opens before the removal: the epoch of that session would be used twice.
   const session = await tx
     .selectFrom("node_sessions")
     .select("epoch")

@@ -14,10 +14,10 @@ import { type Selectable, sql } from "kysely";
 import type { HealthPoliciesTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 
-/** A health policy with what is remembered of it. */
-export interface HealthPolicyRecord {
+/** A health policy as stored. */
+export interface HealthPolicyRow {
   readonly entry: PolicyEntry;
-  /** Changes whenever the policy does. */
+  /** Changes with every change to the policy. */
   readonly etag: string;
   readonly actor: string;
   readonly message: string;
@@ -25,14 +25,14 @@ export interface HealthPolicyRecord {
   readonly updatedAtMs: number;
 }
 
-/** Every policy there is, as of one revision of the log. */
+/** All policies at one revision of the log. */
 export interface HealthPolicySnapshot {
   readonly entries: readonly PolicyEntry[];
-  /** Events above it say something new. */
+  /** The policies include all changes up to this revision, and no later changes. */
   readonly revision: bigint;
 }
 
-/** All policies, in one statement and so of one moment. */
+/** Read all policies in one statement, so that they come from one snapshot. */
 export async function readHealthPolicies(db: Db): Promise<HealthPolicySnapshot> {
   const { rows } = await sql<{ revision: bigint; scope: string | null; facts: Json }>`
     select head.revision, p.scope, p.facts
@@ -46,8 +46,8 @@ export async function readHealthPolicies(db: Db): Promise<HealthPolicySnapshot> 
   return { entries, revision: rows[0]?.revision ?? 0n };
 }
 
-/** One policy, or null. */
-export async function getHealthPolicy(db: Db, scope: PolicyScope): Promise<HealthPolicyRecord | null> {
+/** Get one policy; null when it does not exist. */
+export async function getHealthPolicy(db: Db, scope: PolicyScope): Promise<HealthPolicyRow | null> {
   const row = await db
     .selectFrom("health_policies")
     .selectAll()
@@ -57,11 +57,11 @@ export async function getHealthPolicy(db: Db, scope: PolicyScope): Promise<Healt
 }
 
 /**
- * The policies after a scope, in pieces: the default, groups by name, nodes by id.
+ * Read the policies after a scope in pieces: the default, groups by name, nodes by id.
  *
- * @param after the scope with which the page before ended; empty for all.
+ * @param after the last scope of the previous page; empty to start at the first policy.
  */
-export async function* readHealthPolicyList(db: Db, after: string): AsyncGenerator<readonly HealthPolicyRecord[]> {
+export async function* readHealthPolicyList(db: Db, after: string): AsyncGenerator<readonly HealthPolicyRow[]> {
   let from = after;
   for (;;) {
     const rows = await db
@@ -81,24 +81,24 @@ export async function* readHealthPolicyList(db: Db, after: string): AsyncGenerat
 const POLICIES_OF_ONE_READ = 128;
 
 /**
- * Keep others from changing policies until the transaction ends: whether a policy contradicts others is decided with
- * all of them in view. Readers do not wait.
+ * Block other changes to policies until the transaction ends, because the check for contradictions needs all
+ * policies. Readers do not wait.
  */
 export async function lockHealthPolicies(tx: Tx): Promise<void> {
-  // Not a lock of the table: removing a node deletes from it, and would wait for every node of the fleet to be looked
-  // at.
+  // Do not lock the table: the removal of a node deletes from this table, and would have to wait while the whole
+  // fleet is checked.
   await sql`select pg_advisory_xact_lock(${HEALTH_POLICIES_LOCK}::bigint)`.execute(tx);
 }
 
-/** Any number that no other lock of the record has. */
+/** The key of the advisory lock for policies: any number that no other lock uses. */
 const HEALTH_POLICIES_LOCK = "5139811260874521113";
 
-/** Write a policy, new or not; the record as it is then. The policies are locked. */
+/** Store a new or changed policy and return it. The caller has called lockHealthPolicies(). */
 export async function saveHealthPolicy(
   tx: Tx,
   entry: PolicyEntry,
   by: { readonly actor: string; readonly message: string },
-): Promise<HealthPolicyRecord> {
+): Promise<HealthPolicyRow> {
   const scope = scopeOf(entry);
   const facts = JSON.stringify(policyFacts(entry));
   const node_id = scope.kind === "node" ? scope.nodeId : null;
@@ -116,16 +116,19 @@ export async function saveHealthPolicy(
     .returningAll()
     .executeTakeFirstOrThrow();
   const record = toRecord(row);
-  if (record === null) throw new Error(`the policy ${row.scope} cannot be read again`);
+  if (record === null) throw new Error(`the policy ${row.scope} could not be read back`);
   return record;
 }
 
-/** Remove a policy. The policies are locked. */
+/** Delete a policy. The caller has called lockHealthPolicies(). */
 export async function deleteHealthPolicy(tx: Tx, scope: PolicyScope): Promise<void> {
   await tx.deleteFrom("health_policies").where("scope", "=", formatPolicyScope(scope)).execute();
 }
 
-/** Tell what health's configuration says, for those who do not have it; false when that was known. */
+/**
+ * Store the policy from the health service's configuration, for processes that do not have that configuration.
+ * Returns false when it is unchanged.
+ */
 export async function tellConfiguredPolicy(db: Db, instance: string, configured: HealthPolicy): Promise<boolean> {
   const text = JSON.stringify(configured);
   const { numAffectedRows } = await sql`
@@ -136,20 +139,20 @@ export async function tellConfiguredPolicy(db: Db, instance: string, configured:
   return (numAffectedRows ?? 0n) > 0n;
 }
 
-/** What health's configuration says; the defaults as long as no replica has written it. */
+/** Read the policy from the health service's configuration; the defaults until a replica has stored it. */
 export async function configuredPolicy(db: Db): Promise<HealthPolicy> {
   const row = await db.selectFrom("configured_health_policy").select("configured").executeTakeFirst();
-  // One written by another release may lack fields.
+  // Fill in defaults, because a row from another release can lack fields.
   return { ...DEFAULT_HEALTH_POLICY, ...(row?.configured as Partial<HealthPolicy> | undefined) };
 }
 
-function toRecord(row: Omit<Selectable<HealthPoliciesTable>, "kind" | "node_id">): HealthPolicyRecord | null {
+function toRecord(row: Omit<Selectable<HealthPoliciesTable>, "kind" | "node_id">): HealthPolicyRow | null {
   const entry = toEntry(row.scope, row.facts);
   if (entry === null) return null;
   const createdAtMs = row.created_at.getTime();
   return {
     entry,
-    // Deleted and made again, it counts from 1.
+    // Include the creation time, because a policy that is deleted and created again starts at version 1.
     etag: `${createdAtMs.toString(36)}-${row.version}`,
     actor: row.actor,
     message: row.message,

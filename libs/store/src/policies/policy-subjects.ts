@@ -3,21 +3,21 @@ import { type SqlBool, sql } from "kysely";
 import { PREPARED } from "../database/pool.ts";
 import type { Db } from "../database/store.ts";
 
-/** The labels of a node as agents and as selectors of policies see them. */
+/** The labels of a node, as agents and the selectors of policies see them. */
 export interface LabelsOfNode {
-  /** Those in effect, of every tier. */
+  /** The effective labels, of all tiers. */
   readonly effective: readonly Label[];
-  /** What token and operator say, whatever the agent says. */
+  /** The labels of the token and operator tiers. Labels that the agent reports do not affect them. */
   readonly trusted: ReadonlyMap<string, string>;
 }
 
-/** One without labels. */
+/** The value for a node without labels. */
 export const NO_LABELS: LabelsOfNode = { effective: [], trusted: new Map() };
 
-/** The labels of each of these nodes, by node id; nodes without labels are left out. */
+/** Read the labels of these nodes, keyed by node id. Nodes without labels are left out. */
 export async function labelSetsOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, LabelsOfNode>> {
   if (ids.length === 0) return new Map();
-  // One parameter: a query with hundreds takes longer to write than to answer.
+  // Pass all ids as one parameter: a query with hundreds of parameters takes longer to send than to answer.
   const { rows } = await sql<Label & { node_id: string; effective: boolean }>`${PREPARED}
     select node_id, key, value, tier, effective
     from node_labels
@@ -36,8 +36,8 @@ export async function labelSetsOf(db: Db, ids: readonly string[]): Promise<Reado
 }
 
 /**
- * Every compute node as policies see it, in order of id, a batch at a time: a fleet of any size takes the memory of one
- * batch. Nodes that come or go in between are seen or not.
+ * Read every compute node as policies see it, in order of id. Batches keep memory from growing with the fleet. Nodes
+ * that are added or removed in between may be missing.
  */
 export async function* policySubjects(db: Db, batchSize = 5_000): AsyncGenerator<readonly PolicySubject[]> {
   let after = "";
@@ -59,7 +59,7 @@ export async function* policySubjects(db: Db, batchSize = 5_000): AsyncGenerator
   }
 }
 
-/** One compute node as policies see it, or null. */
+/** Read one compute node as policies see it; null when it does not exist. */
 export async function policySubject(db: Db, nodeId: string): Promise<PolicySubject | null> {
   const row = await db
     .selectFrom("nodes")
@@ -79,7 +79,10 @@ function toSubject(row: { readonly id: string; readonly labels: readonly Label[]
   return { id: row.id, labels };
 }
 
-/** Of two tiers that say something of one key, the operator counts, in whichever order they speak. */
+/**
+ * Labels of the token and operator tiers. If both tiers have a key, the operator's value wins, in whatever order the
+ * labels are added.
+ */
 class TrustedLabels extends Map<string, string> {
   say(tier: LabelTier, key: string, value: string): void {
     if (tier === "operator" || (tier === "token" && !this.has(key))) this.set(key, value);

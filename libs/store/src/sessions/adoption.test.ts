@@ -49,7 +49,7 @@ async function connect(replicaId: string, ...ids: string[]): Promise<void> {
 }
 
 describe("adoptOrphans()", () => {
-  it("should take the nodes of a replica without a lease, each with the next epoch", async () => {
+  it("should adopt the nodes of a replica without a lease, each with the next epoch", async () => {
     await connect("old", "a", "b");
     await connect("alive", "c");
     await writeTransitions(store, "old", [
@@ -99,7 +99,7 @@ describe("adoptOrphans()", () => {
     expect(await writeTransitions(store, "old", items)).toEqual(new Set());
   });
 
-  it("should take nothing for a replica that holds no lease itself", async () => {
+  it("should adopt nothing for a replica that holds no lease itself", async () => {
     await connect("old", "a");
     expect(await adoptOrphans(store, "new", 10)).toEqual([]);
     await take("new");

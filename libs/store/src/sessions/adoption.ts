@@ -5,16 +5,16 @@ import { PREPARED } from "../database/pool.ts";
 import type { LaneStore, Tx } from "../database/store.ts";
 import { type OwnedSession, toOwnedSession } from "./sessions.ts";
 
-/** A node taken over from a replica that is gone. */
+/** A node that was taken over from a dead replica. */
 export interface AdoptedNode extends OwnedSession {
   readonly previousReplicaId: string;
   readonly connectionBefore: ConnectionState;
 }
 
 /**
- * Take over nodes whose replica holds no lease any more: next epoch, and what adoptSession() decides. Takes at most
- * `limit`; none unless `replicaId` itself holds a lease. Concurrent adopters share the nodes among them. Call it again
- * while it returns as many as the limit.
+ * Take over nodes whose replica no longer holds a lease. Each node gets the next epoch, and adoptSession() decides
+ * its connection. Takes at most `limit` nodes, and none unless `replicaId` itself holds a lease. Concurrent adopters
+ * share the nodes. As long as this returns `limit` nodes, call it again.
  */
 export async function adoptOrphans(
   store: LaneStore,
@@ -50,7 +50,7 @@ type OrphanRow = Parameters<typeof toOwnedSession>[0] & {
 async function lockOrphans(tx: Tx, replicaId: string, limit: number): Promise<readonly OrphanRow[]> {
   const { rows } = await sql<OrphanRow>`
     with recursive holder as (
-      -- The few distinct replicas of many sessions, each found by one step in the index.
+      -- The few distinct replicas of many sessions, each found by one index lookup.
       select min(replica_id) as replica_id from node_sessions where replica_id is not null
       union all
       select (
@@ -63,11 +63,11 @@ async function lockOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
       select replica_id
       from holder
       where replica_id is not null
-        -- The process's own lease: one that says who leads says nothing about its holder.
+        -- Only the lease of the process itself: a leadership lease does not show that its holder is alive.
         and not exists (select from leases where leases.name = holder.replica_id)
     ),
     before as materialized (
-      -- One replica after the other, so that the index is used: for all at once, Postgres reads every session.
+      -- Search one replica after another, to use the index. One search for all would scan every session.
       select session.*
       from lost
       cross join lateral (
@@ -101,12 +101,12 @@ const TAKEN_COLUMNS = sql`
   connection text, connection_since timestamptz, connection_reason text,
   connection_message text, connection_actor text`;
 
-/** Write to whom sessions belong from now on. Their rows are locked. */
+/** Write the new owner of sessions. The caller has locked the sessions' rows. */
 async function take(tx: Tx, replicaId: string, nodes: readonly AdoptedNode[]): Promise<void> {
   if (nodes.length === 0) return;
   const items = nodes.map(({ nodeId, epoch, connection, connectionBefore }) => ({
     ...{ nodeId, epoch },
-    // A connection that stays is left out, and its columns are not written.
+    // Leave out an unchanged connection, so that its columns are not written.
     ...(connection.state === connectionBefore ? {} : toColumns(connection)),
   }));
   await sql`${PREPARED}

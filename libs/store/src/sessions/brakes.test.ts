@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Whether a session waits for another one's lock. */
+/** Whether a database session waits for a lock that another session holds. */
 async function isWaiting(): Promise<boolean> {
   const { rows } = await sql<{ waiting: string }>`
     select count(*) as waiting from pg_locks l join pg_stat_activity a using (pid)
@@ -28,7 +28,7 @@ async function isWaiting(): Promise<boolean> {
 }
 
 describe("lockBrake()", () => {
-  it("should make a row that there is not, and keep one that there is", async () => {
+  it("should create a missing row, and keep an existing one", async () => {
     const { store } = database;
     const made = await store.transaction((tx) => lockBrake(tx, "made"));
     expect(made).toMatchObject({ group: "made", mode: "NORMAL", frozen: null });
@@ -37,7 +37,7 @@ describe("lockBrake()", () => {
     expect(kept).toMatchObject({ group: "made", frozen: { actor: "a", reason: "r" } });
   });
 
-  it("should make the row again that is forgotten while it waits for it", async () => {
+  it("should create the row again if it is deleted while it waits", async () => {
     const { store } = database;
     await store.transaction((tx) => lockBrake(tx, "racks"));
     const [locked, waiting] = [createGate(), createGate()];
@@ -74,7 +74,7 @@ async function brakeOf(group: string) {
 }
 
 describe("forgetBrakes()", () => {
-  it("should forget a brake only when it is as one without a row: not set, not frozen, no order left", async () => {
+  it("should delete a brake only in its default state: not set, not frozen, no order left", async () => {
     const { store } = database;
     const groups = ["plain", "set", "frozen", "ordered", "followed"];
     await store.transaction(async (tx) => {
@@ -95,7 +95,7 @@ describe("forgetBrakes()", () => {
 });
 
 describe("saveBrake()", () => {
-  it("should say since when the brake has its mode, and keep freezes and orders", async () => {
+  it("should store when the mode changed, and keep freezes and orders", async () => {
     const { store } = database;
     const set = (before: BrakeMode, after: BrakeMode) =>
       store.transaction((tx) => saveBrake(tx, changeTo("since", before, after)));
@@ -114,7 +114,7 @@ describe("saveBrake()", () => {
 });
 
 describe("readBrake()", () => {
-  it("should count what was lost since each window began, what is not settled, and what is pending", async () => {
+  it("should count losses since each window started, unsettled ones, and pending ones", async () => {
     const { store } = database;
     const losses = [
       ["r1", 10, "rack", "PENDING"],

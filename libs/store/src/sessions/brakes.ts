@@ -19,10 +19,13 @@ import type { BrakesTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { lossBefore } from "./reactions.ts";
 
-/** The lease of the one process that decides about the brake. */
+/** The name of the lease of the process that decides about the brake. */
 export const BRAKE_LEASE = "brake";
 
-/** Read, in one statement and so of one moment, all that the brake is decided from. */
+/**
+ * Read everything that brake decisions need. One statement counts the losses, so that the numbers come from one
+ * snapshot.
+ */
 export async function readBrake(db: Db, marks: BrakeMarks): Promise<BrakeReading> {
   const windows = Object.fromEntries(marks.windows);
   const ofCluster = marks.windows.get(BRAKE_CLUSTER) ?? marks.window;
@@ -58,7 +61,7 @@ export async function readBrake(db: Db, marks: BrakeMarks): Promise<BrakeReading
         from counted full join pending using ("group")
       ) as losses`.execute(db);
   const [look] = rows;
-  if (look === undefined) throw new Error("the brake's look answered nothing");
+  if (look === undefined) throw new Error("the brake query returned no row");
   return {
     reports: toReports(look.reports),
     losses: look.losses,
@@ -67,7 +70,7 @@ export async function readBrake(db: Db, marks: BrakeMarks): Promise<BrakeReading
   };
 }
 
-/** Every brake as people see it: the cluster's first, then groups by name. */
+/** Read every brake in the form that people see: the cluster's first, then groups by name. */
 export async function readShownBrakes(db: Db): Promise<readonly ShownBrake[]> {
   const window = await lossBefore(db, BRAKE_WINDOW_MS);
   const settled = await lossBefore(db, SHOWN_SETTLED_MS);
@@ -75,13 +78,13 @@ export async function readShownBrakes(db: Db): Promise<readonly ShownBrake[]> {
   return showBrakes(await readBrake(db, marks));
 }
 
-/** Every brake that the record keeps, by group. */
+/** List the stored brakes, sorted by group. */
 export async function listBrakes(db: Db): Promise<readonly BrakeRow[]> {
   const rows = await db.selectFrom("brakes").selectAll().orderBy("group_name").execute();
   return rows.map(toBrakeRow);
 }
 
-/** Write a brake's mode. The row is new, or its freeze and orders stay as they are. */
+/** Write a brake's mode. If the row exists, its freeze and orders do not change. */
 export async function saveBrake(tx: Tx, change: BrakeChange): Promise<void> {
   const { group: group_name, before, after: mode, size, windowLoss } = change;
   const written = { mode, size, window_loss: BigInt(windowLoss) };
@@ -97,7 +100,7 @@ export async function saveBrake(tx: Tx, change: BrakeChange): Promise<void> {
     .execute();
 }
 
-/** An operator's order was carried out. */
+/** Record that all orders by operators in this row were carried out. */
 export async function saveFollowed(tx: Tx, { group, orders }: BrakeRow): Promise<void> {
   await tx
     .updateTable("brakes")
@@ -107,7 +110,7 @@ export async function saveFollowed(tx: Tx, { group, orders }: BrakeRow): Promise
     .execute();
 }
 
-/** Forget brakes that are as they would be without a row. */
+/** Delete the rows of brakes that are in their default state. */
 export async function forgetBrakes(tx: Tx, groups: readonly string[]): Promise<void> {
   if (groups.length === 0) return;
   await tx
@@ -119,19 +122,20 @@ export async function forgetBrakes(tx: Tx, groups: readonly string[]): Promise<v
     .execute();
 }
 
-/** One group's brake with its row locked until the transaction ends. The row is made when there is none. */
+/** Lock the row of a group's brake until the transaction ends, and return it. Creates the row if it does not exist. */
 export async function lockBrake(tx: Tx, group: string): Promise<BrakeRow> {
   const row = await tx
     .insertInto("brakes")
     .values({ group_name: group })
-    // In one statement: between two, a row that was found may be forgotten. What is written is what is there.
+    // Insert and lock in one statement, because the row could be deleted between two statements. The update changes
+    // nothing.
     .onConflict((conflict) => conflict.constraint("brakes_pkey").doUpdateSet({ group_name: group }))
     .returningAll()
     .executeTakeFirstOrThrow();
   return toBrakeRow(row);
 }
 
-/** Freeze a brake that is locked, or lift its freeze. */
+/** Freeze a locked brake, or lift the freeze. */
 export async function saveFreeze(
   tx: Tx,
   group: string,
@@ -152,7 +156,7 @@ export async function saveFreeze(
     .execute();
 }
 
-/** Order the release of everything that is pending now under a locked brake. */
+/** Order the release of all reactions that are pending now. The caller has locked the brake. */
 export async function saveOrder(
   tx: Tx,
   group: string,
@@ -171,8 +175,8 @@ export async function saveOrder(
 }
 
 /**
- * Hold on to the lease of the brake until the transaction ends: false when it is another's by now, and then nothing may
- * be written. Renewing goes on meanwhile; ending the lease waits.
+ * Keep the brake's lease from ending until this transaction ends. Returns false when another process holds the lease by
+ * now. In that case, write nothing. Renewals can continue, but a statement that ends the lease waits.
  */
 export async function holdBrakeLease(tx: Tx, instance: string): Promise<boolean> {
   const { rows } = await sql`

@@ -2,27 +2,27 @@ import { sql } from "kysely";
 import { PREPARED } from "../database/pool.ts";
 import type { Db } from "../database/store.ts";
 
-/** Where a health replica can be reached, each as `host:port`. */
+/** The addresses of a health replica, each as `host:port`. */
 export interface HealthReplica {
   readonly instance: string;
-  /** For agents' streams. */
+  /** The address for agents' streams. */
   readonly agentEndpoint: string;
-  /** For other replicas. */
+  /** The address for other replicas. */
   readonly internalAddress: string;
-  /** For readers: HealthQueryService. */
+  /** The address of HealthQueryService, for readers. */
   readonly queryEndpoint: string;
 }
 
-/** A replica that holds a lease. */
+/** A health replica that holds a lease. */
 export interface LiveReplica extends HealthReplica {
-  /** Agents' sessions that it held when it last renewed its lease; 0 before it has said so. */
+  /** Number of agents' sessions that the replica held at its last renewal; 0 before the first report. */
   readonly sessions: number;
 }
 
 /**
- * Say where a replica can be reached, in place of what it said before. Another replica that the record has at the same
- * internal address ran there before, and cannot be asked any more, though its lease may not have run out yet: the
- * instances of those.
+ * Store a replica's addresses, replacing its earlier ones. Returns the instances of other replicas that are stored
+ * with the same internal address. Those replicas ran there before and no longer respond, although their leases may
+ * not have expired yet.
  */
 export async function advertise(db: Db, replica: HealthReplica): Promise<readonly string[]> {
   const endpoints = {
@@ -48,12 +48,13 @@ export async function advertise(db: Db, replica: HealthReplica): Promise<readonl
   return before.map(({ instance }) => instance);
 }
 
-/** The replicas that hold a lease, by instance. */
+/** List the replicas that hold a lease, sorted by instance. */
 export async function listHealthReplicas(db: Db): Promise<readonly LiveReplica[]> {
   const rows = await db
     .selectFrom("health_replicas as r")
     .modifyFront(PREPARED)
-    // A process's own lease has its name; it may hold others besides.
+    // Join only a process's own lease, which is named after its instance, unlike other leases that the process can
+    // hold.
     .innerJoin("leases as l", "l.name", "r.instance")
     .select(["r.instance", "r.agent_endpoint", "r.internal_address", "r.query_endpoint"])
     .select("l.sessions")
@@ -68,7 +69,7 @@ export async function listHealthReplicas(db: Db): Promise<readonly LiveReplica[]
   }));
 }
 
-/** Forget a replica, when it ends or its lease has run out. */
+/** Delete the addresses of a replica that ends or whose lease has expired. */
 export async function withdraw(db: Db, instance: string): Promise<void> {
   await db.deleteFrom("health_replicas").where("instance", "=", instance).execute();
 }

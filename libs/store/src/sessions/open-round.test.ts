@@ -24,7 +24,7 @@ async function isWaitingForLock(): Promise<boolean> {
 }
 
 describe("openRound()", () => {
-  it("should open nothing by a key that the next key has replaced while its lock was waited for", async () => {
+  it("should open nothing for a key that was replaced while waiting for its lock", async () => {
     const { store } = database;
     const [own, next] = [testFingerprint("rotating"), "SHA256:next"];
     await addNode(store, "rotating");

@@ -5,7 +5,7 @@ import { PREPARED } from "../database/pool.ts";
 import type { Tx } from "../database/store.ts";
 import type { toConnection, toHealth, toMembership } from "../nodes/node-rows.ts";
 
-/** A verified hello of an agent. */
+/** An agent's hello, after its signature was verified. */
 export interface SessionHello {
   readonly nodeId: string;
   readonly replicaId: string;
@@ -13,18 +13,18 @@ export interface SessionHello {
   readonly instanceId: string;
   readonly bootId: string;
   readonly machineFingerprint: string;
-  /** Of the key that signed it. */
+  /** The fingerprint of the key that signed the hello. */
   readonly keyFingerprint: string;
-  /** The peer as `host:port`. */
+  /** The peer's address as `host:port`. */
   readonly address: string;
 }
 
-/** The columns of a node's membership. */
+/** The membership columns of a node. */
 type MembershipColumns = Parameters<typeof toMembership>[0];
 type ConnectionColumns = Parameters<typeof toConnection>[0];
 type HealthColumns = Parameters<typeof toHealth>[0];
 
-/** The columns of a session with its node's membership. */
+/** The columns of a session, with its node's membership. */
 export type OwnedSessionRow = MembershipColumns &
   ConnectionColumns &
   HealthColumns & { readonly node_id: string; readonly epoch: number; readonly marked: boolean };
@@ -32,7 +32,7 @@ export type OwnedSessionRow = MembershipColumns &
 type OpenedRow = OwnedSessionRow & {
   /** The key that signed the hello. */
   readonly key_fingerprint: string;
-  /** The key that it replaced just now, or null. */
+  /** The key that the signing key has just replaced; null for none. */
   readonly retired_fingerprint: string | null;
   readonly machines: readonly AgentSighting[];
   readonly machines_before: readonly AgentSighting[];
@@ -43,10 +43,7 @@ type OpenedRow = OwnedSessionRow & {
   readonly machine_fingerprint: string | null;
 };
 
-/**
- * What a hello found and did. Columns of a node that is not there are null, and so is the epoch of a session that was
- * not opened.
- */
+/** The result of one hello. The columns of a missing node are null. If no session was opened, the epoch is null. */
 export type OpeningRow = (
   | OpenedRow
   | (MembershipColumns & { readonly epoch: null; readonly key_accepted: boolean })
@@ -59,11 +56,15 @@ export type OpeningRow = (
 };
 
 /**
- * Open a session for each of these hellos, no two of one node. One statement and so one snapshot: the membership it
- * reads is that of the revision it reads, whatever commits while it waits for row locks. Sessions, then keys are locked
- * in order of id, and what they were is read under the lock: the faster one has made its key the only one, and a
- * Hello with the one before opens nothing. Each step carries what the one before it found, since the planner does not
- * know how many hellos there are and joins two steps by comparing each row with each.
+ * Open a session for each of these hellos, which belong to different nodes. This is one statement with one snapshot,
+ * so that the membership always matches the revision, whatever other transactions commit while it waits for row locks.
+ *
+ * It locks sessions, then keys, in order of id, and reads their previous values under the lock. If two hellos with
+ * different keys race, the first one makes its key the node's only key, and a hello with the previous key opens
+ * nothing.
+ *
+ * Each step passes its rows on to the next step. The planner does not know the number of hellos, and would join two
+ * separate steps by comparing every pair of rows.
  */
 export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<OpeningRow[]> {
   const { rows } = await sql<OpeningRow>`${PREPARED}
@@ -153,5 +154,8 @@ const HELLO_COLUMNS = sql`
   "nodeId" text, "replicaId" text, "instanceId" text, "bootId" text, "machineFingerprint" text,
   "keyFingerprint" text, address text`;
 const OPENED = connectionAfter("opened", { actor: "", atMs: 0 });
-/** A state that does not change keeps its time, reason and actor: no event would report others. */
+/**
+ * Whether the connection state is unchanged. If so, it keeps its time, reason and actor, because no event would report
+ * new ones.
+ */
 const STAYS = sql`s.connection = ${OPENED.state}`;

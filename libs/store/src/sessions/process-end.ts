@@ -6,20 +6,21 @@ import { orchestratorLost } from "../nodes/control-plane-nodes.ts";
 import { withdraw } from "./health-replicas.ts";
 
 /**
- * End the lease of a process that is gone, provided that its counter is still the one observed, and in the same
- * transaction all that the process was: its other leases, its addresses, the connection of its node. Whether it ended.
+ * End a dead process's lease if its counter has not changed since it was read. The same transaction ends
+ * everything that belongs to the process: its other leases, its addresses, its node's connection. Returns
+ * whether the lease ended.
  */
 export async function endLostProcess(store: LaneStore, lease: Lease, actor: string): Promise<boolean> {
   const { result } = await store.change(async (tx) => {
     if (!(await expireLease(tx, lease))) return { result: false, events: [] };
-    // A lease that only says who leads says nothing about the process that held it.
+    // End only the lease: an expired lease of a task does not mean that its holder is dead.
     if (lease.name !== lease.instance) return { result: true, events: [] };
     return { result: true, events: await clear(tx, lease.instance, "lease-expired", actor) };
   });
   return result;
 }
 
-/** Give back everything that this process holds, at its own end. */
+/** Release everything that this process holds. Called when the process ends. */
 export async function endOwnProcess(store: LaneStore, instance: string): Promise<void> {
   await store.change(async (tx) => {
     const events = await clear(tx, instance, "goodbye", replicaActor(instance));
@@ -28,8 +29,8 @@ export async function endOwnProcess(store: LaneStore, instance: string): Promise
 }
 
 /**
- * End all that a process was which is known to be gone, not by its silence: its parent has seen its exit. No other
- * process has its instance, so one that took its place is not touched.
+ * End everything that belongs to a process whose parent has seen it exit. No other process has its instance id,
+ * so its successor is not affected.
  */
 export async function endCrashedProcess(store: LaneStore, instance: string, actor: string): Promise<void> {
   await store.change(async (tx) => {

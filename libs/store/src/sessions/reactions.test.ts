@@ -67,7 +67,7 @@ async function allowedOf(id: string) {
   return events.map(({ reason }) => reason);
 }
 
-/** Mark a node as admin does; the reaction that this allows, if it does. */
+/** Mark a node as admin does. Returns the reaction that the mark allows, if any. */
 async function markNode(id: string, mark: typeof MARK | null) {
   const by = { actor: MARK.actor, message: MARK.message, atMs: 1 };
   return store.transaction(async (tx) => {
@@ -87,7 +87,7 @@ const release = (most = 100, upTo = Number.MAX_SAFE_INTEGER) =>
   store.transaction((tx) => allowReactions(tx, [{ group: "zone=a", most, upTo }]));
 
 describe("reactions", () => {
-  it("should be pending from the transition on, and gone when the node is back", async () => {
+  it("should be pending after the transition, and gone when the node is back", async () => {
     await healthy("back");
     expect(await reactionOf("back")).toEqual(NONE);
     await turn("back", SILENT);
@@ -99,7 +99,7 @@ describe("reactions", () => {
     expect(await release()).toEqual([]);
   });
 
-  it("should be released once, the oldest first, up to the limit", async () => {
+  it("should be released once, oldest first, up to the limit", async () => {
     await healthy("one", "two", "three");
     for (const id of ["two", "one", "three"]) await turn(id, SILENT);
     const [first] = await release(1);
@@ -129,7 +129,7 @@ describe("reactions", () => {
     expect(await reactionOf("leaver")).toEqual(NONE);
   });
 
-  it("should be allowed by a mark, and not again for what happens under it", async () => {
+  it("should be allowed by a mark, and not again for changes under it", async () => {
     await healthy("marked");
     const mark = (value: typeof MARK | null) => markNode("marked", value);
     expect(await mark(MARK)).toMatchObject({ nodeId: "marked", group: "" });
@@ -144,7 +144,7 @@ describe("reactions", () => {
     expect(await mark(MARK)).toBeNull();
   });
 
-  it("should be of approved nodes alone, and go with a rejection", async () => {
+  it("should exist only for approved nodes, and be dropped by a rejection", async () => {
     await healthy("rejected");
     const membership = {
       state: "REJECTED",
@@ -161,7 +161,7 @@ describe("reactions", () => {
     expect(await reactionOf("rejected")).toEqual(NONE);
   });
 
-  it("should never be released for a node that was rejected meanwhile", async () => {
+  it("should never be released for a node that was rejected in the meantime", async () => {
     const membership = {
       state: "REJECTED",
       sinceMs: 0,

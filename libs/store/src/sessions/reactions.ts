@@ -5,21 +5,21 @@ import { PREPARED } from "../database/pool.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { type NodeRow, toLoss } from "../nodes/node-rows.ts";
 
-/** A reaction that was allowed. */
+/** A reaction that was allowed just now. */
 export interface AllowedReaction {
   readonly nodeId: string;
   readonly group: string;
   readonly lostSinceMs: number;
 }
 
-/** Write the reaction to a node's loss. The row of its session is locked. */
+/** Write the reaction to a node's loss. The caller has locked the row of the node's session. */
 export function saveLoss(tx: Tx, nodeId: string, loss: LossAfter): Promise<void> {
   return saveLosses(tx, new Map([[nodeId, loss]]));
 }
 
 /**
- * Forget a node's loss. It does not wait for a loss that is being written at the same time: `allowReactions()` drops
- * what that leaves behind.
+ * Delete a node's loss. This does not wait for a transaction that is writing a loss: `allowReactions()` later drops
+ * that loss.
  */
 export async function dropLoss(tx: Tx, nodeId: string): Promise<void> {
   await sql`
@@ -29,9 +29,9 @@ export async function dropLoss(tx: Tx, nodeId: string): Promise<void> {
 }
 
 /**
- * Allow reactions that are still pending, the oldest first: a bounded number of each group, and losses up to `upTo`.
- * A node that came back, or was lost again, in between is left alone; so is one whose row is being written at the same
- * time. What is pending of a node that is not approved any more is dropped.
+ * Allow pending reactions, oldest first: a limited number per group, for losses up to `upTo`. Nodes that reconnected
+ * or were lost again are skipped, and so are nodes whose row another transaction is writing. Pending reactions of
+ * nodes that are no longer approved are dropped.
  */
 export async function allowReactions(
   tx: Tx,
@@ -47,7 +47,7 @@ export async function allowReactions(
       where s.reaction = 'PENDING' and s.loss_group = r.group and s.loss <= r."upTo"
       order by s.loss
       limit r.most
-      -- Rows are locked in no order that others keep to, so none is waited for.
+      -- The rows are not locked in the common order, so do not wait for any.
       for no key update of s skip locked
     ) as due
     join nodes as n on n.id = due.node_id`.execute(tx);
@@ -62,8 +62,8 @@ export async function allowReactions(
 }
 
 /**
- * Keep reactions allowed until the transaction ends: those of these nodes to which they are. One whose row is being
- * written is not waited for, as it may be back, and is left out.
+ * Keep reactions allowed until the transaction ends. Returns the given nodes that have an allowed reaction. Rows
+ * that another transaction is writing are left out without waiting, because their node may have reconnected.
  */
 export async function holdAllowed(tx: Tx, nodeIds: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ readonly id: string }>`${PREPARED}
@@ -73,7 +73,7 @@ export async function holdAllowed(tx: Tx, nodeIds: readonly string[]): Promise<R
   return new Set(rows.map(({ id }) => id));
 }
 
-/** The last loss that is older than `ms`, of those that are still lost: 0 when there is none. */
+/** Find the last loss that is older than `ms`, among the nodes that are still lost; 0 when there is none. */
 export async function lossBefore(db: Db, ms: number): Promise<number> {
   const { rows } = await sql<{ loss: bigint | null }>`
     select max(loss) as loss from node_sessions
@@ -81,13 +81,16 @@ export async function lossBefore(db: Db, ms: number): Promise<number> {
   return Number(rows[0]?.loss ?? 0n);
 }
 
-/** The columns of a loss, for rowsFrom(). */
+/** The types of a loss's columns, for rowsFrom(). */
 export const LOSS_COLUMNS = sql`reaction text, loss text, loss_group text, lost_since timestamptz`;
 
-/** The number of a loss in a row of these columns, which is taken from the sequence only as it is written. */
+/**
+ * The number to write for a loss in a row `i` of LOSS_COLUMNS. A new number is taken from the sequence only when the
+ * loss is written.
+ */
 export const LOSS_NUMBER = sql`case i.loss when 'next' then nextval('losses') else i.loss::bigint end`;
 
-/** A loss as a row of these columns; null is left out, because a null of JSON is not that of a column. */
+/** Convert a loss to a row of LOSS_COLUMNS. Nulls are left out, because a JSON null is not an SQL null. */
 export function toLossColumns({ reaction, number, group, sinceMs }: LossAfter) {
   return {
     ...(reaction === null ? {} : { reaction }),

@@ -1,30 +1,30 @@
 import { type SqlBool, sql } from "kysely";
 import type { Db } from "../database/store.ts";
 
-/** Which replica holds a node's session. */
+/** The replica that holds a node's session. */
 export interface SessionOwner {
   readonly nodeId: string;
-  /** The instance of the replica, which may be gone by now. */
+  /** The replica's instance id. The replica may have ended by now. */
   readonly replicaId: string;
   /**
-   * Whether the record says more of the node's health than its replica: an operator's mark, or that its machine is in
-   * doubt.
+   * Whether the store adds something to the replica's health decision: an operator's mark, or a problem of the
+   * machine.
    */
   readonly marked: boolean;
 }
 
-/** Who holds these compute nodes, in order of id. Nodes that no replica holds are left out. */
+/** Find the owners of these compute nodes, in order of id. Nodes without an owner are left out. */
 export async function ownersOf(db: Db, ids: readonly string[]): Promise<readonly SessionOwner[]> {
   if (ids.length === 0) return [];
-  return toOwners(await heldSessions(db).where(sql<SqlBool>`node_id = any(${ids}::text[])`).execute());
+  return toOwners(await liveSessions(db).where(sql<SqlBool>`node_id = any(${ids}::text[])`).execute());
 }
 
-/** Who holds the compute nodes after this id, in order of id, `limit` of them at most. */
+/** Find the owners of at most `limit` compute nodes after this id, in order of id. */
 export async function ownersAfter(db: Db, afterId: string, limit: number): Promise<readonly SessionOwner[]> {
-  return toOwners(await heldSessions(db).where("node_id", ">", afterId).limit(limit).execute());
+  return toOwners(await liveSessions(db).where("node_id", ">", afterId).limit(limit).execute());
 }
 
-/** The processors of each node whose session this replica holds, as the node reported them. */
+/** Read the reported processor cores of each node whose session this replica holds, keyed by node id. */
 export async function coresOfHeld(db: Db, replicaId: string): Promise<ReadonlyMap<string, number>> {
   const rows = await db
     .selectFrom("node_sessions as s")
@@ -41,7 +41,7 @@ const SAYS_MORE = sql<boolean>`(
   or gpu_troubles <> '[]' or node_id in (select id from nodes where missing_hardware <> '[]')
 )`;
 
-function heldSessions(db: Db) {
+function liveSessions(db: Db) {
   return db
     .selectFrom("node_sessions")
     .select(["node_id", "replica_id", SAYS_MORE.as("marked")])

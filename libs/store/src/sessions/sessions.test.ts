@@ -44,7 +44,7 @@ async function eventsSince(after: bigint) {
 }
 
 describe("openSessions()", () => {
-  it("should give a node its first epoch, show it connected and tell so once", async () => {
+  it("should give a node its first epoch, mark it connected and append one event", async () => {
     const node = await addNode(store, "first");
     const before = await currentRevision(store.db);
     const [opening] = await open(helloOf("first"));
@@ -78,7 +78,7 @@ describe("openSessions()", () => {
     ]);
   });
 
-  it("should fence the older session when the node was connected, and tell its replica by an event that is no change of connection", async () => {
+  it("should fence the older session of a connected node, and notify its replica by an event that is no change of connection", async () => {
     await addNode(store, "moved");
     await open(helloOf("moved", "replica-1"));
     const connected = await getNode(store.db, "moved");
@@ -117,7 +117,7 @@ describe("openSessions()", () => {
     expect(after?.connection).toEqual(connected?.connection);
   });
 
-  it("should answer each hello of a batch in its place", async () => {
+  it("should answer the hellos of a batch in order", async () => {
     await addNode(store, "good");
     await addNode(store, "bad", { membership: "REJECTED" });
     await addNode(store, "waiting", { membership: "PENDING" });
@@ -142,11 +142,11 @@ describe("openSessions()", () => {
     });
   });
 
-  it("should answer nothing for no hellos", async () => {
+  it("should return nothing for no hellos", async () => {
     expect(await open()).toEqual([]);
   });
 
-  it("should show a mark and the detected health", async () => {
+  it("should return a mark and the detected health", async () => {
     await addNode(store, "marked");
     const mark = { sinceMs: 0, message: "bad disk", actor: "token:t" };
     await store.transaction((tx) => saveMark(tx, "marked", mark));
@@ -154,7 +154,7 @@ describe("openSessions()", () => {
     expect(opening).toMatchObject({ marked: true, detectedHealth: { state: "UNKNOWN" } });
   });
 
-  it("should give every one of many concurrent hellos an epoch of its own, in batches of any order", async () => {
+  it("should give each of many concurrent hellos its own epoch, in batches of any order", async () => {
     const ids = Array.from({ length: 20 }, (_, number) => `storm-${number}`);
     for (const id of ids) await addNode(store, id);
     const before = await currentRevision(store.db);
@@ -170,7 +170,7 @@ describe("openSessions()", () => {
         .flatMap((opening) => (opening.outcome === "OPENED" && opening.nodeId === id ? [opening.epoch] : []));
       expect(epochs.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     }
-    // Each is connected once, and moves nine times.
+    // Expect one event for each change: each node connects once and moves nine times.
     const events = await eventsSince(before);
     const connected = events.filter(({ type }) => type === "node.connection.changed");
     expect(connected.map(({ subject }) => subject).toSorted()).toEqual(ids.toSorted());
@@ -178,7 +178,7 @@ describe("openSessions()", () => {
     expect(moves).toHaveLength(ids.length * 9);
   });
 
-  it("should read membership as of the revision that it answers, whatever commits while it waits", async () => {
+  it("should read membership as of the returned revision, whatever commits while it waits", async () => {
     await addNode(store, "raced", { membership: "PENDING" });
     const before = await currentRevision(store.db);
     const [locked, mayGo] = [createGate(), createGate()];
@@ -211,13 +211,13 @@ describe("openSessions()", () => {
       membership: { state: "PENDING" },
       revision: before,
     });
-    // The rejection is above the revision, so applying the feed from there cannot miss it.
+    // The rejection has a higher revision than the snapshot, so a feed that starts at the snapshot delivers it.
     expect(rejected).toBeGreaterThan(before);
   });
 });
 
 describe("heldBy()", () => {
-  it("should answer the compute nodes of one replica, in order of id", async () => {
+  it("should return the compute nodes of one replica, in order of id", async () => {
     for (const id of ["h3", "h1", "h2"]) await addNode(store, id);
     await open(helloOf("h3", "holder"), helloOf("h1", "holder"), helloOf("h2", "another"));
     const held = await heldBy(store.db, "holder", null);

@@ -15,7 +15,7 @@ import { toConnection, toHealth, toMembership } from "../nodes/node-rows.ts";
 import { type OpeningRow, type OwnedSessionRow, openRound, type SessionHello } from "./open-round.ts";
 import { withSharedTexts } from "./shared-texts.ts";
 
-/** What a hello led to. */
+/** The result of a hello. */
 export type SessionOpening =
   | {
       readonly outcome: "OPENED";
@@ -23,52 +23,54 @@ export type SessionOpening =
       readonly epoch: number;
       readonly membership: Membership;
       readonly marked: boolean;
-      /** Who held the session before, or null; and from which machine. */
+      /** The previous owner (null for none) and the previous machine. */
       readonly previous: SessionOrigin;
       /** See OpeningPlan. */
       readonly isTakenOver: boolean;
-      /** Whether two agents use the node's identity in turns. */
+      /** Whether two agents use the node's identity alternately. */
       readonly isDuplicated: boolean;
-      /** Detected, before any mark; opening a session does not change it. */
+      /** The detected health, without marks. Opening a session does not change it. */
       readonly detectedHealth: Health;
       readonly infoDigest: string | null;
-      /** Membership was read as of this revision: apply feed events above it. */
+      /** The revision at which the membership was read. Apply feed events above it. */
       readonly revision: bigint;
     }
   | {
-      /** Nothing was written: the node is rejected. */
+      /** The node is rejected. Nothing was written. */
       readonly outcome: "REJECTED";
       readonly nodeId: string;
       readonly membership: Membership;
       readonly revision: bigint;
     }
-  /** Nothing was written: the key is not the node's any more. */
+  /** The key is no longer the node's key. Nothing was written. */
   | { readonly outcome: "KEY_RETIRED"; readonly nodeId: string; readonly revision: bigint }
   | { readonly outcome: "UNKNOWN_NODE"; readonly nodeId: string; readonly revision: bigint };
 
-/** Where a session came from. */
+/** Where a node's session was before it was opened. */
 export interface SessionOrigin {
   readonly replicaId: string | null;
   readonly bootId: string | null;
   readonly machineFingerprint: string | null;
 }
 
-/** A node's session as its owner finds it in the record. */
+/** A node's session as its owner reads it from the store. */
 export interface OwnedSession {
   readonly nodeId: string;
   readonly epoch: number;
   readonly connection: Connection;
-  /** Before any mark. */
+  /** The detected health, without marks. */
   readonly detectedHealth: Health;
   readonly marked: boolean;
   readonly membership: Membership;
 }
 
 /**
- * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were
- * not, or that another replica held: it learns from it that its session is fenced. A next key that is used for the
- * first time becomes the node's key, and agents that alternate are noticed, each with its event. One answer for each
- * hello, in their order; two of one node get two epochs.
+ * Open a session for each hello, with the next epoch, as CONNECTED. Returns one opening per hello, in order; two hellos
+ * of one node get two epochs.
+ *
+ * The events are for the caller to append. Each node that was not connected, or that another replica held, has one.
+ * This event notifies the other replica that its session is fenced. A next key that is used for the first time becomes
+ * the node's key, and alternating agents are detected; each of these adds an event.
  */
 export async function openSessions(
   tx: Tx,
@@ -81,7 +83,7 @@ export async function openSessions(
     const byNode = new Map(rows.map((row) => [row.node_id, row]));
     const plans = round.map((hello) => {
       const row = byNode.get(hello.nodeId);
-      if (row === undefined) throw new Error("a hello got no answer");
+      if (row === undefined) throw new Error("a hello has no result");
       const plan = row.epoch === null ? null : planOpening(toOpened(row, hello));
       openings.set(hello, toOpening(row, plan));
       if (plan !== null) events.push(...plan.events);
@@ -96,7 +98,7 @@ export async function openSessions(
       plans.flatMap(({ nodeId, plan }) => (plan?.hasRebooted ? [nodeId] : [])),
     );
     for (const { nodeId, plan, suspectedBefore } of plans) {
-      // Rare: boot ids change with reboots.
+      // Skip most hellos: the suspected reboot rarely changes, because boot ids change only with reboots.
       if (plan === null || plan.suspectedReboot === suspectedBefore) continue;
       const suspected = plan.suspectedReboot === null ? null : JSON.stringify(plan.suspectedReboot);
       await tx
@@ -109,7 +111,7 @@ export async function openSessions(
   return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
 }
 
-/** The compute nodes of these ids (null: of any) whose session belongs to this replica, in order of id. */
+/** Read the sessions that belong to this replica, for the compute nodes with these ids (null: all), in order of id. */
 export async function heldBy(
   db: Db,
   replicaId: string,
@@ -128,7 +130,7 @@ export async function heldBy(
   return rows.map(toOwnedSession);
 }
 
-/** What the columns of a session and its node's membership say. */
+/** Convert the columns of a session and its node's membership. */
 export function toOwnedSession(row: OwnedSessionRow): OwnedSession {
   return {
     nodeId: row.node_id,
@@ -165,7 +167,7 @@ async function saveReboots(tx: Tx, ids: readonly string[]): Promise<void> {
 }
 
 async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
-  // Once for as long as two agents alternate.
+  // Return early, because the list is empty except once per period of alternating agents.
   if (ids.length === 0) return;
   await tx
     .updateTable("node_sessions")
@@ -199,6 +201,6 @@ function toOpening(row: OpeningRow, plan: OpeningPlan | null): SessionOpening {
     return { outcome: "REJECTED", nodeId, membership: toMembership(row), revision };
   }
   if (row.membership !== null && !row.key_accepted) return { outcome: "KEY_RETIRED", nodeId, revision };
-  // Not there, or removed while its session's lock was waited for.
+  // The node does not exist, or was removed while this transaction waited for the lock of the node's session.
   return { outcome: "UNKNOWN_NODE", nodeId, revision };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { withSharedTexts } from "./shared-texts.ts";
 
 describe("withSharedTexts()", () => {
-  it("should give back every text as it was, however many there are and however long", () => {
+  it("should return every text unchanged, however many and however long they are", () => {
     const all = Array.from({ length: 3_000 }, (_, index) => ({
       state: index % 2 === 0 ? "APPROVED" : "PENDING",
       sinceMs: index,

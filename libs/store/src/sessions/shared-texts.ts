@@ -1,15 +1,18 @@
 import type { Stated } from "@rollcall/domain";
 
-/** So many different texts are remembered; then it is emptied. Those of memberships and health are some dozens. */
+/**
+ * Maximum number of cached strings. When the cache is full, it is emptied. Membership and health use a few
+ * dozen strings.
+ */
 const MOST_TEXTS = 1_000;
-/** Longer ones are of one node's own. */
+/** Maximum length of a cached string, in characters. Longer strings are specific to one node. */
 const LONGEST_TEXT = 200;
 
 const texts = new Map<string, string>();
 
 /**
- * The same state with texts that are the same strings for all nodes: a replica keeps it for each that it holds, and
- * what is read from the record is a copy of its own for each row.
+ * Return the same state with strings that nodes share. A replica keeps a state for each node that it holds,
+ * and each row read from the store has separate copies of the strings.
  */
 export function withSharedTexts<S extends string>(stated: Stated<S>): Stated<S> {
   return {

@@ -26,7 +26,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Add nodes and connect them; every epoch is 1. */
+/** Add nodes and connect them. Afterwards, every epoch is 1. */
 async function connect(...ids: string[]): Promise<void> {
   for (const id of ids) await addNode(store, id);
   const machine = { instanceId: "i", bootId: "b", machineFingerprint: "f", address: "a:1" };
@@ -49,7 +49,7 @@ async function eventsSince(after: bigint): Promise<readonly string[]> {
 }
 
 describe("writeTransitions()", () => {
-  it("should write what changed, with one event for each state", async () => {
+  it("should write changes, with one event for each state", async () => {
     await connect("t1", "t2");
     const before = await currentRevision(store.db);
     const held = await writeTransitions(store, REPLICA, [
@@ -84,7 +84,7 @@ describe("writeTransitions()", () => {
     expect(await currentRevision(store.db)).toBe(before);
   });
 
-  it("should change nothing shown, and append no event, when only the reason is new", async () => {
+  it("should change nothing visible, and append no event, when only the reason is new", async () => {
     await connect("again");
     await writeTransitions(store, REPLICA, [{ nodeId: "again", epoch: 1, health: SILENT }]);
     const silent = await getNode(store.db, "again");
@@ -96,7 +96,7 @@ describe("writeTransitions()", () => {
     expect(await currentRevision(store.db)).toBe(before);
   });
 
-  it("should take the new reason of a health that stays when the connection changes with it", async () => {
+  it("should update the reason of an unchanged health when the connection changes too", async () => {
     await connect("left");
     await writeTransitions(store, REPLICA, [{ nodeId: "left", epoch: 1, health: SILENT }]);
     const leaving = { nodeId: "left", epoch: 1, health: GOODBYE, connection: BROKEN };
@@ -118,7 +118,7 @@ describe("writeTransitions()", () => {
     expect((await getNode(store.db, "marked"))?.health.state).toBe("HEALTHY");
   });
 
-  it("should apply several changes of one node in their order", async () => {
+  it("should apply several changes of one node in order", async () => {
     await connect("busy");
     const before = await currentRevision(store.db);
     await writeTransitions(store, REPLICA, [
@@ -146,7 +146,8 @@ describe("writeTransitions()", () => {
       const node = await getNode(store.db, id);
       expect(node?.session).toMatchObject({ epoch: 2, replicaId: "replica-2" });
       expect(node?.connection.state).toBe("CONNECTED");
-      // Written first: lost and made again. Written last: fenced, by a move.
+      // If the loss was written before the move, the node was lost and then reconnected: two events. If the loss came
+      // after the move, it was fenced: one event.
       expect((await eventsSince(before)).length).toBe(held.has(id) ? 2 : 1);
     }
   });

@@ -1,8 +1,8 @@
 import {
   type NewEvent,
   planTransition,
-  type RecordedSession,
   type SessionStates,
+  type StoredSession,
   type Transition,
 } from "@rollcall/domain";
 import { sql } from "kysely";
@@ -13,9 +13,9 @@ import { toConnection, toHealth, toHistory, toLoss } from "../nodes/node-rows.ts
 import { LOSS_COLUMNS, LOSS_NUMBER, toLossColumns } from "./reactions.ts";
 
 /**
- * Write what was observed, in one transaction: rows that still belong to (replica, epoch) change, all others do not.
- * planTransition() decides each of them and its events. Returns the ids of the nodes that still belonged
- * to the replica; forget the others.
+ * Write observations in one transaction. Only rows that still belong to the replica and the epoch are changed.
+ * planTransition() decides each change and its events. Returns the ids of the nodes that still belong to the
+ * replica; the caller should forget the others.
  */
 export async function writeTransitions(
   store: LaneStore,
@@ -37,8 +37,8 @@ export async function writeTransitions(
 }
 
 /**
- * Lock the rows that still belong to the replica, in order of id, and write those that really change. Conditions are
- * checked again on the row as it is once it is locked, so whichever takes the next epoch first wins.
+ * Lock the rows that still belong to the replica, in order of id, and write those that change. Conditions are
+ * checked again on the locked row, so the first transaction to take the next epoch wins.
  */
 async function writeRound(
   tx: Tx,
@@ -67,7 +67,10 @@ async function writeRound(
   return { held, events };
 }
 
-/** Which of these nodes mayHaveReaction() names. Their sessions are locked, their own rows are not. */
+/**
+ * Find which of these nodes can have a reaction, by the rule of mayHaveReaction(). Their sessions are locked, but
+ * the nodes' rows are not.
+ */
 async function thatMayHaveReactions(tx: Tx, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set();
   const { rows } = await sql<{ id: string }>`${PREPARED}
@@ -105,7 +108,7 @@ async function lockRound(tx: Tx, replicaId: string, items: readonly Transition[]
   return rows;
 }
 
-function toSession(row: SessionRow): RecordedSession {
+function toSession(row: SessionRow): StoredSession {
   return {
     nodeId: row.node_id,
     connection: toConnection(row),
@@ -125,7 +128,7 @@ const STATE_COLUMNS = sql`
   outages jsonb, flapping_since timestamptz,
   ${LOSS_COLUMNS}`;
 
-/** Write what sessions become, by node id. Their rows are locked. */
+/** Write the new states of sessions, keyed by node id. The caller has locked their rows. */
 async function saveSessionStates(tx: Tx, states: ReadonlyMap<string, SessionStates>): Promise<void> {
   if (states.size === 0) return;
   const items = [...states].map(([nodeId, after]) => ({ nodeId, ...toColumns(after) }));

@@ -3,27 +3,30 @@ import { sql } from "kysely";
 import type { Change } from "../database/change.ts";
 import { identifyCluster } from "../database/cluster.ts";
 import type { Db, ReservedStore, Tx } from "../database/store.ts";
-import { getWebhook, readBacklog, type WebhookPlace, type WebhookRecord } from "./webhooks.ts";
+import { getWebhook, readBacklog, type WebhookPlace, type WebhookRow } from "./webhooks.ts";
 
 /** The name of the publisher's lease. */
 export const WEBHOOK_LEASE = "deliver-webhooks";
 
-/** What the publisher looks at all the time. */
+/** The state of a webhook that the publisher polls. */
 export interface WebhookHead {
   readonly name: string;
-  /** A save under an older one takes no effect. */
+  /** The generation of this delivery. A save with an older generation has no effect. */
   readonly generation: bigint;
-  /** Whether deliveries are held, by an admin or the publisher. */
+  /** Whether an admin or the publisher has paused the deliveries. */
   readonly isPaused: boolean;
-  /** Whether it has fallen behind what was compacted while it is paused, and no event has said so. */
+  /**
+   * Whether compaction has removed events that the paused webhook had not delivered, and no event has reported this
+   * yet.
+   */
   readonly isBehindUntold: boolean;
   readonly revision: bigint;
-  /** The first revision that may not be delivered yet: of the backlog, or the next one. */
+  /** The lowest revision that is not delivered yet: the first of the backlog, or the one after `revision`. */
   readonly waitsFrom: bigint;
   readonly blocked: number;
 }
 
-/** All webhooks, and the last revision of the log. */
+/** Read the state of all webhooks, and the last revision of the log. */
 export async function readWebhookHeads(
   db: Db,
 ): Promise<{ readonly head: bigint; readonly webhooks: readonly WebhookHead[] }> {
@@ -52,15 +55,15 @@ export async function readWebhookHeads(
 
 /** A webhook that this process delivers for. */
 export interface OpenWebhook {
-  readonly webhook: WebhookRecord;
+  readonly webhook: WebhookRow;
   readonly place: WebhookPlace;
-  /** What is saved under another one takes no effect. */
+  /** The generation of this delivery. A save with another generation has no effect. */
   readonly generation: bigint;
 }
 
 /**
- * Begin to deliver for a webhook, under a generation of its own, so that nothing that an earlier holder of the lease
- * still saves takes effect. Null when the lease is not held any more, or there is no such webhook.
+ * Start to deliver for a webhook. It gets a new generation, so that saves by earlier holders of the lease have no
+ * effect. Returns null when this process no longer holds the lease, or the webhook does not exist.
  */
 export async function openWebhook(
   store: ReservedStore,
@@ -83,34 +86,40 @@ export async function openWebhook(
   });
 }
 
-/** More than can be blocked at a time. */
+/**
+ * Maximum number of blocked subjects in one read. It is above the number of subjects that can be blocked at the same
+ * time.
+ */
 const MOST_ROWS = 1_000;
 
-/** Under which generation, and of which history of the log, something is saved. */
+/** A save is valid only for this generation and this history of the log. */
 interface Fence {
   readonly name: string;
   readonly generation: bigint;
   readonly logId: string;
 }
 
-/** How far deliveries have come since the last save. */
+/** The progress of deliveries since the last save. */
 export interface DeliveryProgress extends Fence {
   readonly revision: bigint;
-  /** Subjects that are blocked now, or differently. */
+  /** Subjects that are newly blocked, or whose block has changed. */
   readonly blocked: readonly BlockedSubject[];
-  /** Subjects that are not blocked any more. */
+  /** Subjects that are no longer blocked. */
   readonly released: readonly string[];
   /** Whether any delivery succeeded. */
   readonly succeeded: boolean;
-  /** Why one failed, for people; null when none did. */
+  /** Why a delivery failed, as text for people; null when none failed. */
   readonly failure: string | null;
-  /** Events up to here are lost to it; null when none is. With it comes the event that says so. */
+  /**
+   * The last revision whose events will never be delivered, and the event that reports the loss; null when no events
+   * are lost.
+   */
   readonly lost: { readonly through: bigint; readonly event: NewEvent } | null;
 }
 
 /**
- * Save progress. False, and nothing changes, when the generation is over, or the database holds another history of the
- * log, whose revisions are other events.
+ * Save the progress of deliveries. Returns false and changes nothing when the generation is outdated, or when the
+ * database holds another history of the log, in which the same revisions mean other events.
  */
 export async function saveDelivery(store: ReservedStore, progress: DeliveryProgress): Promise<boolean> {
   const { result } = await store.change(async (tx): Promise<Change<boolean>> => {
@@ -157,7 +166,10 @@ async function saveBlocked(tx: Tx, name: string, blocked: readonly BlockedSubjec
     .execute();
 }
 
-/** Hold the deliveries of a webhook, with the event that says so. False as saveDelivery(). */
+/**
+ * Pause a webhook's deliveries, and append the event that reports the pause. Returns false for the same reasons as
+ * saveDelivery().
+ */
 export async function pauseWebhook(
   store: ReservedStore,
   fence: Fence,
@@ -181,9 +193,10 @@ export async function pauseWebhook(
   return result;
 }
 
-/** Lock the row of a webhook, if this generation and this history of the log still hold. */
+/** Lock a webhook's row. Returns whether its generation and the history of the log are unchanged. */
 async function isCurrent(tx: Tx, { name, generation, logId }: Fence): Promise<boolean> {
-  // One transaction is one server, behind a pooler too: what is asked of it is true of where the row is written.
+  // Check in the transaction, which stays on one server even behind a pooler. So the check applies to the database
+  // that the row is written to.
   if ((await identifyCluster(tx)).logId !== logId) return false;
   const row = await tx
     .selectFrom("webhooks")
@@ -196,8 +209,8 @@ async function isCurrent(tx: Tx, { name, generation, logId }: Fence): Promise<bo
 }
 
 /**
- * Note that an event has said that a paused webhook has fallen behind, which `event` does. Nothing when it was noted
- * already.
+ * Record that a paused webhook has fallen behind, and append the event that reports it. No effect if this was
+ * already recorded.
  */
 export async function tellBehind(store: ReservedStore, name: string, event: NewEvent): Promise<void> {
   await store.change(async (tx): Promise<Change<null>> => {

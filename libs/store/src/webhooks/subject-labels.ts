@@ -4,8 +4,8 @@ import type { Db } from "../database/store.ts";
 import { labelsOf } from "../nodes/labels.ts";
 
 /**
- * The labels in effect of nodes by id, those of removed ones as they last were. Ids of no node that is known are left
- * out; a node without labels has an empty map.
+ * Read the effective labels of nodes, keyed by node id. For a removed node, these are the labels that it had
+ * when it was removed. Unknown ids are left out; a node without labels has an empty map.
  */
 export async function subjectLabels(
   db: Db,

@@ -1,10 +1,16 @@
 import type { PauseReason } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
 
-/** A point in time, in whole milliseconds, which Postgres can write itself. */
+/**
+ * A point in time, written as a Date or by Postgres itself; stored in whole
+ * milliseconds.
+ */
 type Timestamp = ColumnType<Date, Date | undefined, Date>;
 
-/** Addresses that are told of events. Written by admin: its methods, and its publisher. */
+/**
+ * Webhooks that receive events. Written by the methods and the publisher of
+ * admin.
+ */
 export interface WebhooksTable {
   readonly name: string;
   readonly url: string;
@@ -16,13 +22,16 @@ export interface WebhooksTable {
   readonly pause_reason: PauseReason | null;
   readonly pause_message: Generated<string>;
   readonly paused_at: Date | null;
-  /** Sealed: see seal-secret.ts of admin. */
+  /** Encrypted: see seal-secret.ts of admin. */
   readonly secret: Buffer;
   readonly former_secret: Buffer | null;
   readonly former_until: Date | null;
   readonly revision: bigint;
   readonly lost_through: Generated<bigint>;
-  /** Whether an event has said that it fell behind while it was paused. */
+  /**
+   * Whether an event has reported that the webhook fell behind while it was
+   * paused.
+   */
   readonly told_behind: Generated<boolean>;
   readonly succeeded_at: Date | null;
   readonly failed_at: Date | null;
@@ -34,7 +43,10 @@ export interface WebhooksTable {
   readonly updated_by: string;
 }
 
-/** Subjects of webhooks whose events wait. Written with WebhooksTable. */
+/**
+ * Subjects of webhooks with pending events. Written by the same code as
+ * WebhooksTable.
+ */
 export interface WebhookBacklogTable {
   readonly webhook: string;
   readonly subject: string;

@@ -2,36 +2,36 @@ import type { PauseReason, WebhookFacts, WebhookSpec } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 
-/** A webhook with what is remembered of it. Its secrets are sealed. */
-export interface WebhookRecord extends WebhookFacts {
+/** A webhook as stored. Its secrets are encrypted. */
+export interface WebhookRow extends WebhookFacts {
   readonly pauseMessage: string;
-  /** Since when its deliveries are held, by an admin or the publisher; null while they are not. */
+  /** When an admin or the publisher paused the deliveries; null while they are not paused. */
   readonly pausedAtMs: number | null;
   readonly secret: Buffer;
-  /** The secret before, as long as it signs too; null without one. */
+  /** The previous secret, while deliveries are also signed with it; null when there is none. */
   readonly formerSecret: Buffer | null;
-  /** Until when that is; null without one. */
+  /** When deliveries stop being signed with the previous secret; null when there is none. */
   readonly formerUntilMs: number | null;
-  /** Everything up to here is delivered, but for the backlog. */
+  /** All events up to this revision are delivered, except for the backlog. */
   readonly revision: bigint;
-  /** The last revision of the log. */
+  /** The last revision of the event log. */
   readonly head: bigint;
-  /** Events up to here were compacted before they were delivered; 0 for none. */
+  /** The last revision whose events were compacted before they were delivered; 0 for none. */
   readonly lostThrough: bigint;
   /** How many subjects are blocked. */
   readonly blocked: number;
   readonly succeededAtMs: number | null;
   readonly failedAtMs: number | null;
   readonly failure: string;
-  /** Changes whenever the specification or the secret does. */
+  /** Changes with the specification and the secret. */
   readonly etag: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
   readonly updatedBy: string;
 }
 
-/** A subject whose events wait, as it is kept. */
-export interface BlockedSubjectRecord {
+/** A subject with pending events, as stored. */
+export interface BlockedSubjectRow {
   readonly subject: string;
   readonly fromRevision: bigint;
   readonly sinceMs: number;
@@ -39,44 +39,47 @@ export interface BlockedSubjectRecord {
   readonly error: string;
 }
 
-/** What a new webhook is made of. */
+/** A webhook to create. */
 export interface NewWebhook {
   readonly name: string;
   readonly spec: WebhookSpec;
-  /** Sealed. */
+  /** The secret, encrypted. */
   readonly secret: Uint8Array;
-  /** Its first event is the first that it wants after this. */
+  /** Only events above this revision are delivered. */
   readonly revision: bigint;
   readonly actor: string;
 }
 
-/** How long the secret before signs too, after it was replaced. */
+/** How long deliveries are also signed with a replaced secret. */
 const FORMER_SECRET = sql`interval '24 hours'`;
 
-/** One webhook, or null. */
-export async function getWebhook(db: Db, name: string): Promise<WebhookRecord | null> {
+/** Get one webhook; null when it does not exist. */
+export async function getWebhook(db: Db, name: string): Promise<WebhookRow | null> {
   const row = await selectWebhooks(db).where("w.name", "=", name).executeTakeFirst();
   return row === undefined ? null : toRecord(row);
 }
 
-/** Webhooks after a name, by name. */
+/** List webhooks after a name, sorted by name. */
 export async function listWebhooks(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },
-): Promise<readonly WebhookRecord[]> {
+): Promise<readonly WebhookRow[]> {
   const rows = await selectWebhooks(db).where("w.name", ">", after).orderBy("w.name").limit(limit).execute();
   return rows.map(toRecord);
 }
 
-/** Keep others from making webhooks until the transaction ends, so that they can be counted. */
+/**
+ * Prevent other transactions from creating webhooks until this transaction ends, so that the caller can count the
+ * webhooks.
+ */
 export async function lockWebhooks(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${WEBHOOKS_LOCK}::bigint)`.execute(tx);
 }
 
-/** Any number that no other lock of the record has. */
+/** The key of the advisory lock for webhooks: any number that no other lock uses. */
 const WEBHOOKS_LOCK = "6302718455910374026";
 
-/** How many there are. */
+/** Count the webhooks. */
 export async function countWebhooks(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom("webhooks")
@@ -85,14 +88,14 @@ export async function countWebhooks(db: Db): Promise<number> {
   return count;
 }
 
-/** One webhook with its row locked until the transaction ends, or null. */
-export async function lockWebhook(tx: Tx, name: string): Promise<WebhookRecord | null> {
+/** Get one webhook and lock its row until the transaction ends; null when it does not exist. */
+export async function lockWebhook(tx: Tx, name: string): Promise<WebhookRow | null> {
   const locked = await tx.selectFrom("webhooks").select("name").where("name", "=", name).forUpdate().executeTakeFirst();
-  // A second statement, because the first one's snapshot may be older than the lock it waited for.
+  // Read the webhook in a second statement: if the first statement waited for the lock, its snapshot may be older than
+  // the last change to the row.
   return locked === undefined ? null : getWebhook(tx, name);
 }
 
-/** Keep a new webhook. */
 export async function insertWebhook(tx: Tx, { name, spec, secret, revision, actor }: NewWebhook): Promise<void> {
   await tx
     .insertInto("webhooks")
@@ -104,10 +107,9 @@ export async function insertWebhook(tx: Tx, { name, spec, secret, revision, acto
 }
 
 /**
- * Write what a locked webhook is to do, and let it go on unless it is to be paused. Its deliveries begin again
- * under the new generation.
+ * Update a locked webhook with a new generation, and resume its deliveries unless the specification pauses them.
  *
- * @param secret the new secret, sealed; null to keep the one that there is.
+ * @param secret the new secret, encrypted; null to keep the current one.
  */
 export async function updateWebhook(
   tx: Tx,
@@ -135,7 +137,7 @@ export async function updateWebhook(
     })
     .where("name", "=", name)
     .execute();
-  // What had failed is tried at once, and its time begins again.
+  // Retry failed deliveries immediately, and restart their time limits.
   await tx
     .updateTable("webhook_backlog")
     .set({ failures: 0, since: sql<Date>`now()` })
@@ -143,30 +145,30 @@ export async function updateWebhook(
     .execute();
 }
 
-/** Forget a webhook and its backlog. */
+/** Delete a webhook and its backlog. */
 export async function deleteWebhook(tx: Tx, name: string): Promise<void> {
   await tx.deleteFrom("webhooks").where("name", "=", name).execute();
 }
 
-/** Set a locked webhook back: everything above `revision` is delivered again. */
+/** Move a locked webhook back, so that everything above `revision` is delivered again. */
 export async function replayWebhook(tx: Tx, name: string, revision: bigint): Promise<void> {
   await tx
     .updateTable("webhooks")
     .set({ revision, generation: sql`generation + 1` })
     .where("name", "=", name)
     .execute();
-  // Their events are read again with all others, in order.
+  // Forget these blocked subjects, because their events are read again in order, together with all other events.
   await tx.deleteFrom("webhook_backlog").where("webhook", "=", name).where("from_revision", ">", revision).execute();
 }
 
-/** Where a webhook is, with what waits. */
+/** A webhook's position and backlog. */
 export interface WebhookPlace {
   readonly revision: bigint;
-  readonly blocked: readonly BlockedSubjectRecord[];
+  readonly blocked: readonly BlockedSubjectRow[];
 }
 
-/** Subjects of a webhook whose events wait, those that have waited for the longest first. */
-export async function readBacklog(db: Db, name: string, limit: number): Promise<readonly BlockedSubjectRecord[]> {
+/** Read a webhook's subjects with pending events. Those that have waited longest come first. */
+export async function readBacklog(db: Db, name: string, limit: number): Promise<readonly BlockedSubjectRow[]> {
   const rows = await db
     .selectFrom("webhook_backlog")
     .selectAll()
@@ -198,9 +200,9 @@ function selectWebhooks(db: Db) {
     ]);
 }
 
-type WebhookRow = Awaited<ReturnType<ReturnType<typeof selectWebhooks>["execute"]>>[number];
+type RawWebhookRow = Awaited<ReturnType<ReturnType<typeof selectWebhooks>["execute"]>>[number];
 
-function toRecord(row: WebhookRow): WebhookRecord {
+function toRecord(row: RawWebhookRow): WebhookRow {
   return {
     name: row.name,
     spec: {

@@ -3,38 +3,38 @@ import type { Db } from "../database/store.ts";
 import type { EventFeed } from "../log/feed.ts";
 
 /**
- * How far a reader of changed rows is: a transaction id, as a decimal. Rows name the transaction that wrote them last;
- * whatever is read from here on has been written by a transaction that had not ended when this was taken, or by a later
- * one. So a row may come twice, and none is missed, in whatever order transactions commit and without a lock. Readers
- * compare by generation or by (epoch, report).
+ * The position of a reader of changed rows: a transaction id, as a decimal. Each row stores the transaction that wrote
+ * it last. A later change is written either by a transaction that had not ended when the position was taken, or by a
+ * later transaction. So a reader misses no row, in any commit order and without a lock, but can read a row twice.
+ * Readers detect repeated rows by generation or by (epoch, report).
  */
 export type ChangePosition = string;
 
-/** A piece of what changed. */
+/** One page of changes. */
 export interface Changes<T> {
   readonly items: readonly T[];
-  /** Where the next read begins. */
+  /** The position at which the next read starts. */
   readonly position: ChangePosition;
 }
 
-/** Notified when work has changed; the payload says which side of it. */
+/** The channel of notifications about changed work. The payload is the WorkSide that changed. */
 export const WORK_CHANNEL = "rollcall_work";
 
-/** What nodes should run, or what they say of it. */
+/** What changed: the work that nodes should run (WANTED), or nodes' reports about it (OBSERVED). */
 export type WorkSide = "WANTED" | "OBSERVED";
 
-/** The present position: take it before reading whole, and follow from it. */
+/** Read the current position. Take it before a full read, and then follow changes from it. */
 export async function changePosition(db: Db): Promise<ChangePosition> {
   const { rows } = await sql<{ position: string }>`
     select pg_snapshot_xmin(pg_current_snapshot())::text as position`.execute(db);
   const [row] = rows;
-  if (row === undefined) throw new Error("the record tells no position");
+  if (row === undefined) throw new Error("the database returned no position");
   return row.position;
 }
 
 /**
- * The condition of a row that was written since a position. One of a record that was restored from a dump may name a
- * transaction that is still to come: it is no change.
+ * The condition for rows that were written since a position. After a restore from a dump, a row can name a future
+ * transaction. That row does not count as changed.
  */
 export function changedSince(table: string, position: ChangePosition) {
   const column = sql.ref(`${table}.changed`);
@@ -44,8 +44,9 @@ export function changedSince(table: string, position: ChangePosition) {
 }
 
 /**
- * Tells the parts of a process when work has changed, over the connection of its feed. It says that there is something
- * to read and no more, and it may miss a change: followers poll as well. To be created before the feed starts.
+ * Notifies the parts of a process when work has changed, over the connection of the process's feed. A notification only
+ * says that there is something to read, and can be missed: followers must poll as well. Create this before the feed
+ * starts.
  */
 export class WorkSignals {
   readonly #followers = new Map<() => void, WorkSide | null>();
@@ -56,9 +57,12 @@ export class WorkSignals {
     });
   }
 
-  /** Call whenever a side has changed, or either when it is null. Returns an unsubscribe function. */
+  /**
+   * Call `wake` whenever this side has changed, or with null, whenever either side has changed. Returns an unsubscribe
+   * function.
+   */
   follow(side: WorkSide | null, wake: () => void): () => void {
-    // One function may follow twice.
+    // Wrap the function, so that the same function can follow more than once.
     const follower = () => wake();
     this.#followers.set(follower, side);
     return () => this.#followers.delete(follower);

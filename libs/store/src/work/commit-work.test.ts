@@ -1,12 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import type { ExecutionChange, ExecutionRecord } from "@rollcall/domain";
-import { addNode, addWorkNode, createTestDatabase, eventually, judgeNode, type TestDatabase } from "@rollcall/testkit";
+import type { Execution, ExecutionChange } from "@rollcall/domain";
+import {
+  addNode,
+  addWorkNode,
+  createTestDatabase,
+  evaluateNode,
+  eventually,
+  type TestDatabase,
+} from "@rollcall/testkit";
 import { sql } from "kysely";
 import type { Store, Tx } from "../database/store.ts";
 import { releaseLease, takeLease } from "../leases/leases.ts";
 import { readEvents } from "../log/events.ts";
 import { changePosition } from "./changes.ts";
-import { commitWork } from "./commit-work.ts";
+import { commitWork, type WorkCommit } from "./commit-work.ts";
 import { getExecutions, readLiveExecutions } from "./executions.ts";
 import { getJob, lockJob, saveJobEdit, saveJobVersion } from "./jobs.ts";
 import { readChangedNodeWork, readNodeWork } from "./node-work.ts";
@@ -18,12 +25,17 @@ const DIGEST = Buffer.alloc(32, 7);
 
 let database: TestDatabase;
 let store: Store;
+/** Returns the job of all placements in these tests. */
+let jobOf: WorkCommit["jobOf"];
 
 beforeAll(async () => {
   database = await createTestDatabase();
   store = database.store;
   const claim = { name: SCHEDULER_LEASE, instance: LEADER, service: "scheduler", address: "here" };
   expect(await takeLease(store.db, claim)).not.toBeNull();
+  const version = { name: "web", type: "service", version: 1, count: 1, spec: {}, actor: "a", reason: "" } as const;
+  const { createdAtMs } = await store.transaction((tx) => saveJobVersion(tx, { ...version, specDigest: DIGEST }));
+  jobOf = () => ({ version: 1, specDigest: DIGEST, createdAtMs });
 });
 
 afterAll(() => database.drop());
@@ -33,7 +45,7 @@ async function nodeOf(id: string, options: Parameters<typeof addWorkNode>[2] = {
   await ensureAllocations(store.reserved, [id]);
 }
 
-function executionOf(id: string, nodeId: string, grant: Partial<ExecutionRecord["grant"]> = {}): ExecutionRecord {
+function executionOf(id: string, nodeId: string, grant: Partial<Execution["grant"]> = {}): Execution {
   return {
     ...{
       id,
@@ -52,20 +64,20 @@ function executionOf(id: string, nodeId: string, grant: Partial<ExecutionRecord[
   };
 }
 
-const placing = (after: ExecutionRecord): ExecutionChange => ({
+const placing = (after: Execution): ExecutionChange => ({
   ...{ kind: "PLACED", before: null, observation: null },
   after,
 });
 
 function commit(executions: readonly ExecutionChange[], instance = LEADER, lostNodes: readonly string[] = []) {
   const plan = { executions, jobs: [], drains: [], lostNodes };
-  return commitWork(store.reserved, { instance, plan, specDigestOf: () => DIGEST, events: [] });
+  return commitWork(store.reserved, { instance, plan, jobOf, specDigestOf: () => DIGEST, events: [] });
 }
 
 const allocated = async (nodeId: string) => (await readAllocations(store.db, [nodeId])).get(nodeId);
 
 describe("commitWork()", () => {
-  it("should place with what is granted, and tell the node by a generation", async () => {
+  it("should store a placement with its resources, and raise the node's generation", async () => {
     await nodeOf("placed", { gpuUuids: ["g1", "g2"] });
     const position = await changePosition(store.db);
     const granted = { millicores: 500, memoryBytes: 64, diskBytes: 32, ports: { http: 20_001 }, gpuUuids: ["g1"] };
@@ -110,7 +122,7 @@ describe("commitWork()", () => {
     expect(await getExecutions(store.db, [`${node}-2`, `${node}-3`])).toEqual([]);
   });
 
-  it("should place nothing on a node that may not take work", async () => {
+  it("should place nothing on a node that cannot take work", async () => {
     await nodeOf("sick", { health: "UNHEALTHY" });
     await nodeOf("pending", { membership: "PENDING" });
     await nodeOf("cordoned");
@@ -133,11 +145,11 @@ describe("commitWork()", () => {
       expect(outcome.outcome).toBe("STALE");
     });
     expect((await commit([placing(executionOf("turning-1", "turning"))])).outcome).toBe("STALE");
-    await judgeNode(store, "turning", "HEALTHY");
+    await evaluateNode(store, "turning", "HEALTHY");
     expect((await commit([placing(executionOf("turning-1", "turning"))])).outcome).toBe("COMMITTED");
   });
 
-  it("should write nothing that follows from the loss of a node that is back, or whose row is being written", async () => {
+  it("should write no reaction to the loss of a node that is back, or whose row is being written", async () => {
     await nodeOf("lost");
     await nodeOf("spare");
     const before = executionOf("l1", "lost");
@@ -148,7 +160,7 @@ describe("commitWork()", () => {
     const replace = () => commit([replacing, placing(next)], LEADER, ["lost"]);
     const stale = { outcome: "STALE", nodeIds: ["lost"], jobs: [] };
     expect(await replace()).toEqual(stale);
-    await judgeNode(store, "lost", "UNHEALTHY");
+    await evaluateNode(store, "lost", "UNHEALTHY");
     const react = (reaction: "PENDING" | "ALLOWED") =>
       store.db
         .updateTable("node_sessions")
@@ -164,7 +176,7 @@ describe("commitWork()", () => {
     });
     expect((await getExecutions(store.db, ["l1", "l2"])).map(({ execution }) => execution)).toEqual([before]);
     expect((await replace()).outcome).toBe("COMMITTED");
-    await judgeNode(store, "lost", "HEALTHY");
+    await evaluateNode(store, "lost", "HEALTHY");
     expect(await replace()).toEqual(stale);
   });
 
@@ -178,7 +190,7 @@ describe("commitWork()", () => {
     expect(await getExecutions(store.db, ["f1"])).toEqual([]);
   });
 
-  it("should never over-allocate, whatever runs at once", async () => {
+  it("should never over-allocate under concurrency", async () => {
     await nodeOf("raced", { millicores: 5_000 });
     const attempts = Array.from({ length: 24 }, (_, number) =>
       commit([placing(executionOf(`raced-${number}`, "raced"))]),
@@ -189,12 +201,12 @@ describe("commitWork()", () => {
     expect(await allocated("raced")).toMatchObject({ millicores: placed * 1_000, executions: placed });
   });
 
-  it("should return what an execution holds once, when it ends", async () => {
+  it("should free an execution's resources once, when it ends", async () => {
     await nodeOf("returning", { gpuUuids: ["g1", "g2"] });
     const grant = { millicores: 2_000, ports: { a: 20_001, b: 20_002 }, gpuUuids: ["g2"] };
     const before = executionOf("r1", "returning", grant);
     await commit([placing(before), placing(executionOf("r2", "returning", { ports: { c: 20_003 } }))]);
-    const after: ExecutionRecord = {
+    const after: Execution = {
       ...before,
       ...{ desired: "FORGET", holds: false, state: "COMPLETED", reason: "EXITED", endedAtMs: 5_000 },
     };
@@ -210,14 +222,14 @@ describe("commitWork()", () => {
     expect(live.map(({ execution }) => execution.id)).not.toContain("r1");
   });
 
-  it("should take again what an execution holds that its node has after all, whatever the node may be given", async () => {
+  it("should allocate again the resources of an execution that reappears, even beyond the node's limits", async () => {
     await nodeOf("finding", { gpuUuids: ["g1"], millicores: 2_000 });
     const first = executionOf("f-1", "finding", { millicores: 2_000, ports: { a: 20_001 }, gpuUuids: ["g1"] });
     await commit([placing(first)]);
-    const lost: ExecutionRecord = { ...first, holds: false, state: "LOST", reason: "GONE", lostAtMs: 4_000 };
+    const lost: Execution = { ...first, holds: false, state: "LOST", reason: "GONE", lostAtMs: 4_000 };
     await commit([{ kind: "LOST", before: first, after: lost, observation: null }]);
     expect(await allocated("finding")).toMatchObject({ millicores: 0, executions: 0, gpuUuids: [], ports: [] });
-    await judgeNode(store, "finding", "UNHEALTHY");
+    await evaluateNode(store, "finding", "UNHEALTHY");
     const found: ExecutionChange = { kind: "FOUND", before: lost, after: first, observation: null };
     for (const _ of ["once", "twice"]) expect((await commit([found])).outcome).toBe("COMMITTED");
     expect(await allocated("finding")).toMatchObject({
@@ -226,26 +238,26 @@ describe("commitWork()", () => {
     expect((await getExecutions(store.db, ["f-1"]))[0]?.execution).toEqual(first);
   });
 
-  it("should tell a node of what it should stop, and of nothing that has not changed", async () => {
+  it("should send a node what to stop, and nothing unchanged", async () => {
     await nodeOf("stopping");
     const before = executionOf("s1", "stopping");
     await commit([placing(before), placing(executionOf("s2", "stopping"))]);
     const [first] = await readNodeWork(store.db, [{ nodeId: "stopping", after: 0n }]);
-    const after: ExecutionRecord = { ...before, desired: "STOP", reason: "JOB_STOPPED" };
+    const after: Execution = { ...before, desired: "STOP", reason: "JOB_STOPPED" };
     await commit([{ kind: "STOPPING", before, after, observation: null }]);
     const [second] = await readNodeWork(store.db, [{ nodeId: "stopping", after: first?.generation ?? 0n }]);
     expect(second?.generation).toBeGreaterThan(first?.generation ?? 0n);
     expect(second?.references.map(({ id, desired }) => [id, desired])).toEqual([["s1", "STOP"]]);
   });
 
-  it("should not change a job that operators have changed meanwhile", async () => {
+  it("should not change a job that operators have changed in the meantime", async () => {
     const version = { name: "batch", type: "batch", version: 1, count: 3, spec: {}, actor: "a", reason: "" } as const;
     const job = await store.transaction((tx) => saveJobVersion(tx, { ...version, specDigest: DIGEST }));
     const shared = { ...job, spec: {} as never };
     const change = { before: shared, after: { ...shared, state: "COMPLETED" as const } };
     const finish = () =>
       commitWork(store.reserved, {
-        ...{ instance: LEADER, specDigestOf: () => DIGEST },
+        ...{ instance: LEADER, jobOf, specDigestOf: () => DIGEST },
         plan: { executions: [], jobs: [change], drains: [] },
         events: [
           {
@@ -266,7 +278,7 @@ describe("commitWork()", () => {
     expect((await readEvents(store.db, { after: 0n, limit: 10, subject: "batch" })).events).toHaveLength(1);
   });
 
-  it("should hold no node while it waits for another, so that none who locks several deadlocks with it", async () => {
+  it("should hold no node while it waits for another, so that it cannot deadlock", async () => {
     await nodeOf("crossed-drained");
     await nodeOf("crossed-placed");
     const drain = { nodeId: "crossed-drained", deadlineAtMs: null, force: false, ignoreDaemons: false };
@@ -276,7 +288,7 @@ describe("commitWork()", () => {
     const { committing } = await store.transaction(async (tx) => {
       await lock(tx, "crossed-drained");
       const plan = { executions, jobs: [], drains };
-      const work = { instance: LEADER, plan, specDigestOf: () => DIGEST, events: [] };
+      const work = { instance: LEADER, plan, jobOf, specDigestOf: () => DIGEST, events: [] };
       const outcome = commitWork(store.reserved, work);
       await eventually(async () => {
         const { rows } = await sql`

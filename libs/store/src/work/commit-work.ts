@@ -1,6 +1,6 @@
 import {
+  type Execution,
   type ExecutionChange,
-  type ExecutionRecord,
   type JobChange,
   type NewEvent,
   type Plan,
@@ -18,47 +18,63 @@ import { addOrphans, type Orphan, saveAdopted } from "./orphans.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
 import { type NodeGenerations, takeFromNodes } from "./take-from-nodes.ts";
 
-/** What a leader decided, to be written in one transaction, whole or not at all. */
+/** A job as the leader knows it. */
+export interface PlannedJob {
+  readonly version: number;
+  /** The digest of the job's execution spec. */
+  readonly specDigest: Uint8Array;
+  /** When the job was created. This distinguishes two jobs with the same name. */
+  readonly createdAtMs: number;
+}
+
+/** A leader's decisions, to write in one transaction. */
 export interface WorkCommit {
-  /** The process whose lease of the scheduler it is. */
+  /** The process that holds the scheduler's lease. */
   readonly instance: string;
   readonly plan: Pick<Plan, "executions" | "jobs" | "drains"> & Partial<Pick<Plan, "lostNodes">>;
-  /** The digest of what a version of a job runs. */
+  /** Returns the job of a placement. The stored job must still be equal to it. */
+  readonly jobOf: (job: string) => PlannedJob;
+  /** Returns the digest of the execution spec of a job's version. */
   readonly specDigestOf: (job: string, version: number) => Uint8Array;
   readonly events: readonly NewEvent[];
-  /** Executions whose orders have been seen to. */
+  /** Executions whose operator orders have been handled. */
   readonly endedOrders?: readonly string[];
-  /** Executions that a node runs and the record did not know: they become their job's own. */
-  readonly adopted?: readonly ExecutionRecord[];
-  /** The same, which are shown from now on. They hold nothing. */
+  /** Running executions that the store did not know. Their jobs adopt them. */
+  readonly adopted?: readonly Execution[];
+  /**
+   * Running executions that the store did not know, and that no job adopts. They are shown from now on, and hold no
+   * resources.
+   */
   readonly orphans?: readonly Orphan[];
 }
 
-/** What happened to a commit. */
+/** The outcome of a commit. */
 export type WorkCommitted =
   | { readonly outcome: "COMMITTED"; readonly revision: bigint }
-  /** The lease is another's: nothing was written. */
+  /** Another process holds the scheduler's lease. Nothing was written. */
   | { readonly outcome: "FENCED" }
   /**
-   * The leader's memory is behind: these nodes could not take what was placed on them, or are not lost any more, or may
-   * be just now; or these jobs are not as they were. Nothing was written.
+   * The leader's memory is outdated, and nothing was written. The nodes listed here could not take their placements,
+   * are no longer lost, or may just have reconnected. The jobs listed here have changed.
    */
   | { readonly outcome: "STALE"; readonly nodeIds: readonly string[]; readonly jobs: readonly string[] };
 
-/** Write what a leader decided, unless it no longer leads. */
+/** Write a leader's decisions, unless the leader has lost its lease. */
 export async function commitWork(store: ReservedStore, commit: WorkCommit): Promise<WorkCommitted> {
-  const { instance, plan, specDigestOf, events, endedOrders = [], adopted = [], orphans = [] } = commit;
+  const { instance, plan, jobOf, specDigestOf, events, endedOrders = [], adopted = [], orphans = [] } = commit;
   try {
     const { revision } = await store.change(async (tx) => {
       if (!(await holdSchedulerLease(tx, instance))) throw new NotWritten({ outcome: "FENCED" });
-      // Before any other row is locked: this alone waits for nodes, which operators lock several of at a time.
-      const judged = plan.drains
+      // Lock the nodes before any other row: only this step waits for locks of nodes, and operators lock several nodes
+      // at the same time.
+      const evaluated = plan.drains
         .filter(({ after }) => after.state !== "DRAINING")
         .map(({ before, after }) => ({ ...before, unconfirmed: after.state === "UNCONFIRMED" }));
-      const drained = await endDrains(tx, judged, schedulerActor(instance));
+      const drained = await endDrains(tx, evaluated, schedulerActor(instance));
+      await holdPlacedJobs(tx, plan, jobOf);
       await saveJobs(tx, plan.jobs);
       await holdLosses(tx, plan.lostNodes ?? []);
-      // What is returned first: the same plan may grant it again.
+      // Return resources first, because the same plan may allocate them again.
       await giveBack(tx, plan.executions);
       await countAgain(tx, [...foundAgain(plan.executions), ...adopted]);
       const places = await place(tx, plan.executions, specDigestOf);
@@ -76,7 +92,7 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
   }
 }
 
-/** Ends the transaction. */
+/** Rolls back the transaction of a commit, and carries its outcome. */
 class NotWritten extends Error {
   readonly why: Exclude<WorkCommitted, { readonly outcome: "COMMITTED" }>;
 
@@ -86,7 +102,40 @@ class NotWritten extends Error {
   }
 }
 
-/** Nothing follows from the loss of a node that is back: who is told of that later than the plan was made has it. */
+/**
+ * Check that the jobs of placements are as the leader knows them, and lock them until the transaction ends. A job may
+ * have a newer version by now, or its name may belong to another job after a deletion.
+ */
+async function holdPlacedJobs(
+  tx: Tx,
+  { executions, jobs }: Pick<Plan, "executions" | "jobs">,
+  jobOf: WorkCommit["jobOf"],
+): Promise<void> {
+  const runs = new Map(
+    executions.flatMap(({ kind, after }) => (kind === "PLACED" ? [[after.job, after.run] as const] : [])),
+  );
+  if (runs.size === 0) return;
+  // Lock all rows of jobs that this transaction needs, in the common order.
+  const rows = await lockJobRows(tx, [...runs.keys(), ...jobs.map(({ after }) => after.name)]);
+  const found = new Map(rows.map((row) => [row.name, row]));
+  const stale = [...runs].flatMap(([name, run]) => {
+    const { version, specDigest, createdAtMs } = jobOf(name);
+    const row = found.get(name);
+    const isSame =
+      row?.state === "ACTIVE" &&
+      row.run === run &&
+      row.version === version &&
+      row.created_at.getTime() === createdAtMs &&
+      row.spec_digest.equals(specDigest);
+    return isSame ? [] : [name];
+  });
+  if (stale.length > 0) throw new NotWritten({ outcome: "STALE", nodeIds: [], jobs: stale });
+}
+
+/**
+ * Check that nodes are still lost. If a node has reconnected, its loss must have no consequences, so the commit is
+ * STALE.
+ */
 async function holdLosses(tx: Tx, nodeIds: readonly string[]): Promise<void> {
   if (nodeIds.length === 0) return;
   const held = await holdAllowed(tx, nodeIds);
@@ -115,7 +164,7 @@ const PLACEMENT_COLUMNS = sql`
 
 async function insert(
   tx: Tx,
-  placements: readonly ExecutionRecord[],
+  placements: readonly Execution[],
   taken: NodeGenerations,
   specDigestOf: WorkCommit["specDigestOf"],
 ): Promise<void> {
@@ -132,8 +181,11 @@ async function insert(
     from ${rowsFrom(items, PLACEMENT_COLUMNS)} as i`.execute(tx);
 }
 
-/** Written out, since a thousand of these are made at a time: to spread objects costs several times as much. */
-function toItem(placement: ExecutionRecord, taken: NodeGenerations, specs: SpecTexts) {
+/**
+ * Convert a placement to a row. The fields are written out, because a thousand rows are created at a time and spreading
+ * objects costs several times as much.
+ */
+function toItem(placement: Execution, taken: NodeGenerations, specs: SpecTexts) {
   const { grant } = placement;
   return {
     id: placement.id,
@@ -155,7 +207,7 @@ function toItem(placement: ExecutionRecord, taken: NodeGenerations, specs: SpecT
   };
 }
 
-/** Digests in hexadecimal, each written once. */
+/** Spec digests in hexadecimal. Each digest is encoded only once. */
 class SpecTexts {
   readonly #digestOf: WorkCommit["specDigestOf"];
   readonly #texts = new Map<string, string>();
@@ -212,10 +264,10 @@ const GRANT_COLUMNS = sql`
   id text, millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, ports jsonb, "gpuUuids" text[]`;
 
 /**
- * Take what executions run with off their nodes, for those that hold nothing. They run already: it is counted whatever
- * else the node has given away, and whether it takes work or not.
+ * Allocate the resources of executions that already run but hold nothing yet. This does not check whether the node has
+ * enough free resources or can take work.
  */
-async function countAgain(tx: Tx, executions: readonly ExecutionRecord[]): Promise<void> {
+async function countAgain(tx: Tx, executions: readonly Execution[]): Promise<void> {
   if (executions.length === 0) return;
   const items = executions.map(({ id, grant }) => ({ id, ...grant }));
   await sql`
@@ -252,8 +304,8 @@ async function countAgain(tx: Tx, executions: readonly ExecutionRecord[]): Promi
     where a.node_id = s.node_id`.execute(tx);
 }
 
-/** Executions that had lost what they held, since their node no longer had them, and have it again. */
-function foundAgain(changes: readonly ExecutionChange[]): readonly ExecutionRecord[] {
+/** Executions that have reappeared. They had given back their resources, because their node no longer reported them. */
+function foundAgain(changes: readonly ExecutionChange[]): readonly Execution[] {
   return changes.flatMap(({ before, after }) => (before?.holds === false && after.holds ? [after] : []));
 }
 
@@ -261,7 +313,7 @@ const CHANGE_COLUMNS = sql`
   id text, "nodeId" text, raises boolean, desired text, state text, reason text, message text, "replacedBy" text,
   "lostAt" timestamptz, "endedAt" timestamptz`;
 
-/** Whether anything was changed. */
+/** Write changes to existing executions. Returns whether there were any. */
 async function saveChanges(tx: Tx, changes: readonly ExecutionChange[]): Promise<boolean> {
   const items = changes.flatMap(({ before, after }) => {
     if (before === null) return [];
@@ -282,13 +334,14 @@ async function saveChanges(tx: Tx, changes: readonly ExecutionChange[]): Promise
     update executions as e set
       desired = w.desired,
       generation = case when w.raises then coalesce(r.generation, e.generation) else e.generation end,
-      -- One that no job has stays so until it ends, also when it is told to stop.
+      -- An orphan stays one until it ends, even when it should stop.
       state = case when e.state = 'ORPHANED' and w.state = 'LIVE' then e.state else w.state end,
       reason = w.reason,
       message = w.message,
       replaced_by = w."replacedBy",
       lost_at = w."lostAt",
       ended_at = w."endedAt",
+      stop_ordered_at = case when w.raises and w.desired = 'STOP' then now() else e.stop_ordered_at end,
       changed = pg_current_xact_id()
     from wanted as w
     left join raised as r on r.node_id = w."nodeId"
@@ -298,20 +351,22 @@ async function saveChanges(tx: Tx, changes: readonly ExecutionChange[]): Promise
 
 async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
   if (changes.length === 0) return;
-  const items = changes.map(({ before, after: { name, state, message, placed, halted, readyVersion } }) => ({
-    ...{ name, state, message, placed, halted, readyVersion },
+  const items = changes.map(({ before, after }) => ({
+    ...{ name: after.name, state: after.state, message: after.message, placed: after.placed, halted: after.halted },
+    ...{ readyVersion: after.readyVersion, rolledOut: after.rolledOut, waitingNodes: after.waitingNodes },
     ...{ was: before.state, version: before.version, count: before.count, run: before.run },
   }));
   const columns = sql`
-    name text, state text, message text, placed boolean, halted text, "readyVersion" integer, was text,
-    version integer, count integer, run integer`;
-  // One row is locked by its update alone; several, in the order in which others lock several.
+    name text, state text, message text, placed boolean, halted text, "readyVersion" integer, "rolledOut" boolean,
+    "waitingNodes" integer, was text, version integer, count integer, run integer`;
+  // Lock several rows first, in the common order. A single row needs no extra lock, because the statement that updates
+  // it locks it.
   const names = items.map(({ name }) => name);
   if (names.length > 1) await lockJobRows(tx, names);
   const { rows } = await sql<{ readonly name: string }>`
     update jobs as j set
       state = w.state, message = w.message, placed = w.placed, halted = w.halted, ready_version = w."readyVersion",
-      updated_at = now()
+      rolled_out = w."rolledOut", waiting_nodes = w."waitingNodes", updated_at = now()
     from ${rowsFrom(items, columns)} as w
     where j.name = w.name and j.state = w.was and j.version = w.version and j.count = w.count
       and j.run = w.run

@@ -48,7 +48,7 @@ async function left(): Promise<readonly string[]> {
 }
 
 describe("compactWork()", () => {
-  it("should forget what ended long ago, but for what the next step follows from", async () => {
+  it("should delete what ended long ago, except what determines the next step", async () => {
     await ended("a1", "active", 0);
     await ended("a2", "active", 0);
     await ended("a3", "active", 1, { days: 1 });
@@ -61,7 +61,7 @@ describe("compactWork()", () => {
     expect(await compactWork(store, { ageMs: 7 * DAY_MS, ofJob: 100 }, SIGNAL)).toBe(0);
   });
 
-  it("should keep what a node still runs although its end was recorded, until it has stopped", async () => {
+  it("should keep an execution that still runs although its end was recorded, until it has stopped", async () => {
     await addWorkNode(store, "n");
     await ended("r1", "gone", 0);
     await sql`update execution_observations set observed = 'RUNNING' where execution_id = 'r1'`.execute(store.db);
@@ -71,13 +71,13 @@ describe("compactWork()", () => {
     expect(await compact()).toBe(1);
   });
 
-  it("should keep so many of a job at most, the newest", async () => {
+  it("should keep a limited number per job, the newest", async () => {
     for (let number = 0; number < 5; number += 1) await ended(`p${number}`, "over", number, { days: 0 });
     await compactWork(store, { ageMs: 7 * DAY_MS, ofJob: 3 }, SIGNAL);
     expect(await left()).toEqual(["a2", "a3", "a4", "p2", "p3", "p4"]);
   });
 
-  it("should forget specs and allocations that nothing needs", async () => {
+  it("should delete specs and allocations that nothing needs", async () => {
     const unused = Buffer.alloc(32, 9);
     await store.transaction((tx) => saveSpec(tx, unused, Buffer.from("spec")));
     await store.transaction((tx) => saveSpec(tx, DIGEST, Buffer.from("spec")));

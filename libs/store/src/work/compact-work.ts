@@ -2,11 +2,11 @@ import { sql } from "kysely";
 import type { LaneStore, Tx } from "../database/store.ts";
 import { newness } from "./executions.ts";
 
-/** What is kept of executions that have ended. */
-export interface KeptWork {
-  /** None that ended longer ago. */
+/** How many ended executions to keep. */
+export interface WorkRetention {
+  /** Delete executions that ended longer ago than this. */
   readonly ageMs: number;
-  /** At most so many a job. */
+  /** Maximum number of ended executions of a job to keep. */
   readonly ofJob: number;
 }
 
@@ -14,11 +14,12 @@ const ROWS_A_BATCH = 2_000;
 const DAY_MS = 86_400_000;
 
 /**
- * Forget executions that ended long ago, or of which their job has too many newer ones, with what nodes said of them;
- * and specs and allocations that nothing needs any more. How many executions went. The last execution of each place of
- * a job that is ACTIVE stays: what comes next follows from it.
+ * Delete executions that ended long ago, or that are beyond the limit of their job, together with their observations.
+ * Also delete specs, observations and allocations that nothing needs any longer. Returns how many executions were
+ * deleted. For each replica index of an ACTIVE job, the last execution is kept, because the next execution depends on
+ * it.
  */
-export async function compactWork(store: LaneStore, kept: KeptWork, signal: AbortSignal): Promise<number> {
+export async function compactWork(store: LaneStore, kept: WorkRetention, signal: AbortSignal): Promise<number> {
   let total = 0;
   for (;;) {
     signal.throwIfAborted();
@@ -30,7 +31,7 @@ export async function compactWork(store: LaneStore, kept: KeptWork, signal: Abor
   return total;
 }
 
-async function forgetExecutions(tx: Tx, { ageMs, ofJob }: KeptWork): Promise<number> {
+async function forgetExecutions(tx: Tx, { ageMs, ofJob }: WorkRetention): Promise<number> {
   const { rows } = await sql`
     with crowded as (
       select job from executions where ended_at is not null group by job having count(*) > ${ofJob}
@@ -54,7 +55,7 @@ async function forgetExecutions(tx: Tx, { ageMs, ofJob }: KeptWork): Promise<num
             select from executions as n where n.job = e.job and n.index = e.index and ${newness("n")} > ${newness("e")}
           )
         )
-        -- One that a node still runs is shown until it has stopped.
+        -- An execution that a node still runs is shown until it has stopped.
         and not exists (
           select from execution_observations as o join nodes as n on n.id = o.node_id
           where o.execution_id = e.id and o.observed in ('STARTING', 'RUNNING', 'READY') and o.missing < 2
@@ -77,7 +78,7 @@ async function forgetTheRest(tx: Tx): Promise<void> {
     where o.observed_at < now() - ${DAY_MS} * interval '1 millisecond'
       and (o.observed = 'ENDED' or o.missing > 1)
       and not exists (select from executions as e where e.id = o.execution_id)`.execute(tx);
-  // They no longer count towards what a node can have recorded.
+  // Stop counting these observations towards a node's limit of unknown executions.
   await sql`
     update execution_observations as o set unknown = false
     where o.unknown and (o.observed = 'ENDED' or o.missing > 1) and o.observed_at < now() - interval '1 hour'`.execute(

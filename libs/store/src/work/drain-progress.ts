@@ -7,32 +7,39 @@ import {
   type SelectedDrain,
 } from "@rollcall/domain";
 import { sql } from "kysely";
-import { type ReservedStore, recordTimeMs, type Tx } from "../database/store.ts";
+import { type ReservedStore, storeTimeMs, type Tx } from "../database/store.ts";
 import { lockNodes } from "../nodes/nodes.ts";
 import { saveNodeEffects } from "../nodes/save-node.ts";
-import { beginDrain, getDrains, lockSelectedDrains, type StoredDrain, saveDrained } from "./drains.ts";
+import { beginDrain, type DrainRow, getDrains, lockSelectedDrains, saveDrained } from "./drains.ts";
 
-/** A drain as it was when it was found to be over. A drain that is ordered again has another deadline. */
-export interface JudgedDrain {
+/**
+ * A drain whose executions the scheduler found to have ended. If the drain is ordered again, its deadline
+ * changes.
+ */
+export interface EvaluatedDrain {
   readonly nodeId: string;
-  /** Whether its node has yet to confirm the end of some of what it concerned. */
+  /** Whether the node has not yet confirmed the end of some executions. */
   readonly unconfirmed: boolean;
   readonly deadlineAtMs: number | null;
 }
 
 /**
- * Write that what drains concerned has ended, on the drains and on their nodes, whose rows are locked. Returns the
- * events. One that was cancelled, or ordered again, since it was judged is left out.
+ * Record that the executions of drains have ended, on the drains and on their nodes. Locks the nodes' rows.
+ * Returns the events to append. Drains that were cancelled or ordered again since the evaluation are left out.
  *
- * @param actor the scheduler that found it so.
+ * @param actor the scheduler that evaluated the drains.
  */
-export async function endDrains(tx: Tx, judged: readonly JudgedDrain[], actor: string): Promise<readonly NewEvent[]> {
-  if (judged.length === 0) return [];
-  const byNode = new Map(judged.map((one) => [one.nodeId, one]));
+export async function endDrains(
+  tx: Tx,
+  evaluated: readonly EvaluatedDrain[],
+  actor: string,
+): Promise<readonly NewEvent[]> {
+  if (evaluated.length === 0) return [];
+  const byNode = new Map(evaluated.map((one) => [one.nodeId, one]));
   const nodeIds = [...byNode.keys()];
   const nodes = await lockNodes(tx, nodeIds);
   const drains = await getDrains(tx, nodeIds);
-  const by = { actor, message: "", atMs: await recordTimeMs(tx) };
+  const by = { actor, message: "", atMs: await storeTimeMs(tx) };
   const events: NewEvent[] = [];
   for (const node of nodes) {
     const drain = drains.get(node.id);
@@ -49,12 +56,12 @@ export async function endDrains(tx: Tx, judged: readonly JudgedDrain[], actor: s
   return events;
 }
 
-/** Nodes that one look takes on. */
-const NODES_A_LOOK = 100;
+/** Maximum number of nodes, or of selections, to handle at a time. */
+const NODES_PER_SCAN = 100;
 
 /**
- * Begin the drains whose turn it is in their selections: those of one selection in a transaction. How many began.
- * Any number of processes may do so at once.
+ * Start the drains that are next in their selections, with one transaction per selection. Returns how many drains
+ * started. Several processes can call this concurrently.
  */
 export async function beginWaitingDrains(store: ReservedStore): Promise<number> {
   const waiting = await store.db
@@ -63,7 +70,7 @@ export async function beginWaitingDrains(store: ReservedStore): Promise<number> 
     .distinct()
     .where("deadline", "is", null)
     .orderBy("selection")
-    .limit(NODES_A_LOOK)
+    .limit(NODES_PER_SCAN)
     .execute();
   let begun = 0;
   for (const { selection } of waiting) {
@@ -75,7 +82,7 @@ export async function beginWaitingDrains(store: ReservedStore): Promise<number> 
 
 async function beginSome(tx: Tx, selection: string) {
   const drains = await lockSelectedDrains(tx, selection);
-  const turns = new Set(drainsThatBegin(drains.map(toSelected)).slice(0, NODES_A_LOOK));
+  const turns = new Set(drainsThatBegin(drains.map(toSelected)).slice(0, NODES_PER_SCAN));
   const events: NewEvent[] = [];
   for (const before of drains.filter(({ nodeId }) => turns.has(nodeId))) {
     await beginDrain(tx, before);
@@ -87,19 +94,19 @@ async function beginSome(tx: Tx, selection: string) {
 
 const BEGINS = { actor: "system", reason: "DRAIN_BEGINS" } as const;
 
-/** Lift the cordons whose time has passed, some at a time. How many were lifted. */
+/** Lift expired cordons, at most one batch of nodes. Returns how many. */
 export async function endCordons(store: ReservedStore): Promise<number> {
   const { result } = await store.change(async (tx) => {
-    const nowMs = await recordTimeMs(tx);
+    const nowMs = await storeTimeMs(tx);
     const { rows } = await sql<{ id: string }>`
       select id from nodes
       where holds @? '$[*].untilMs'::jsonpath
         and jsonb_path_exists(holds, '$[*] ? (@.untilMs <= $now)', ${JSON.stringify({ now: nowMs })}::jsonb)
       order by id
-      limit ${NODES_A_LOOK}`.execute(tx);
+      limit ${NODES_PER_SCAN}`.execute(tx);
     const events: NewEvent[] = [];
     let lifted = 0;
-    // The holds may have changed while their locks were waited for.
+    // Read the holds again, because they may have changed while this waited for the locks.
     for (const node of await lockNodes(
       tx,
       rows.map(({ id }) => id),
@@ -115,6 +122,6 @@ export async function endCordons(store: ReservedStore): Promise<number> {
   return result;
 }
 
-function toSelected({ nodeId, maxParallel, queued, drainedAtMs }: StoredDrain): SelectedDrain {
+function toSelected({ nodeId, maxParallel, queued, drainedAtMs }: DrainRow): SelectedDrain {
   return { nodeId, maxParallel, queued, drained: drainedAtMs !== null };
 }

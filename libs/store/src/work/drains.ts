@@ -3,37 +3,37 @@ import { type Selectable, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 import type { DrainsTable } from "./work-tables.ts";
 
-/** A node whose work is to move or end, or has. */
-export interface StoredDrain extends DrainIntent {
+/** The drain of a node, in progress or finished. */
+export interface DrainRow extends DrainIntent {
   readonly nodeId: string;
-  /** By the record's clock; null while it waits for others of its selection. */
+  /** The deadline by the database's clock; null while the drain waits for other nodes of its selection. */
   readonly deadlineAtMs: number | null;
-  /** When it was ordered, or ordered again. */
+  /** When the drain was ordered, or last ordered again. */
   readonly startedAtMs: number;
-  /** Null while it goes on. */
+  /** When the drain finished; null while it is in progress. */
   readonly drainedAtMs: number | null;
-  /** Whether it is over without its node's confirmation of all ends. */
+  /** Whether the drain finished before the node confirmed the end of all executions. */
   readonly unconfirmed: boolean;
 }
 
-/** The drains of these nodes, of those that are drained too, but for those that wait for others. */
-export async function listDrains(db: Db, nodeIds: readonly string[]): Promise<readonly StoredDrain[]> {
+/** List the drains of these nodes, including finished ones, but not those that wait for other nodes. */
+export async function listDrains(db: Db, nodeIds: readonly string[]): Promise<readonly DrainRow[]> {
   return [...(await getDrains(db, nodeIds)).values()].filter(({ queued }) => !queued);
 }
 
-/** The drain of a node; null for none. */
-export async function getDrain(db: Db, nodeId: string): Promise<StoredDrain | null> {
+/** Get the drain of a node; null when it has none. */
+export async function getDrain(db: Db, nodeId: string): Promise<DrainRow | null> {
   return (await getDrains(db, [nodeId])).get(nodeId) ?? null;
 }
 
-/** Drains by their nodes; nodes without one are left out. */
-export async function getDrains(db: Db, nodeIds: readonly string[]): Promise<ReadonlyMap<string, StoredDrain>> {
+/** Get the drains of these nodes, keyed by node. Nodes without a drain are left out. */
+export async function getDrains(db: Db, nodeIds: readonly string[]): Promise<ReadonlyMap<string, DrainRow>> {
   if (nodeIds.length === 0) return new Map();
   const rows = await db.selectFrom("drains").selectAll().where("node_id", "in", nodeIds).execute();
   return new Map(rows.map((row) => [row.node_id, toDrain(row)]));
 }
 
-/** Write a drain, or begin it again under other conditions. The node's row is locked. */
+/** Store a drain, or restart it with other parameters. The caller has locked the node's row. */
 export async function saveDrain(tx: Tx, nodeId: string, drain: DrainIntent): Promise<void> {
   const columns = {
     deadline_ms: BigInt(drain.deadlineMs),
@@ -57,13 +57,13 @@ export async function saveDrain(tx: Tx, nodeId: string, drain: DrainIntent): Pro
     .execute();
 }
 
-/** Forget a drain: it was cancelled, or the node takes work again. */
+/** Delete a drain that was cancelled, or whose node takes work again. */
 export async function deleteDrain(tx: Tx, nodeId: string): Promise<void> {
   await tx.deleteFrom("drains").where("node_id", "=", nodeId).execute();
 }
 
-/** The drains of a selection that are not done, their rows locked: in one order, so that no two callers deadlock. */
-export async function lockSelectedDrains(tx: Tx, selection: string): Promise<readonly StoredDrain[]> {
+/** Lock the unfinished drains of a selection, in a fixed order to avoid deadlocks, and return them. */
+export async function lockSelectedDrains(tx: Tx, selection: string): Promise<readonly DrainRow[]> {
   const { rows } = await sql<Selectable<DrainsTable>>`
     select * from drains
     where selection = ${selection} and drained_at is null
@@ -72,8 +72,8 @@ export async function lockSelectedDrains(tx: Tx, selection: string): Promise<rea
   return rows.map(toDrain);
 }
 
-/** Begin a drain that waited: its deadline counts from now. */
-export async function beginDrain(tx: Tx, { nodeId, deadlineMs }: StoredDrain): Promise<void> {
+/** Start a drain that waited for other nodes. Its deadline counts from now. */
+export async function beginDrain(tx: Tx, { nodeId, deadlineMs }: DrainRow): Promise<void> {
   await tx
     .updateTable("drains")
     .set({ deadline: deadlineFromNow(deadlineMs) })
@@ -81,7 +81,7 @@ export async function beginDrain(tx: Tx, { nodeId, deadlineMs }: StoredDrain): P
     .execute();
 }
 
-/** Record that a drain is over, and whether its node has confirmed all ends. */
+/** Record that a drain has finished, and whether its node has confirmed the end of all executions. */
 export async function saveDrained(tx: Tx, nodeId: string, isConfirmed: boolean): Promise<void> {
   const columns = { drained_at: sql<Date>`now()`, unconfirmed: !isConfirmed };
   await tx.updateTable("drains").set(columns).where("node_id", "=", nodeId).execute();
@@ -91,7 +91,7 @@ function deadlineFromNow(deadlineMs: number) {
   return sql<Date>`now() + ${deadlineMs} * interval '1 millisecond'`;
 }
 
-function toDrain(row: Selectable<DrainsTable>): StoredDrain {
+function toDrain(row: Selectable<DrainsTable>): DrainRow {
   return {
     nodeId: row.node_id,
     deadlineMs: Number(row.deadline_ms),
@@ -114,22 +114,22 @@ function toDrain(row: Selectable<DrainsTable>): StoredDrain {
 export interface DrainingExecution {
   readonly id: string;
   readonly job: string;
-  /** Null for a job that is not in the record. */
+  /** The type of the execution's job; null if the store does not have the job. */
   readonly type: JobType | null;
   readonly desired: Desired;
   readonly isLost: boolean;
 }
 
-/** What a drain waits for: some of it, and how much there is. */
+/** Executions that a drain waits for: some of them, and the total number. */
 export interface DrainWork {
   readonly executions: readonly DrainingExecution[];
   readonly count: number;
 }
 
-/** What runs on a node that its drain concerns, as far as is known; `limit` executions at most. */
+/** Read the executions that a node's drain waits for, at most `limit`. */
 export async function readDrainWork(
   db: Db,
-  { nodeId, ignoreDaemons }: Pick<StoredDrain, "nodeId" | "ignoreDaemons">,
+  { nodeId, ignoreDaemons }: Pick<DrainRow, "nodeId" | "ignoreDaemons">,
   limit: number,
 ): Promise<DrainWork> {
   const { rows } = await sql<DrainWorkRow>`

@@ -1,63 +1,73 @@
-import { type Desired, EXECUTION_ID_PATTERN, type ExecutionRecord, type Observation } from "@rollcall/domain";
+import { type Desired, EXECUTION_ID_PATTERN, type Execution, type Observation } from "@rollcall/domain";
 import { refusalError } from "@rollcall/errors";
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import { withSuggestion } from "../database/near-names.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
-import type { ExecutionObservationsTable, ExecutionOrder, ExecutionsTable, StoredState } from "./work-tables.ts";
+import type { ExecutionObservationsTable, ExecutionOrder, ExecutionRowState, ExecutionsTable } from "./work-tables.ts";
 
-/** What a node said last of an execution, with what the record adds. */
-export interface StoredObservation extends Omit<Observation, "observed"> {
-  /** ABSENT of one that its node has never named, and lacks. */
+/** A node's last report about an execution, and what the store derives from reports. */
+export interface ObservationRow extends Omit<Observation, "observed"> {
+  /**
+   * The last report about the execution; ABSENT if complete reports lack the execution and the node has never reported
+   * it.
+   */
   readonly observed: Observation["observed"] | "ABSENT";
-  /** Whole reports in a row that lacked it. */
+  /** How many consecutive complete reports lacked the execution. */
   readonly missing: number;
-  /** Since when it has been READY without a break; null while it is not. */
+  /** Since when the execution has been READY without interruption; null while it is not READY. */
   readonly readySinceMs: number | null;
   readonly observedAtMs: number;
 }
 
-/** An execution as the record has it. */
-export interface StoredExecution {
-  /** What the scheduler writes. */
-  readonly execution: ExecutionRecord;
-  /** Whether a node runs it and the record did not know it; then it is LIVE, and no job has it. */
+/** An execution as stored. */
+export interface ExecutionRow {
+  /** The fields that the scheduler writes. */
+  readonly execution: Execution;
+  /**
+   * Whether the store did not know the execution when a node reported it as running. Such an orphan is LIVE and
+   * belongs to no job.
+   */
   readonly isOrphan: boolean;
   readonly specDigest: Buffer;
-  /** What an operator wants of it, until the leader has seen to that. */
+  /** An operator's order for the execution, until the leader has handled it; null for none. */
   readonly order: { readonly kind: ExecutionOrder; readonly actor: string; readonly message: string } | null;
-  readonly observation: StoredObservation | null;
-  /** Whether its node is there, and HEALTHY. */
-  readonly isNodeWell: boolean;
+  /**
+   * When the scheduler ordered the execution to stop, by the store's clock; null without an order, or if the time is
+   * unknown.
+   */
+  readonly stopOrderedAtMs: number | null;
+  readonly observation: ObservationRow | null;
+  /** Whether the execution's node is HEALTHY and not marked. */
+  readonly isNodeHealthy: boolean;
 }
 
-const NODE_IS_WELL = sql`(s.health = 'HEALTHY' and not s.marked)`;
+const NODE_IS_HEALTHY = sql`(s.health = 'HEALTHY' and not s.marked)`;
 
-/** Read executions with what their nodes say: the query to which callers add which. `e` are executions. */
+/** The query for executions, in a table named `e`, with their nodes' reports. Callers add conditions. */
 function selectExecutions() {
-  return sql<ExecutionRow>`
+  return sql<RawExecutionRow>`
     select e.id, e.job, e.version, e.run, e.index, e.node_id, e.desired, e.spec_digest, e.ports, e.gpu_uuids,
       e.millicores, e.memory_bytes, e.disk_bytes, e.holds, e.previous, e.replaced_by, e.attempt, e.state, e.reason,
-      e.message,
-      e.order_kind, e.order_actor, e.order_message, e.created_at, e.lost_at, e.ended_at,
+      e.message, e.order_kind, e.order_actor, e.order_message, e.created_at, e.lost_at, e.ended_at, e.stop_ordered_at,
       o.epoch, o.report, o.observed, o.started_at as o_started_at, o.ended_at as o_ended_at, o.end_reason,
       o.exit_code, o.signal, o.message as o_message, o.missing, o.ready_at, o.observed_at,
-      coalesce(${NODE_IS_WELL}, false) as is_node_well
+      coalesce(${NODE_IS_HEALTHY}, false) as is_node_well
     from executions as e
     left join execution_observations as o on o.execution_id = e.id
     left join node_sessions as s on s.node_id = e.node_id`;
 }
 
-async function queryExecutions(db: Db, which: RawBuilder<unknown>): Promise<readonly StoredExecution[]> {
-  const { rows } = await sql<ExecutionRow>`${selectExecutions()} ${which}`.execute(db);
-  return rows.map(toStoredExecution);
+async function queryExecutions(db: Db, which: RawBuilder<unknown>): Promise<readonly ExecutionRow[]> {
+  const { rows } = await sql<RawExecutionRow>`${selectExecutions()} ${which}`.execute(db);
+  return rows.map(toExecutionRow);
 }
 
-/** What has not come to an end, or holds resources still: by id, after one. */
+/** Read executions that have not ended or still hold resources, in order of id, starting after the given id. */
 export async function readLiveExecutions(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },
-): Promise<readonly StoredExecution[]> {
+): Promise<readonly ExecutionRow[]> {
   return queryExecutions(
     db,
     sql`
@@ -67,11 +77,11 @@ export async function readLiveExecutions(
   );
 }
 
-/** What has not come to an end on nodes, as far as it is not lost: by id, after one. */
+/** Read the LIVE executions of these nodes that are not lost, in order of id, starting after the given id. */
 export async function readLiveOnNodes(
   db: Db,
   options: { readonly nodeIds: readonly string[]; readonly after: string; readonly limit: number },
-): Promise<readonly StoredExecution[]> {
+): Promise<readonly ExecutionRow[]> {
   const { nodeIds, after, limit } = options;
   return queryExecutions(
     db,
@@ -82,11 +92,14 @@ export async function readLiveOnNodes(
   );
 }
 
-/** Of jobs that are ACTIVE, the newest execution of each place that has ended and holds nothing: by id, after one. */
+/**
+ * For each replica index of the ACTIVE jobs, read the newest execution if it has ended and holds nothing. The
+ * executions are in order of id, starting after the given id.
+ */
 export async function readNewestEnded(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },
-): Promise<readonly StoredExecution[]> {
+): Promise<readonly ExecutionRow[]> {
   return queryExecutions(
     db,
     sql`
@@ -96,7 +109,7 @@ export async function readNewestEnded(
       cross join lateral (
         select distinct on (x.index) x.id, x.holds, x.state
         from executions as x
-        -- Orphans have version 0, and no place.
+        -- Orphans have version 0, and no replica index.
         where x.job = j.name and x.version > 0
         order by x.index, ${newness("x")} desc
       ) as newest
@@ -109,7 +122,10 @@ export async function readNewestEnded(
   );
 }
 
-/** What orders the executions of a place: isNewer() of the domain says why. */
+/**
+ * An expression that sorts the executions of a replica index from old to new. See isNewer() of the domain for the
+ * reason.
+ */
 export function newness(table: string): RawBuilder<unknown> {
   const [run, id] = [sql.ref(`${table}.run`), sql.ref(`${table}.id`)];
   return sql`(${run}, ${id} ~ ${ID_FORM}, ${id})`;
@@ -117,24 +133,26 @@ export function newness(table: string): RawBuilder<unknown> {
 
 const ID_FORM = sql.lit(EXECUTION_ID_PATTERN.source);
 
-/** The greatest id that a scheduler made; "" for none. An orphan has an id that its node named. */
+/**
+ * Read the greatest id that a scheduler has created; "" for none. Ids of orphans, which come from nodes, do not count.
+ */
 export async function greatestExecutionId(db: Db): Promise<string> {
   const { rows } = await sql<{ readonly id: string }>`
     select id from executions where version > 0 and id ~ ${ID_FORM} order by id desc limit 1`.execute(db);
   return rows[0]?.id ?? "";
 }
 
-/** Which executions to read; an absent field restricts nothing. */
+/** Which executions to read; an absent field filters nothing. */
 export interface ExecutionFilter {
   readonly job?: string;
   readonly nodeId?: string;
 }
 
-/** Executions, the newest first, below one; null for from the newest on. */
+/** Read executions with ids below the given one, newest first; null starts with the newest. */
 export async function readExecutions(
   db: Db,
   options: { readonly below: string | null; readonly limit: number; readonly filter?: ExecutionFilter },
-): Promise<readonly StoredExecution[]> {
+): Promise<readonly ExecutionRow[]> {
   const { below, limit, filter: { job, nodeId } = {} } = options;
   const conditions = [
     sql<SqlBool>`true`,
@@ -151,27 +169,24 @@ export async function readExecutions(
   );
 }
 
-/** These executions; those that are not there are left out. */
-export async function getExecutions(db: Db, ids: readonly string[]): Promise<readonly StoredExecution[]> {
+/** Read these executions. Missing executions are left out. */
+export async function getExecutions(db: Db, ids: readonly string[]): Promise<readonly ExecutionRow[]> {
   if (ids.length === 0) return [];
   return queryExecutions(db, sql`where e.id = any(${ids}) order by e.id`);
 }
 
-/** The refusal of an id that no execution has, with the execution that was most likely meant. */
+/** The error for an unknown execution id, with the most similar existing id. */
 export async function executionNotFound(db: Db, id: string): Promise<Error> {
-  const message = `there is no execution ${id}`;
+  const message = `execution ${id} not found`;
   const missing = { reason: "EXECUTION_NOT_FOUND", message, metadata: { execution: id } } as const;
   return refusalError(await withSuggestion(db, "execution", id, missing), id);
 }
 
-/**
- * Executions whose ids begin so, a few at most; an exact id comes alone. Only for what people read: a change must not
- * depend on which other executions exist.
- */
-export async function findExecutions(db: Db, prefix: string, limit: number): Promise<readonly StoredExecution[]> {
+/** Find up to `limit` executions whose ids start with a prefix, or only the one with this id. For reads by people. */
+export async function findExecutions(db: Db, prefix: string, limit: number): Promise<readonly ExecutionRow[]> {
   const exact = await getExecutions(db, [prefix]);
   if (exact.length > 0) return exact;
-  // Ids are of digits and small letters, which come before this character.
+  // Use "~" as the upper end, because ids consist of digits and lower-case letters, which sort before it.
   return queryExecutions(
     db,
     sql`
@@ -182,14 +197,14 @@ export async function findExecutions(db: Db, prefix: string, limit: number): Pro
 }
 
 /**
- * Executions that were written since a position, or of which a node said something, by id after one; an execution may
- * come twice. The position of the first page is where the next read begins.
+ * Read executions that were written or reported on since a position, in order of id, starting after the given id. An
+ * execution can appear twice. To read later changes, start at the position of the first page.
  */
 export async function readChangedExecutions(
   db: Db,
   { position, after, limit }: { readonly position: ChangePosition; readonly after: string; readonly limit: number },
-): Promise<Changes<StoredExecution>> {
-  const { rows } = await sql<ExecutionRow & { readonly position: string }>`
+): Promise<Changes<ExecutionRow>> {
+  const { rows } = await sql<RawExecutionRow & { readonly position: string }>`
     select c.*, pg_snapshot_xmin(pg_current_snapshot())::text as position
     from (
       ${selectExecutions()}
@@ -202,31 +217,31 @@ export async function readChangedExecutions(
       limit ${limit}
     ) as c
     order by c.id`.execute(db);
-  return { items: rows.map(toStoredExecution), position: rows[0]?.position ?? position };
+  return { items: rows.map(toExecutionRow), position: rows[0]?.position ?? position };
 }
 
-/** Executions of a job by what they are. */
+/** The number of a job's executions that share all these states. */
 export interface ExecutionTally {
   readonly job: string;
-  readonly state: StoredState;
+  readonly state: ExecutionRowState;
   readonly desired: Desired;
-  readonly observed: StoredObservation["observed"] | null;
-  /** Whether it is of the job's newest version and its present run. */
+  readonly observed: ObservationRow["observed"] | null;
+  /** Whether these executions belong to the job's newest version and current run. */
   readonly current: boolean;
-  /** Whether its node is there, and HEALTHY. */
-  readonly nodeWell: boolean;
-  /** Whether another has taken its place. */
+  /** Whether the nodes of these executions are HEALTHY and not marked. */
+  readonly nodeHealthy: boolean;
+  /** Whether other executions have replaced these executions. */
   readonly replaced: boolean;
   readonly count: number;
 }
 
-/** Count the executions of jobs. */
+/** Count the executions of jobs by their states. */
 export async function tallyExecutions(db: Db, jobs: readonly string[]): Promise<readonly ExecutionTally[]> {
   if (jobs.length === 0) return [];
   const { rows } = await sql<Omit<ExecutionTally, "count"> & { readonly count: bigint }>`
     select e.job, e.state, e.desired, o.observed,
       (e.version = j.version or e.version = any(j.same_versions)) and e.run >= j.run as current,
-      e.replaced_by is not null as replaced, coalesce(${NODE_IS_WELL}, false) as "nodeWell", count(*) as count
+      e.replaced_by is not null as replaced, coalesce(${NODE_IS_HEALTHY}, false) as "nodeHealthy", count(*) as count
     from executions as e
     join jobs as j on j.name = e.job
     left join execution_observations as o on o.execution_id = e.id
@@ -236,7 +251,7 @@ export async function tallyExecutions(db: Db, jobs: readonly string[]): Promise<
   return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
-/** The least number within a job that no execution has which should run. */
+/** Find the lowest free replica index of a job. An index is free if no execution that should run has it. */
 export async function freeIndex(db: Db, job: string): Promise<number> {
   const { rows } = await sql<{ readonly index: number }>`
     with used as (
@@ -249,23 +264,23 @@ export async function freeIndex(db: Db, job: string): Promise<number> {
   return rows[0]?.index ?? 0;
 }
 
-/** The places among which one for an adopted execution is chosen. */
-export interface PlacesOfJob {
+/** A job that adopts an execution, and what determines the execution's replica index. */
+export interface ReplicasOfJob {
   readonly name: string;
   readonly count: number;
-  /** Whether executions have to pass a check before they can be used. */
+  /** Whether executions must pass a check before they are usable. */
   readonly checked: boolean;
-  /** Whether what has completed in a run is not run again in it. */
+  /** Whether a completed execution counts as final, so that it is not run again within the same run. */
   readonly once: boolean;
   readonly run: number;
 }
 
 /**
- * The least number within a job, below its count, that no execution has which should run; or else one whose execution
- * cannot be used yet, or no longer; or else the least.
+ * Choose the replica index for an adopted execution: the lowest unused index below the job's count. If all indexes are
+ * used, choose the lowest index whose execution is not usable, and otherwise the lowest index.
  */
-export async function indexToAdopt(db: Db, places: PlacesOfJob): Promise<number> {
-  const { name, count, checked, once, run } = places;
+export async function indexToAdopt(db: Db, replicas: ReplicasOfJob): Promise<number> {
+  const { name, count, checked, once, run } = replicas;
   const { rows } = await sql<{ readonly index: number }>`
     with used as (
       select e.index, bool_or(
@@ -288,14 +303,14 @@ export async function indexToAdopt(db: Db, places: PlacesOfJob): Promise<number>
   return rows[0]?.index ?? 0;
 }
 
-/** One execution with its row locked until the transaction ends; null when there is none. */
-export async function lockExecution(tx: Tx, id: string): Promise<StoredExecution | null> {
+/** Get one execution and lock its row until the transaction ends; null when it does not exist. */
+export async function lockExecution(tx: Tx, id: string): Promise<ExecutionRow | null> {
   const { rows } = await sql`select from executions where id = ${id} for update`.execute(tx);
   if (rows.length === 0) return null;
   return (await getExecutions(tx, [id]))[0] ?? null;
 }
 
-/** Keep what an operator wants of an execution that is locked. */
+/** Store an operator's order for a locked execution. */
 export async function saveExecutionOrder(
   tx: Tx,
   id: string,
@@ -314,8 +329,8 @@ type ObservationColumns = Pick<
   "report" | "observed" | "end_reason" | "exit_code" | "signal" | "missing" | "ready_at" | "observed_at"
 >;
 
-/** An execution with what its node says of it, whose columns are null where that is nothing: `epoch` tells. */
-interface ExecutionRow extends ExecutionColumns, ObservationColumns {
+/** An execution with its node's report. If there is no report, `epoch` and the report's other columns are null. */
+interface RawExecutionRow extends ExecutionColumns, ObservationColumns {
   readonly epoch: bigint | null;
   readonly o_started_at: Date | null;
   readonly o_ended_at: Date | null;
@@ -323,7 +338,7 @@ interface ExecutionRow extends ExecutionColumns, ObservationColumns {
   readonly is_node_well: boolean;
 }
 
-function toStoredExecution(row: ExecutionRow): StoredExecution {
+function toExecutionRow(row: RawExecutionRow): ExecutionRow {
   return {
     execution: toRecord(row),
     isOrphan: row.state === "ORPHANED",
@@ -332,12 +347,13 @@ function toStoredExecution(row: ExecutionRow): StoredExecution {
       row.order_kind === null
         ? null
         : { kind: row.order_kind, actor: row.order_actor ?? "", message: row.order_message ?? "" },
+    stopOrderedAtMs: row.stop_ordered_at?.getTime() ?? null,
     observation: row.epoch === null ? null : toObservation(row, row.epoch),
-    isNodeWell: row.is_node_well,
+    isNodeHealthy: row.is_node_well,
   };
 }
 
-function toRecord(row: ExecutionRow): ExecutionRecord {
+function toRecord(row: RawExecutionRow): Execution {
   return {
     id: row.id,
     job: row.job,
@@ -366,7 +382,7 @@ function toRecord(row: ExecutionRow): ExecutionRecord {
   };
 }
 
-function toObservation(row: ExecutionRow, epoch: bigint): StoredObservation {
+function toObservation(row: RawExecutionRow, epoch: bigint): ObservationRow {
   return {
     observed: row.observed,
     epoch: Number(epoch),

@@ -1,11 +1,12 @@
 export { type ChangePosition, type Changes, changePosition, WORK_CHANNEL, WorkSignals } from "./changes.ts";
-export { commitWork, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
-export { compactWork, type KeptWork } from "./compact-work.ts";
+export { commitWork, type PlannedJob, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
+export { compactWork, type WorkRetention } from "./compact-work.ts";
 export { beginWaitingDrains, endCordons, endDrains } from "./drain-progress.ts";
-export { type DrainWork, getDrain, getDrains, listDrains, readDrainWork, type StoredDrain } from "./drains.ts";
-export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
+export { type DrainRow, type DrainWork, getDrain, getDrains, listDrains, readDrainWork } from "./drains.ts";
+export { readSpecs, type SpecRow, saveSpec } from "./execution-specs.ts";
 export {
   type ExecutionFilter,
+  type ExecutionRow,
   type ExecutionTally,
   executionNotFound,
   findExecutions,
@@ -14,14 +15,13 @@ export {
   greatestExecutionId,
   indexToAdopt,
   lockExecution,
-  type PlacesOfJob,
+  type ObservationRow,
+  type ReplicasOfJob,
   readChangedExecutions,
   readExecutions,
   readLiveExecutions,
   readLiveOnNodes,
   readNewestEnded,
-  type StoredExecution,
-  type StoredObservation,
   saveExecutionOrder,
   tallyExecutions,
 } from "./executions.ts";
@@ -33,14 +33,16 @@ export {
   getJobs,
   getJobVersion,
   type JobEdit,
-  type JobVersionRecord,
+  type JobRow,
+  type JobVersionRow,
   lockJob,
   lockJobName,
   lockJobs,
+  readJobOwners,
   readJobs,
+  readJobsWaitingOnNodes,
   readJobVersionHeads,
   readJobVersions,
-  type StoredJob,
   saveHalted,
   saveJobEdit,
   saveJobVersion,
@@ -68,5 +70,5 @@ export { type HomelessOrphan, readHomelessOrphans } from "./orphans.ts";
 export { lockOwner, type OwnerRow, readOwners, readOwnerUsage } from "./owner-usage.ts";
 export { hasSchedulerLed, noteSchedulerLeads, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
-export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
-export type { ExecutionOrder, StoredState } from "./work-tables.ts";
+export { type AllocationRow, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
+export type { ExecutionOrder, ExecutionRowState } from "./work-tables.ts";

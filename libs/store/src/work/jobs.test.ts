@@ -28,7 +28,7 @@ async function save(part: Partial<NewJobVersion> & Pick<NewJobVersion, "name" | 
 }
 
 describe("saveJobVersion()", () => {
-  it("should keep a bounded number of versions, and the last one that became ready", async () => {
+  it("should keep a limited number of versions, and the last one that became ready", async () => {
     const { db } = database.store;
     await save({ name: "many", version: 1 });
     await db.updateTable("jobs").set({ ready_version: 1 }).where("name", "=", "many").execute();
@@ -38,7 +38,7 @@ describe("saveJobVersion()", () => {
     expect(kept.slice(0, 3)).toEqual([1, 4, 5]);
   });
 
-  it("should say which versions have one specification, until another is submitted", async () => {
+  it("should return which versions have the same specification, until another is submitted", async () => {
     const { db } = database.store;
     await save({ name: "copied", version: 1 });
     await save({ name: "copied", version: 2 });
@@ -52,7 +52,7 @@ describe("saveJobVersion()", () => {
 });
 
 describe("deleteJob()", () => {
-  it("should delete a job with its versions, its executions and what nodes said of them, and no other", async () => {
+  it("should delete a job with its versions, its executions and their observations, and no other", async () => {
     const { store } = database;
     for (const name of ["gone", "stays"]) {
       await save({ name, version: 1 });
@@ -85,7 +85,7 @@ describe("deleteJob()", () => {
 });
 
 describe("countOpenExecutions()", () => {
-  it("should count what a rejected node may still run, until it says otherwise or is deleted", async () => {
+  it("should count what a rejected node may still run, until it reports otherwise or is deleted", async () => {
     const { store } = database;
     await save({ name: "rejected", version: 1 });
     for (const id of ["offline", "deleted"]) await addNode(store, id);
@@ -101,7 +101,8 @@ describe("countOpenExecutions()", () => {
       values ('rejected-4', 'offline', 1, 1, 'RUNNING')`.execute(store.db);
     await store.db.deleteFrom("nodes").where("id", "=", "deleted").execute();
     const open = () => countOpenExecutions(store.db, "rejected");
-    // The first was never confirmed; the last runs although it may be forgotten.
+    // Two executions count: the first was never confirmed, and the last still runs although its node should forget
+    // it.
     expect(await open()).toBe(2);
     await sql`update execution_observations set missing = 2 where execution_id = 'rejected-4'`.execute(store.db);
     expect(await open()).toBe(1);
@@ -113,7 +114,7 @@ describe("countOpenExecutions()", () => {
 });
 
 describe("lockJobs()", () => {
-  it("should lock several in one order, whatever the order in which they are named, those that are to come too", async () => {
+  it("should lock several in a fixed order, in any order of names, including future jobs", async () => {
     const { store } = database;
     const names = Array.from({ length: 6 }, (_, index) => `job-${index}`);
     for (const name of names.slice(0, 4)) {
@@ -125,7 +126,7 @@ describe("lockJobs()", () => {
       store.transaction(async (tx) => {
         await lockJobs(tx, index % 2 === 0 ? names : [...names].reverse());
         within += 1;
-        // Each of them is locked already: one lock more waits for no transaction.
+        // This transaction has already locked the rows, so lockJob() does not wait for another transaction.
         for (const name of names) expect((await lockJob(tx, name)) === null).toBe(!names.slice(0, 4).includes(name));
         expect(within).toBe(1);
         within -= 1;

@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
 
-/** What a node is told of one execution. */
+/** What a node should do with one execution. */
 export interface WorkReference {
   readonly id: string;
   readonly desired: Desired;
@@ -11,27 +11,30 @@ export interface WorkReference {
   readonly index: number;
   readonly ports: Readonly<Record<string, number>>;
   readonly gpuUuids: readonly string[];
-  /** Whether a report of its node named it: then it was started there, or will never be. */
+  /** Whether the node has reported the execution. If so, the node must not start it again. */
   readonly reported: boolean;
 }
 
-/** What a node should run, whole or by what changed. */
+/** What a node should run: everything, or only the changes. */
 export interface NodeWork {
   readonly nodeId: string;
-  /** All changes up to this one are in it. */
+  /** All changes up to this generation are included. */
   readonly generation: bigint;
   readonly references: readonly WorkReference[];
 }
 
-/** What is asked for a node: what changed after a generation; after 0 all that it should run, or stop. */
+/**
+ * A query for the work of a node: the changes after a generation. With generation 0, everything that the node should
+ * run or stop.
+ */
 export interface NodeWorkQuery {
   readonly nodeId: string;
   readonly after: bigint;
 }
 
 /**
- * Read what nodes should run. A node has 1,000 executions at most; ask for a few at a time. One of which no work was
- * ever placed on is left out.
+ * Read what nodes should run. A node can have 1,000 executions, so query only a few nodes at a time. A node that never
+ * had work placed on it is left out.
  */
 export async function readNodeWork(db: Db, queries: readonly NodeWorkQuery[]): Promise<readonly NodeWork[]> {
   if (queries.length === 0) return [];
@@ -43,7 +46,7 @@ export async function readNodeWork(db: Db, queries: readonly NodeWorkQuery[]): P
     join node_allocations as a on a.node_id = q.node_id
     left join executions as e on e.node_id = q.node_id and e.generation > q.after
       and (q.after > 0 or e.desired <> 'FORGET')
-      -- What the node runs, and the record did not know, goes on until an operator decides.
+      -- Running executions that the store did not know continue until an operator decides.
       and not (e.state = 'ORPHANED' and e.desired = 'RUN')
     left join execution_observations as o on o.execution_id = e.id
     order by a.node_id, e.id`.execute(db);
@@ -56,15 +59,21 @@ export async function readNodeWork(db: Db, queries: readonly NodeWorkQuery[]): P
   return [...work.values()];
 }
 
-/** Those of a node's executions whose end has been recorded: the node may forget them. */
+/**
+ * Find the ended executions that a node may forget: their end has been recorded, or the store no longer has them
+ * because their job was deleted.
+ *
+ * @param ids the executions that the node reports as ended.
+ */
 export async function readForgettable(db: Db, nodeId: string, ids: readonly string[]): Promise<readonly string[]> {
   if (ids.length === 0) return [];
   const { rows } = await sql<{ readonly id: string }>`
-    select id from executions where id = any(${ids}) and node_id = ${nodeId} and desired = 'FORGET'`.execute(db);
+    select r.id from unnest(${ids}::text[]) as r (id) left join executions as e on e.id = r.id
+    where e.id is null or (e.node_id = ${nodeId} and e.desired = 'FORGET')`.execute(db);
   return rows.map(({ id }) => id);
 }
 
-/** The node of an execution, known to the record or only reported; null when there is none. */
+/** Find the node of an execution that is stored, or only reported; null when there is none. */
 export async function nodeOfExecution(db: Db, id: string): Promise<string | null> {
   const { rows } = await sql<{ readonly nodeId: string }>`
     select node_id as "nodeId" from executions where id = ${id}
@@ -73,7 +82,9 @@ export async function nodeOfExecution(db: Db, id: string): Promise<string | null
   return rows[0]?.nodeId ?? null;
 }
 
-/** The nodes whose work changed since a position, with its generation; a node may come twice. */
+/**
+ * Read the nodes whose work changed since a position, each with the generation of its work. A node can appear twice.
+ */
 export async function readChangedNodeWork(
   db: Db,
   position: ChangePosition,

@@ -56,14 +56,14 @@ const observedIds = async (position: string) =>
   (await readObservedIds(store.db, { position, after: "", limit: 100 })).items;
 
 describe("saveObservations()", () => {
-  it("should keep the newest that a node says, and tell readers of changes alone", async () => {
+  it("should keep a node's newest report, and notify readers only of changes", async () => {
     await addWorkNode(store, "n1");
     await execution("e1", "n1");
     const position = await changePosition(store.db);
     await saveObservations(store, [report("n1", 2, { executions: [seen("e1")] })]);
     expect(await observedIds(position)).toEqual(["e1"]);
     let after = "";
-    // Transactions of other databases hold the position back as well.
+    // Wait for the position, because transactions of other databases can hold it back.
     await until("the position to be past it", async () => {
       after = await changePosition(store.db);
       return (await observedIds(after)).length === 0;
@@ -79,7 +79,7 @@ describe("saveObservations()", () => {
     expect((await observationOf("e1"))?.readySinceMs).toBe(ready?.readySinceMs);
   });
 
-  it("should keep an end, whatever comes after it but a report that has the execution running", async () => {
+  it("should keep an end unless a later report has the execution running", async () => {
     await addWorkNode(store, "ending");
     await execution("ended", "ending");
     const end = { observed: "ENDED", endedAtMs: 2_000, end: "EXITED", exitCode: 3 } as const;
@@ -98,7 +98,7 @@ describe("saveObservations()", () => {
     }
   });
 
-  it("should ignore what comes by a session that is not the node's any more", async () => {
+  it("should ignore reports of a session that is no longer the node's", async () => {
     await addWorkNode(store, "moved");
     await execution("e2", "moved");
     expect(await connectNode(store, "moved", "r2")).toBe(2);
@@ -108,7 +108,7 @@ describe("saveObservations()", () => {
     expect(await observationOf("e2")).toMatchObject({ epoch: 2, report: 1 });
   });
 
-  it("should ignore what a node says of another's execution", async () => {
+  it("should ignore a node's report about another node's execution", async () => {
     await addWorkNode(store, "owner");
     await addWorkNode(store, "thief");
     await execution("e3", "owner");
@@ -128,7 +128,7 @@ describe("saveObservations()", () => {
     expect(await observedRows("past")).toEqual([]);
   });
 
-  it("should record as many unknown executions of a node as it can be given, whatever it reports, and more later", async () => {
+  it("should limit the recorded unknown executions of a node, and record more later", async () => {
     await addWorkNode(store, "liar");
     const claims = (from: number, count: number) =>
       Array.from({ length: count }, (_, index) => seen(`liar${String(from + index).padStart(6, "0")}`));
@@ -138,7 +138,7 @@ describe("saveObservations()", () => {
     expect(await say(2, claims(10_000, 3_600))).toEqual({ cutNodeIds: ["liar"] });
     const recorded = await observedRows("liar");
     expect(recorded).toHaveLength(MOST_UNKNOWN_OF_NODE);
-    // Those that have just ended count, so that ids cannot be exchanged again and again.
+    // Count executions that ended recently too. Otherwise new ids could replace old ones without end.
     const ended = claims(0, 1_000).map((one) => ({ ...one, observed: "ENDED", end: "EXITED" }) as const);
     await say(3, ended);
     expect(await say(4, claims(20_000, 100))).toEqual({ cutNodeIds: ["liar"] });
@@ -151,7 +151,7 @@ describe("saveObservations()", () => {
     expect(await observedRows("liar")).toHaveLength(MOST_UNKNOWN_OF_NODE + 100);
   });
 
-  it("should record no more of many nodes together, also at once, and more once one is not approved any more", async () => {
+  it("should limit unknown executions in total, even concurrently, and record more once a node is no longer approved", async () => {
     const names = Array.from({ length: 12 }, (_, index) => `many${index}`);
     for (const name of names) await addWorkNode(store, name);
     const unknown = () =>
@@ -165,7 +165,7 @@ describe("saveObservations()", () => {
     };
     const cut = (await Promise.all(names.map((name) => say(name, 1)))).flatMap(({ cutNodeIds }) => cutNodeIds);
     expect(cut.sort()).toEqual([...names].sort());
-    // Ten nodes reach the limit of all; each of the two others can still record its first.
+    // Ten nodes together reach the total limit. Each of the other two can still record its first executions.
     const most = MOST_UNKNOWN + 2 * FIRST_UNKNOWN_OF_NODE;
     expect((await unknown()).rows).toEqual([{ count: most }]);
     const counts = await Promise.all(names.map(async (name) => (await observedRows(name)).length));
@@ -178,7 +178,7 @@ describe("saveObservations()", () => {
     await sql`delete from execution_observations where unknown`.execute(store.db);
   });
 
-  it("should record nothing unknown of a node that is not approved", async () => {
+  it("should record no unknown executions of a node that is not approved", async () => {
     await addWorkNode(store, "pending");
     await sql`update nodes set membership = 'PENDING' where id = 'pending'`.execute(store.db);
     const reported = [report("pending", 1, { executions: [seen("p1")] })];
@@ -190,7 +190,7 @@ describe("saveObservations()", () => {
     expect(await observedRows("pending")).toEqual(["p1"]);
   });
 
-  it("should count whole reports in a row that lack an execution", async () => {
+  it("should count consecutive complete reports that lack an execution", async () => {
     await addWorkNode(store, "lacking");
     for (const id of ["kept", "lost", "coming"]) await execution(id, "lacking");
     await execution("stopped", "lacking", "STOP");
@@ -207,12 +207,12 @@ describe("saveObservations()", () => {
     await whole(5, seen("kept"));
     expect((await observationOf("lost"))?.missing).toBe(2);
     expect(await observationOf("stopped")).toMatchObject({ observed: "ABSENT", missing: 5 - 1 });
-    // It may be on its way to the node.
+    // Do not count this execution as missing, because it may still be on its way to the node.
     expect(await observationOf("coming")).toBeNull();
     expect((await observationOf("kept"))?.missing).toBe(0);
   });
 
-  it("should hide no change from a reader, in whatever order transactions commit", async () => {
+  it("should show readers every change, in any commit order", async () => {
     const nodes = Array.from({ length: 8 }, (_, number) => `writer-${number}`);
     for (const node of nodes) {
       await addWorkNode(store, node);
@@ -222,7 +222,7 @@ describe("saveObservations()", () => {
     const found = new Set<string>();
     const read = async () => {
       const { items, position: next } = await readObservedIds(store.db, { position, after: "", limit: 1_000 });
-      // Transactions of other databases hold the position back: changes of the tests before may be read once more.
+      // Transactions of other databases can hold the position back, so changes from earlier tests may be read again.
       for (const id of items) if (id.startsWith("writer-")) found.add(id);
       position = next;
     };

@@ -5,7 +5,7 @@ import { PREPARED } from "../database/pool.ts";
 import type { Db, LaneStore, Tx } from "../database/store.ts";
 import { type ChangePosition, type Changes, changedSince, WORK_CHANNEL } from "./changes.ts";
 
-/** What a node says about one execution. */
+/** A node's report about one execution. */
 export interface ReportedExecution {
   readonly id: string;
   readonly observed: Observed;
@@ -15,39 +15,42 @@ export interface ReportedExecution {
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly message: string;
-  /** As the node has it, for a record that does not know the execution. */
+  /** The job that the node names, used if the store does not know the execution. */
   readonly job: string;
   readonly specDigest: Uint8Array | null;
-  /** What it runs with; absent for nothing. */
+  /** The ports that the execution uses; absent for none. */
   readonly ports?: Readonly<Record<string, number>>;
   readonly gpuUuids?: readonly string[];
 }
 
-/** One report of a node, all its parts together. */
+/** A node's report, with all its parts combined. */
 export interface NodeReport {
   readonly nodeId: string;
-  /** Of the session in which it came. */
+  /** The epoch of the session that sent the report. */
   readonly epoch: number;
-  /** Rises within the session. */
+  /** The report's number, which increases within a session. */
   readonly number: number;
-  /** Whether it names every execution that the node has. */
+  /** Whether the report names every execution that the node has. */
   readonly whole: boolean;
   readonly executions: readonly ReportedExecution[];
 }
 
-/** What saving reports left out. */
+/** What could not be saved. */
 export interface SavedReports {
-  /** Nodes that run more executions unknown to the store than are recorded: they are to report again later. */
+  /** Nodes with more unknown executions than the limits allow to record. They must report again later. */
   readonly cutNodeIds: readonly string[];
 }
 
 /**
- * Write what nodes say of their executions, in one transaction. A report of a session that is not the node's any more
- * changes nothing; neither does one that is older than what is there, nor what a node says of another's execution. An
- * end stays, unless a newer report has the execution running: then the process is there, whatever was said of it before
- * (two agents with one identity each call the other's executions gone). Of what a whole report lacks is counted how
- * often in a row. Executions that the store does not know are bounded, see boundUnknown(); one that has ended is not
- * recorded at all.
+ * Save nodes' reports about their executions, in one transaction.
+ *
+ * A report changes nothing if its session is outdated, if it is older than the stored report, or if it is about an
+ * execution of another node. An end is final, unless a newer report says that the execution is running. In that case
+ * the process exists, whatever was reported before: two agents with one identity each report the other's executions as
+ * gone.
+ *
+ * For each execution, the store counts how many consecutive complete reports lack it. The number of unknown executions
+ * is limited, see boundUnknown(). An unknown execution that has ended is not recorded.
  */
 export async function saveObservations(store: LaneStore, reports: readonly NodeReport[]): Promise<SavedReports> {
   if (reports.length === 0) return { cutNodeIds: [] };
@@ -79,7 +82,10 @@ const WRITTEN_VALUES = sql`
   i."exitCode", i.signal, i.message, i.job, decode(i.digest, 'hex'), i.ports, i."gpuUuids",
   case i.observed when 'READY' then now() end`;
 
-/** Save what is said of executions that the store knows. Answers what runs besides them. */
+/**
+ * Save reports about executions that the store knows. Returns the reports about executions that the store does not know
+ * and that have not ended.
+ */
 async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<readonly ReportedItem[]> {
   const items = reports.flatMap(({ nodeId, epoch, number, executions }) =>
     executions.map((execution) => itemOf({ nodeId, epoch, number }, execution)),
@@ -122,10 +128,10 @@ async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<rea
   return rows.flatMap(({ id, nodeId }) => byKey.get(`${nodeId} ${id}`) ?? []);
 }
 
-/** Save what nodes run and the store does not know, within its bounds. Answers the nodes of which not all was saved. */
+/** Save unknown executions within the limits. Returns the nodes that have more. */
 async function saveUnknown(tx: Tx, unknown: readonly ReportedItem[]): Promise<readonly string[]> {
   if (unknown.length === 0) return [];
-  // One at a time: those that count together would exceed the bounds together.
+  // Run only one of these transactions at a time: concurrent ones could exceed the limits together.
   await sql`select pg_advisory_xact_lock(hashtextextended('unknown executions', 7194))`.execute(tx);
   const nodeIds = [...new Set(unknown.map(({ nodeId }) => nodeId))];
   const { rows } = await sql<{ readonly nodeId: string; readonly count: number }>`
@@ -164,7 +170,10 @@ function itemOf(
   };
 }
 
-/** What no node has said anything of counts only when it should stop: else it may be on its way to the node. */
+/**
+ * Count, for each execution that a complete report lacks, how many consecutive reports lacked it. An execution that was
+ * never reported counts only if it should stop, because otherwise it may still be on its way to the node.
+ */
 async function countMissing(tx: Tx, reports: readonly NodeReport[]): Promise<void> {
   if (reports.length === 0) return;
   const items = reports.map(({ nodeId, epoch, number, executions }) => ({
@@ -190,7 +199,7 @@ async function countMissing(tx: Tx, reports: readonly NodeReport[]): Promise<voi
       and o.observed <> 'ENDED'`.execute(tx);
 }
 
-/** What a node says of an execution that the record does not know. */
+/** A node's report about an execution that the store does not know. */
 export interface UnknownExecution {
   readonly id: string;
   readonly nodeId: string;
@@ -201,7 +210,10 @@ export interface UnknownExecution {
   readonly gpuUuids: readonly string[];
 }
 
-/** What nodes run, and the record does not know: by id, after one. The position is null for all that they have said. */
+/**
+ * Read executions that nodes run and the store does not know, in order of id, starting after the given id. With a
+ * position, read only those that were reported since; with null, read all of them.
+ */
 export async function readUnknownExecutions(
   db: Db,
   options: { readonly position: ChangePosition | null; readonly after: string; readonly limit: number },
@@ -214,7 +226,7 @@ export async function readUnknownExecutions(
     where ${position === null ? sql<boolean>`true` : changedSince("o", position)}
       and o.execution_id > ${after} and o.observed in ('STARTING', 'RUNNING', 'READY')
       and not exists (select from executions as e where e.id = o.execution_id)
-      -- Of a node that was deleted nothing more is heard.
+      -- A deleted node sends no more reports.
       and exists (select from nodes as n where n.id = o.node_id)
     order by o.execution_id
     limit ${limit}`.execute(db);
@@ -222,8 +234,9 @@ export async function readUnknownExecutions(
 }
 
 /**
- * Executions that hold nothing, and of which nodes have said what the record does not have yet, by id after one: those
- * that run although they may be forgotten, those that have stopped as they were told to, and orphans that have ended.
+ * Find executions that hold nothing and whose reports the leader has yet to process, in order of id, starting after the
+ * given id. These are executions that run although their node should forget them, executions that have stopped as
+ * ordered, and orphans that have ended.
  */
 export async function readUnsettledIds(
   db: Db,
@@ -243,7 +256,10 @@ export async function readUnsettledIds(
   return rows.map(({ id }) => id);
 }
 
-/** The executions of which nodes said something since a position, by id after one; one may come twice. */
+/**
+ * Read the executions that were reported on since a position, in order of id, starting after the given id. An execution
+ * can appear twice.
+ */
 export async function readObservedIds(
   db: Db,
   { position, after, limit }: { readonly position: ChangePosition; readonly after: string; readonly limit: number },

@@ -1,22 +1,22 @@
-import type { ExecutionRecord, JobType } from "@rollcall/domain";
+import type { Execution, JobType } from "@rollcall/domain";
 import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { getExecutions } from "./executions.ts";
 
-/** An execution that the record did not know. */
+/** A running execution that the store did not know. */
 export interface Orphan {
   readonly id: string;
   readonly job: string;
   readonly nodeId: string;
   readonly specDigest: Uint8Array;
-  /** What it runs with, as its node says. */
+  /** The ports that the execution uses, according to its node. */
   readonly ports: Readonly<Record<string, number>>;
   readonly gpuUuids: readonly string[];
 }
 
-/** Make executions that the record did not know their jobs' own, and tell their nodes so. They are counted already. */
-export async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): Promise<void> {
+/** Assign orphans to their jobs, and notify their nodes. Their resources are already allocated. */
+export async function saveAdopted(tx: Tx, adopted: readonly Execution[]): Promise<void> {
   if (adopted.length === 0) return;
   const ids = adopted.map(({ id }) => id);
   await sql`update execution_observations set unknown = false where execution_id = any(${ids}) and unknown`.execute(tx);
@@ -41,7 +41,7 @@ export async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): 
 
 const ORPHAN_COLUMNS = sql`id text, job text, "nodeId" text, digest text, ports jsonb, "gpuUuids" text[]`;
 
-/** Show executions that the record did not know. They hold nothing. */
+/** Store orphans, so that they are shown. They hold no resources. */
 export async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<void> {
   if (orphans.length === 0) return;
   const items = orphans.map(({ specDigest, ...orphan }) => ({
@@ -54,20 +54,20 @@ export async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<vo
       holds, attempt, state, reason, ports, gpu_uuids
     )
     select w.id, w.job, 0, 0, 0, w."nodeId", 'RUN', 0, decode(w.digest, 'hex'), 0, 0, 0, false, 0, 'ORPHANED',
-      'UNKNOWN_TO_RECORD', w.ports, w."gpuUuids"
+      'UNKNOWN_TO_STORE', w.ports, w."gpuUuids"
     from ${rowsFrom(items, ORPHAN_COLUMNS)} as w
     on conflict on constraint executions_pkey do nothing`.execute(tx);
 }
 
-/** An orphan whose node is gone for good. */
+/** An orphan whose node was deleted or rejected. */
 export interface HomelessOrphan {
-  readonly execution: ExecutionRecord;
-  /** Null for a job that is not in the record. */
+  readonly execution: Execution;
+  /** The type of the orphan's job; null if the store does not have the job. */
   readonly type: JobType | null;
   readonly isDeleted: boolean;
 }
 
-/** Orphans of nodes that were deleted or rejected: by id, after one. */
+/** Read the orphans of deleted or rejected nodes, in order of id, starting after the given id. */
 export async function readHomelessOrphans(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },

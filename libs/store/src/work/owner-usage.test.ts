@@ -21,7 +21,7 @@ interface Version {
   readonly revertOf?: number;
 }
 
-/** Submit the next version of the one job of an owner, which has its name. */
+/** Submit the next version of an owner's only job, which has the owner's name. */
 async function submit(name: string, version: number, rest: Version): Promise<void> {
   const { type = "service", count = 0, millicores = 0, node = "", autoRevert = false, revertOf } = rest;
   const spec: Json = {
@@ -39,7 +39,7 @@ async function change(name: string, columns: { state?: "STOPPED"; count?: number
   await database.store.db.updateTable("jobs").set(columns).where("name", "=", name).execute();
 }
 
-/** Have executions of a job hold resources. */
+/** Make executions of a job hold resources. */
 async function hold(name: string, count: number, millicores: number): Promise<void> {
   await sql`
     insert into executions (id, job, version, index, node_id, desired, generation, spec_digest, millicores,
@@ -57,7 +57,7 @@ async function usageOf(owner: string) {
 }
 
 describe("readOwnerUsage()", () => {
-  it("should count what is placed, whatever the newest version asks for, until it has ended", async () => {
+  it("should count placed executions, whatever the newest version requests, until they end", async () => {
     const held = { jobs: 1, executions: 2, millicores: 10_000 };
     await submit("shrunk", 1, { count: 2, millicores: 5_000 });
     await hold("shrunk", 2, 5_000);
@@ -69,7 +69,7 @@ describe("readOwnerUsage()", () => {
     expect(await usageOf("shrunk")).toEqual({ jobs: 1, executions: 0, millicores: 0 });
   });
 
-  it("should count what would be placed after the update halted, until the newest version became ready", async () => {
+  it("should count what a halted update would place, until the newest version becomes ready", async () => {
     await submit("halting", 1, { count: 2, millicores: 5_000 });
     await change("halting", { ready_version: 1 });
     await submit("halting", 2, { count: 2, millicores: 1 });

@@ -2,7 +2,10 @@ import type { OwnerUsage } from "@rollcall/domain";
 import { type RawBuilder, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 
-/** Have the jobs of an owner changed by one transaction at a time. Taken after the locks of jobs. */
+/**
+ * Wait for other changes to an owner's jobs, and block new ones until the transaction ends. Lock the jobs before you
+ * call this.
+ */
 export async function lockOwner(tx: Tx, owner: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${owner}, 7195))`.execute(tx);
 }
@@ -12,7 +15,10 @@ const USAGE = sql`
   coalesce(sum(executions), 0)::bigint::text as executions,
   coalesce(sum(millicores), 0)::text as millicores`;
 
-/** Executions that a job wants. Jobs that run once on every matching node count as one on each approved node. */
+/**
+ * The number of executions that a job should have. A job that runs on every matching node counts as one execution on
+ * each approved node.
+ */
 const executionsOf = (type: RawBuilder<string>, count: RawBuilder<number>, isOneNode: RawBuilder<boolean>) => sql`
   case
     when ${type} in ('batch', 'service') then ${count}
@@ -21,9 +27,10 @@ const executionsOf = (type: RawBuilder<string>, count: RawBuilder<number>, isOne
   end`;
 
 /**
- * What each job uses: the most of what its newest version asks for, what it would have after the update to that version
- * halted, and what its executions hold. Until the newest version became ready, the last one that did is placed again
- * once the update has halted; where the policy says so, the job is reverted to it, which restores its count as well.
+ * The usage of each job, which is the largest of three amounts: the request of its newest version, the request that
+ * remains if the update to that version halts, and the resources that its executions hold. Until the newest version
+ * becomes ready, a halted update places the last ready version again. If the policy says so, the job is reverted to
+ * that version, which also restores its count.
  */
 const JOBS = sql`
   select j.actor,
@@ -67,19 +74,19 @@ interface UsageRow {
   readonly millicores: string;
 }
 
-/** What the jobs of an owner use. */
+/** Read what an owner's jobs use. */
 export async function readOwnerUsage(db: Db, owner: string): Promise<OwnerUsage> {
   const { rows } = await sql<UsageRow>`
     select ${USAGE} from (${JOBS} where j.actor = ${owner}) as used`.execute(db);
   return toUsage(rows[0]);
 }
 
-/** An owner with what its jobs use. */
+/** An owner, and what the owner's jobs use. */
 export interface OwnerRow extends OwnerUsage {
   readonly owner: string;
 }
 
-/** Owners of jobs, by name, after one. */
+/** Read the owners of jobs in order of name, starting after the given name. */
 export async function readOwners(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },

@@ -2,18 +2,19 @@ import type { LeaseTiming } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { LaneStore, Tx } from "../database/store.ts";
 
-/** The lease of the one scheduler that leads. */
+/** The name of the lease that the leading scheduler holds. */
 export const SCHEDULER_LEASE = "scheduler";
 
 /**
- * Shorter than other leases, so that a standby takes over within 5 s. That is safe: each commit of the leader is fenced
- * by the lease's row, and a lease that ends too early costs a reload and nothing else.
+ * The timing of the scheduler's lease. It is shorter than for other leases, so that a standby takes over within 5 s.
+ * This is safe, because the lease's row fences each commit of the leader. A lease that ends too early only costs a
+ * reload.
  */
 export const SCHEDULER_LEASE_TIMING: LeaseTiming = { renewEveryMs: 1_000, expiryMs: 4_000 };
 
 /**
- * Hold on to the lease of the scheduler until the transaction ends: false when it is another's by now, and then nothing
- * may be written. Renewing goes on meanwhile; ending the lease waits.
+ * Keep the scheduler's lease from ending until this transaction ends. Returns false when another process holds the
+ * lease by now. In that case, write nothing. Renewals can continue, but a statement that ends the lease waits.
  */
 export async function holdSchedulerLease(tx: Tx, instance: string): Promise<boolean> {
   const { rows } = await sql`
@@ -21,12 +22,12 @@ export async function holdSchedulerLease(tx: Tx, instance: string): Promise<bool
   return rows.length > 0;
 }
 
-/** Note that a scheduler leads: see hasSchedulerLed(). */
+/** Record that a scheduler leads: see hasSchedulerLed(). */
 export async function noteSchedulerLeads({ db }: LaneStore): Promise<void> {
   await sql`update cluster set scheduler_led = true where not scheduler_led`.execute(db);
 }
 
-/** Whether a scheduler has ever led: else work would never be moved. */
+/** Whether a scheduler leads or has ever led. Without a scheduler, nothing would ever move work off a node. */
 export async function hasSchedulerLed(tx: Tx): Promise<boolean> {
   const { rows } = await sql<{ led: boolean }>`
     select scheduler_led or exists (select from leases where name = ${SCHEDULER_LEASE}) as led from cluster`.execute(

@@ -1,24 +1,25 @@
-import type { ExecutionRecord } from "@rollcall/domain";
+import type { Execution } from "@rollcall/domain";
 import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { Tx } from "../database/store.ts";
+import { KNOWS_ESSENTIALS } from "../nodes/node-rows.ts";
 
-/** The generations of what nodes should run, by node, for those that could take what was wanted of them. */
+/** For each node that could take its executions, the new generation of its work. */
 export type NodeGenerations = ReadonlyMap<string, bigint>;
 
-/** Executions that a node may have at once. */
+/** Maximum number of executions on a node. */
 export const MOST_EXECUTIONS_OF_NODE = 1_000;
 
 /**
- * Take what executions are given off their nodes. A node that may not take work just now, or has too little left, is
- * not in the answer, and all of its executions must be refused.
+ * Allocate executions' resources on their nodes. A node that cannot take work at the moment, or has too few free
+ * resources, is missing from the result. The caller must refuse all executions of that node.
  *
- * A node's rows stay as they are until the transaction ends, so that nothing is placed on it after a cordon or a loss
- * was written. One whose rows are being written is not waited for, since others lock rows in no common order: it is
- * refused as well.
+ * The rows of the nodes are locked until the transaction ends, so that nothing is placed on a node after a cordon or
+ * a loss was written. Because transactions lock rows in different orders, this does not wait for rows that another
+ * transaction is writing: those nodes are missing from the result too.
  */
-export async function takeFromNodes(tx: Tx, executions: readonly ExecutionRecord[]): Promise<NodeGenerations> {
+export async function takeFromNodes(tx: Tx, executions: readonly Execution[]): Promise<NodeGenerations> {
   const { rows } = await sql<{ readonly id: string; readonly generation: bigint }>`${PREPARED}
     with wanted as materialized (select * from ${rowsFrom(sumByNode(executions), COLUMNS)} as i),
     able as materialized (
@@ -30,7 +31,7 @@ export async function takeFromNodes(tx: Tx, executions: readonly ExecutionRecord
       join nodes as n on n.id = w."nodeId"
       join node_sessions as s on s.node_id = n.id
       where n.type = 'COMPUTE' and n.membership = 'APPROVED' and n.scheduling = 'ELIGIBLE'
-        and s.health = 'HEALTHY' and not s.marked
+        and s.health = 'HEALTHY' and not s.marked and ${KNOWS_ESSENTIALS}
       for share of n, s skip locked
     )
     update node_allocations as a set
@@ -69,7 +70,7 @@ interface Taking {
   readonly ports: number[];
 }
 
-function sumByNode(executions: readonly ExecutionRecord[]): readonly Taking[] {
+function sumByNode(executions: readonly Execution[]): readonly Taking[] {
   const takings = new Map<string, Taking>();
   for (const { nodeId, grant } of executions) {
     const taking = takings.get(nodeId) ?? {

@@ -1,8 +1,8 @@
 import { sql } from "kysely";
 import type { Db, ReservedStore } from "../database/store.ts";
 
-/** What executions have been given of a node. */
-export interface AllocationRecord {
+/** The resources allocated to executions on a node. */
+export interface AllocationRow {
   readonly millicores: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
@@ -11,7 +11,7 @@ export interface AllocationRecord {
   readonly executions: number;
 }
 
-/** Have a row of allocations for each of these nodes: placing takes only from what is there. */
+/** Create the missing allocation rows of these nodes, because a placement only updates existing rows. */
 export async function ensureAllocations({ db }: ReservedStore, nodeIds: readonly string[]): Promise<void> {
   if (nodeIds.length === 0) return;
   await sql`
@@ -22,7 +22,7 @@ export async function ensureAllocations({ db }: ReservedStore, nodeIds: readonly
     on conflict on constraint node_allocations_pkey do nothing`.execute(db);
 }
 
-/** Ids of compute nodes, by id, after one. */
+/** List the ids of compute nodes, in order, after the given id. */
 export async function readComputeNodeIds(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },
@@ -38,11 +38,8 @@ export async function readComputeNodeIds(
   return rows.map(({ id }) => id);
 }
 
-/** What executions have been given of nodes, by node; one that never had any is left out. */
-export async function readAllocations(
-  db: Db,
-  nodeIds: readonly string[],
-): Promise<ReadonlyMap<string, AllocationRecord>> {
+/** Read the resources that are allocated on nodes, keyed by node. Nodes that never had an execution are left out. */
+export async function readAllocations(db: Db, nodeIds: readonly string[]): Promise<ReadonlyMap<string, AllocationRow>> {
   if (nodeIds.length === 0) return new Map();
   const rows = await db.selectFrom("node_allocations").selectAll().where("node_id", "in", nodeIds).execute();
   return new Map(

@@ -1,18 +1,18 @@
-import type { Desired, EndReason, JobState, JobType, Json, Observed, RecordedState } from "@rollcall/domain";
+import type { Desired, EndReason, JobState, JobType, Json, Observed, StoredState } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
 
 type Timestamp = ColumnType<Date, Date | undefined, Date>;
 type JsonColumn<T> = ColumnType<T, string, string>;
-/** The transaction that wrote a row last: see changes.ts. */
+/** The transaction that last wrote a row: see changes.ts. */
 type WrittenBy = ColumnType<string, never, never>;
 
-/** What is stored of where an execution stands; what its node says completes LIVE. */
-export type StoredState = RecordedState | "ORPHANED";
+/** The stored state of an execution. For a LIVE execution, the node's report has the details. */
+export type ExecutionRowState = StoredState | "ORPHANED";
 
-/** What an operator wants of one execution. */
+/** An operator's order for one execution. */
 export type ExecutionOrder = "STOP" | "ADOPT";
 
-/** What should run. */
+/** Jobs: what should run. */
 export interface JobsTable {
   readonly name: string;
   readonly type: JobType;
@@ -21,24 +21,31 @@ export interface JobsTable {
   readonly spec: JsonColumn<Json>;
   readonly spec_digest: Buffer;
   readonly actor: string;
-  /** When it was submitted last, or started again. */
+  /** When the job was last submitted or started again. */
   readonly submitted_at: Timestamp;
-  /** Counts its runs, from 1. */
+  /** The number of the job's current run, from 1. */
   readonly run: Generated<number>;
   readonly state: Generated<JobState>;
   readonly message: Generated<string>;
   /** Whether an ops job has been placed on all nodes that matched it. */
   readonly placed: Generated<boolean>;
-  /** Why the update to the newest version halted; null while it continues, or there is none. */
+  /** Why the update to the newest version halted; null if it did not halt. */
   readonly halted: string | null;
-  /** The newest version of which all that was placed became ready; null for none. */
+  /** The newest version whose placed executions all became ready; null for none. */
   readonly ready_version: number | null;
-  /** Earlier versions with the specification of the newest one. */
+  /** Whether all wanted executions of the newest version and run have been ready for long enough. */
+  readonly rolled_out: Generated<boolean>;
+  /** How many nodes should run an ops job or daemon and have no execution of it; 0 for other types. */
+  readonly waiting_nodes: Generated<number>;
+  /** Earlier versions with the same specification as the newest one. */
   readonly same_versions: Generated<readonly number[]>;
-  /** The version that the newest one undid automatically; null where somebody submitted it. */
+  /**
+   * The version that the newest version automatically undid; null if a person submitted the newest
+   * version.
+   */
   readonly undone: number | null;
   readonly edition: Generated<number>;
-  /** What each execution of the newest version asks for. */
+  /** The millicores that each execution of the newest version requests. */
   readonly millicores: ColumnType<bigint, number | undefined, number>;
   /** Whether the newest version names the one node that runs it. */
   readonly one_node: Generated<boolean>;
@@ -46,7 +53,7 @@ export interface JobsTable {
   readonly updated_at: Timestamp;
 }
 
-/** What was submitted, each version as it was. */
+/** The versions of jobs, as they were submitted. */
 export interface JobVersionsTable {
   readonly job: string;
   readonly version: number;
@@ -55,25 +62,25 @@ export interface JobVersionsTable {
   readonly actor: string;
   readonly reason: string;
   readonly created_at: Timestamp;
-  /** When all that was placed of it became ready; null for never. */
+  /** When all placed executions of this version first were ready; null for never. */
   readonly ready_at: Date | null;
-  /** The version that first had the specification; null where it is this one. */
+  /** The version that first had this specification; null if it is this version. */
   readonly origin: number | null;
 }
 
-/** What nodes are told to run, by its digest. */
+/** Execution specs, keyed by digest. */
 export interface ExecutionSpecsTable {
   readonly digest: Buffer;
   readonly spec: Buffer;
   readonly created_at: Timestamp;
 }
 
-/** Runs of jobs on nodes. */
+/** Executions: runs of jobs on nodes. */
 export interface ExecutionsTable {
   readonly id: string;
   readonly job: string;
   readonly version: number;
-  /** The job's run that it was placed for; 0 for an orphan. */
+  /** The run of the job that the execution was placed for; 0 for an orphan. */
   readonly run: Generated<number>;
   readonly index: number;
   readonly node_id: string;
@@ -85,12 +92,12 @@ export interface ExecutionsTable {
   readonly millicores: bigint;
   readonly memory_bytes: bigint;
   readonly disk_bytes: bigint;
-  /** Whether its resources are still taken off its node. */
+  /** Whether the execution's resources are still allocated on its node. */
   readonly holds: Generated<boolean>;
   readonly previous: string | null;
   readonly replaced_by: string | null;
   readonly attempt: number;
-  readonly state: StoredState;
+  readonly state: ExecutionRowState;
   readonly reason: string;
   readonly message: string;
   readonly order_kind: ExecutionOrder | null;
@@ -99,10 +106,15 @@ export interface ExecutionsTable {
   readonly created_at: Timestamp;
   readonly lost_at: Date | null;
   readonly ended_at: Date | null;
+  /**
+   * When `desired` last became STOP, by the database's clock. Null if `desired` never became STOP, or if the time
+   * is unknown.
+   */
+  readonly stop_ordered_at: Date | null;
   readonly changed: WrittenBy;
 }
 
-/** What nodes say of executions. */
+/** The last reports of nodes about their executions. */
 export interface ExecutionObservationsTable {
   readonly execution_id: string;
   readonly node_id: string;
@@ -117,19 +129,19 @@ export interface ExecutionObservationsTable {
   readonly message: Generated<string>;
   readonly job: Generated<string>;
   readonly spec_digest: Buffer | null;
-  /** What it runs with. */
+  /** The ports that the execution uses. */
   readonly ports: ColumnType<Readonly<Record<string, number>>, string | undefined, string>;
   readonly gpu_uuids: Generated<readonly string[]>;
   readonly missing: Generated<number>;
   /** Whether the store did not know the execution when it was first reported. */
   readonly unknown: Generated<boolean>;
-  /** Since when it has been READY without a break, by the record's clock. */
+  /** Since when the execution has been READY without interruption, by the database's clock. */
   readonly ready_at: Date | null;
   readonly observed_at: Timestamp;
   readonly changed: WrittenBy;
 }
 
-/** What executions have been given of each node. */
+/** The resources allocated to executions on each node. */
 export interface NodeAllocationsTable {
   readonly node_id: string;
   readonly generation: Generated<bigint>;
@@ -142,16 +154,18 @@ export interface NodeAllocationsTable {
   readonly changed: WrittenBy;
 }
 
-/** Nodes whose work is to move or end, or has. */
+/** The drains of nodes, in progress or finished. */
 export interface DrainsTable {
   readonly node_id: string;
-  /** Null while it waits for others of its selection. */
+  /** The deadline of the drain; null while the drain waits for other nodes of its selection. */
   readonly deadline: Date | null;
-  /** Whether it is over without its node's confirmation of all ends. */
+  /** Whether the drain finished before the node confirmed the end of all executions. */
   readonly unconfirmed: Generated<boolean>;
-  /** The time that it may take from its beginning. */
+  /** How long the drain can take after its start, in milliseconds. */
   readonly deadline_ms: bigint;
-  /** Empty where all nodes are drained at a time. */
+  /**
+   * The id of the selection that the drain belongs to; empty if all nodes are drained at the same time.
+   */
   readonly selection: Generated<string>;
   readonly max_parallel: Generated<number>;
   readonly force: Generated<boolean>;
@@ -163,7 +177,6 @@ export interface DrainsTable {
   readonly drained_at: Date | null;
 }
 
-/** The tables of work. */
 export interface WorkTables {
   readonly jobs: JobsTable;
   readonly job_versions: JobVersionsTable;

@@ -1,4 +1,6 @@
-/** The environment of native-runtime.cjs: Node's own global object. */
+/**
+ * The test environment for native-runtime.cjs: the global object of Node.js.
+ */
 class NativeEnvironment {
   global = globalThis;
   #console = globalThis.console;

@@ -1,7 +1,7 @@
-// Runs test files in Node itself and not, as jest-runtime does, each in a vm context with modules of its own. What the
-// files of a worker have in common is loaded once, which is most of what a file of ours costs otherwise. Tests of one
-// worker share the global object and the modules, so neither may be changed by a test. There are no module mocks, and
-// no coverage.
+// Runs test files directly in Node.js, whereas jest-runtime runs each file in a vm context with separate modules.
+// This runtime loads modules that several files of a worker use only once. Otherwise, loading modules would be most
+// of the cost of a test file. All tests of a worker share the global object and the modules, so tests must not
+// change either. Module mocks and coverage are not supported.
 const asyncHooks = require("node:async_hooks");
 const { join } = require("node:path");
 const { pathToFileURL } = require("node:url");
@@ -12,8 +12,9 @@ require("./source-hooks.cjs");
 const globals = import(urlOf("test-globals.js"));
 
 /**
- * In place of the AsyncLocalStorage by which jest-circus knows the test of an error that nothing awaits: Node would
- * follow every promise of the worker for it. Such an error fails its test file instead.
+ * Replaces the AsyncLocalStorage that jest-circus uses to find the test behind an unhandled error. The real
+ * AsyncLocalStorage would make Node.js track every promise of the worker. With this replacement, an unhandled error
+ * fails the test file instead of the test.
  */
 const noContext = { run: (_context, callback) => callback(), getStore: () => undefined };
 
@@ -27,11 +28,11 @@ class NativeRuntime {
     this.#config = config;
   }
 
-  /** Load jest-circus again for each test file: its state belongs to one file. */
+  /** Load jest-circus again for each test file, because its state belongs to one file. */
   requireInternalModule(path) {
     delete require.cache[path];
     delete globalThis[Symbol.for("EVENT_HANDLERS")];
-    // Defined, not assigned: the property is a getter.
+    // Define the property instead of assigning it, because it is a getter.
     const own = Object.getOwnPropertyDescriptor(asyncHooks, "AsyncLocalStorage");
     const value = new Proxy(asyncHooks.AsyncLocalStorage, { construct: () => noContext });
     Object.defineProperty(asyncHooks, "AsyncLocalStorage", { value, configurable: true, enumerable: true });
@@ -56,7 +57,7 @@ class NativeRuntime {
 
   async unstable_importModule(path) {
     this.#globals = await globals;
-    this.#globals.beginFile(this.#functions, this.#config);
+    this.#globals.beginFile(this.#functions, this.#config, path);
     await import(pathToFileURL(path).href);
   }
 

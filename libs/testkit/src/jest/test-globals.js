@@ -1,8 +1,11 @@
-// What test files import from @jest/globals. The bindings are live: each test file has a runner of its own, and files
-// that many tests import are loaded once.
+// Replaces @jest/globals for test files. The bindings are live, because each test file has a separate runner, but
+// files that many tests import are loaded only once.
 import { ModernFakeTimers } from "@jest/fake-timers";
 
 const TEST_TIMEOUT = Symbol.for("TEST_TIMEOUT_SYMBOL");
+/** Tests of one package. Tests of complete programs, in services/rollcall, tests and bench, can take longer. */
+const UNIT = /\/(?:libs|services\/(?!rollcall\/)[a-z]+)\/[^:]*\.test\.tsx?$/;
+const UNIT_LIMIT_MS = 60_000;
 
 export let afterAll;
 export let afterEach;
@@ -13,8 +16,9 @@ export let expect;
 export let it;
 export let jest;
 
-/** Begin a test file with its runner's functions. */
-export function beginFile(functions, config) {
+/** Start a test file with the functions of its runner. */
+export function beginFile(functions, config, path) {
+  if (UNIT.test(path)) globalThis[TEST_TIMEOUT] = UNIT_LIMIT_MS;
   ({ afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } = functions);
   const timers = new ModernFakeTimers({ config, global: globalThis });
   jest = Object.assign(timers, {
@@ -24,7 +28,7 @@ export function beginFile(functions, config) {
   });
 }
 
-/** Return to real timers, and forget the file's own time limit. */
+/** Return to real timers, and reset the time limit that the file has set. */
 export function endFile() {
   jest?.useRealTimers();
   delete globalThis[TEST_TIMEOUT];

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { DRILL_DIR_PREFIX, discardServer, ownerFile, SERVER_DIR_PREFIX, SERVER_DIR_VARIABLE } from "./test-server.ts";
 
 /**
- * Give the run a directory for its Postgres. The server itself is started by the first test that asks for a database,
- * so a run without such tests pays nothing.
+ * Create a directory for the run's Postgres. The first test that needs a database starts the server, so that other
+ * runs do not pay for it.
  */
 export async function beginRun(): Promise<void> {
   const parent = await realpath(tmpdir());
@@ -23,7 +23,7 @@ export async function endRun(): Promise<void> {
 
 const PREFIXES = [SERVER_DIR_PREFIX, DRILL_DIR_PREFIX];
 
-/** A run that was killed could not stop its servers. */
+/** Stop and remove the servers of earlier runs that were killed. */
 async function discardAbandoned(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     if (!PREFIXES.some((prefix) => name.startsWith(prefix))) continue;

@@ -2,21 +2,24 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 
-/** Names the directory of this run's Postgres, from the global setup to every worker. */
+/** The variable that passes the directory of this run's Postgres from the global setup to every worker. */
 export const SERVER_DIR_VARIABLE = "ROLLCALL_TEST_POSTGRES_DIR";
 
-/** Prefix of such directories in the system's directory for temporary files. */
+/** Prefix of the directories of runs, in the system's directory for temporary files. */
 export const SERVER_DIR_PREFIX = "rollcall-jest-";
 
-/** Prefix of the directories of servers that are one test's own. */
+/** Prefix of the directories of servers that belong to a single test. */
 export const DRILL_DIR_PREFIX = "rollcall-drill-";
 
-/** Holds the URL of the maintenance database once the server is ready. */
+/** The path of the file that contains the URL of the maintenance database once the server is ready. */
 export function urlFile(dir: string): string {
   return join(dir, "url");
 }
 
-/** Holds the id of the process that a directory belongs to: when that is gone, so may be the directory. */
+/**
+ * The path of the file with the id of the process that owns a directory. When that process is gone, the directory can
+ * be removed.
+ */
 export function ownerFile(dir: string): string {
   return join(dir, "owner");
 }
@@ -37,14 +40,14 @@ async function stopServer(dir: string, url: string): Promise<void> {
   try {
     await client.connect();
     const { rows } = await client.query<{ dir: string }>("select current_setting('data_directory') as dir");
-    // Another server may have the port by now: only the one that names this directory is ours to stop.
+    // Stop the server only if it uses this directory, because another server may use the port now.
     if (rows[0]?.dir !== join(dir, "data")) return;
     const [pid] = (await readFile(join(dir, "data", "postmaster.pid"), "utf8")).split("\n");
-    // Immediate: what it would save is removed next.
+    // Shut down immediately, without saving files that are removed next.
     process.kill(Number(pid), "SIGQUIT");
     await ended;
   } catch {
-    // It is down already, which is what was wanted.
+    // Ignore the error, because the server is already down.
   } finally {
     await client.end().catch(() => {});
   }

@@ -9,7 +9,7 @@ let proxy: FaultProxy;
 let client: Socket;
 let received: string;
 
-/** A server that gives back what it gets, and a client of it behind the proxy. */
+/** Start an echo server, and a client that connects to it through the proxy. */
 beforeEach(async () => {
   server = createServer((socket) => socket.on("error", () => {}).pipe(socket));
   server.listen(0, "127.0.0.1");
@@ -33,18 +33,18 @@ afterEach(async () => {
 const expectReceived = (text: string) => eventually(() => expect(received).toBe(text));
 
 describe("FaultProxy", () => {
-  it("should pass on what both sides say", async () => {
+  it("should pass on data in both directions", async () => {
     client.write("hello");
     await expectReceived("hello");
   });
 
-  it("should hold back everything while it is silent, and lose nothing", async () => {
+  it("should hold back all data while it is silent, and lose nothing", async () => {
     client.write("before ");
     await expectReceived("before ");
     proxy.silence(true);
     const megabyte = "x".repeat(1_000_000);
     client.write(megabyte);
-    // Another connection passes through another proxy meanwhile, so there was time for this one too.
+    // Connect through another proxy. In this time, the silent connection could have passed data.
     const other = await FaultProxy.start(proxy.port);
     const late = connect(other.port, "127.0.0.1");
     await once(late, "connect");
@@ -55,7 +55,7 @@ describe("FaultProxy", () => {
     await other.close();
   });
 
-  it("should take connections while it is silent, and serve them afterwards", async () => {
+  it("should accept connections while it is silent, and serve them afterwards", async () => {
     proxy.silence(true);
     const late = connect(proxy.port, "127.0.0.1");
     await once(late, "connect");
@@ -66,7 +66,7 @@ describe("FaultProxy", () => {
     late.destroy();
   });
 
-  it("should tell each side of the other's end", async () => {
+  it("should notify each side of the other's end", async () => {
     await eventually(() => expect(proxy.sockets).toBe(2));
     client.destroy();
     await eventually(() => expect(proxy.sockets).toBe(0));

@@ -3,11 +3,11 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * A proxy before one TCP port of the loopback interface. Told to, it goes silent as a path does on which every packet
- * is lost.
+ * A proxy in front of one TCP port of the loopback interface. On request it goes silent, like a path on which every
+ * packet is lost.
  */
 export class FaultProxy {
-  /** Where to connect instead. */
+  /** The port of the proxy. Clients connect to it instead. */
   readonly port: number;
   readonly #server: Server;
   readonly #target: number;
@@ -22,7 +22,7 @@ export class FaultProxy {
     server.on("connection", (client: Socket) => this.#join(client));
   }
 
-  /** Listen before a port; on `port`, or on any free one, of an address of the loopback interface. */
+  /** Start a proxy in front of a port. It listens on `port` of a loopback address, or on any free port. */
   static async start(target: number, port = 0, host = "127.0.0.1"): Promise<FaultProxy> {
     const server = createServer({ noDelay: true, pauseOnConnect: true });
     server.listen(port, host);
@@ -32,15 +32,15 @@ export class FaultProxy {
     return new FaultProxy(server, own, target);
   }
 
-  /** Connections that pass through, both sides of each. */
+  /** Number of sockets of proxied connections: two for each connection. */
   get sockets(): number {
     return this.#sockets.size;
   }
 
   /**
-   * Let nothing through any more, or again. Both sides are paused and nothing is thrown away: no byte that TCP has
-   * acknowledged is lost, as on a path whose packets are dropped. What waits arrives when it goes on. New connections
-   * are taken and stay silent.
+   * Stop or resume forwarding. Both sides are paused and nothing is discarded, so no byte that TCP has acknowledged
+   * is lost. This is like a path on which packets are dropped. Waiting data arrives after the proxy resumes. New
+   * connections are accepted but stay silent.
    */
   silence(isSilent: boolean): void {
     this.#isSilent = isSilent;
@@ -50,7 +50,12 @@ export class FaultProxy {
     }
   }
 
-  /** Let what the server sends wait for so long, in order; 0 for no longer than it takes. */
+  /** Make the existing connections silent, like a firewall that has lost its state. New connections still work. */
+  forget(): void {
+    for (const socket of this.#sockets) socket.removeAllListeners("drain").pause();
+  }
+
+  /** Delay the server's data by this time, keeping the order; 0 for no delay. */
   delayAnswers(ms: number): void {
     this.#answerDelayMs = ms;
   }
@@ -72,12 +77,12 @@ export class FaultProxy {
     this.#pipe(upstream, client, new Delays(() => this.#answerDelayMs));
   }
 
-  /** `pipe()` is not used: it would resume by itself what was paused on purpose. */
+  /** Forward data without `pipe()`, which would resume streams that were paused on purpose. */
   #pipe(from: Socket, to: Socket, delays: Delays | null = null): void {
     this.#sockets.add(from);
     from.on("data", (chunk: Buffer) => {
       if (delays?.later(() => to.write(chunk)) === true) return;
-      // One that does not read is not read for: the other side feels it.
+      // Stop reading while the receiver does not read, so that the sender notices.
       if (!to.write(chunk) && !this.#isSilent) from.pause();
     });
     to.on("drain", () => {
@@ -96,7 +101,7 @@ export class FaultProxy {
   }
 }
 
-/** What waits to be passed on, in order. */
+/** Data that waits to be forwarded, in order. */
 class Delays {
   readonly #delayMs: () => number;
   #waiting = 0;
@@ -106,7 +111,7 @@ class Delays {
     this.#delayMs = delayMs;
   }
 
-  /** Whether it is passed on later, rather than now by the caller. */
+  /** Whether `pass` will be called later. If not, the caller must forward the data immediately. */
   later(pass: () => void): boolean {
     const delayMs = this.#delayMs();
     if (delayMs === 0 && this.#waiting === 0) return false;

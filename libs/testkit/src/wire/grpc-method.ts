@@ -1,10 +1,13 @@
 import { type DescMessage, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { MethodDefinition } from "@grpc/grpc-js";
 
-/** A message, or bytes in place of one, for what no schema knows. */
+/** A message, or raw bytes that match no schema. */
 type Encodable = Message | Buffer;
 
-/** A method for a server of bare grpc-js, with the library's own codecs: none of what Rollcall's servers check. */
+/**
+ * Create a method for a plain grpc-js server with the codecs of the library, without the checks of Rollcall's
+ * servers.
+ */
 export function bareGrpcMethod({ parent, name, methodKind, input, output }: DescMethod) {
   return {
     path: `/${parent.typeName}/${name}`,

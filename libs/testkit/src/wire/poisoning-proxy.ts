@@ -4,11 +4,11 @@ import pg from "pg";
 import { POSTGRES_HEADER_BYTES, PostgresMessages } from "./postgres-messages.ts";
 
 /**
- * A proxy before a Postgres that can run a statement in the sessions of its clients, of which they see nothing: so a
- * session comes into a state that its client does not expect.
+ * A proxy in front of a Postgres that can run a statement in the sessions of its clients without their knowledge. This
+ * puts a session into a state that the client does not expect.
  */
 export class PoisoningProxy {
-  /** Where to connect instead. */
+  /** The URL of the proxy. Clients connect to it instead. */
   readonly url: string;
   readonly #server: Server;
   readonly #target: { readonly host: string; readonly port: number };
@@ -34,8 +34,8 @@ export class PoisoningProxy {
   }
 
   /**
-   * Run a statement in each session whose application name matches, when it is next outside a transaction. Resolves to
-   * the number of these sessions when all have run it or ended.
+   * Run a statement in each session whose application name matches, as soon as the session is outside a transaction.
+   * Resolves with the number of these sessions when all of them have run the statement or ended.
    */
   async poison(matches: (applicationName: string) => boolean, statement: string): Promise<number> {
     const chosen = [...this.#sessions].filter(({ applicationName }) => matches(applicationName));
@@ -59,9 +59,9 @@ export class PoisoningProxy {
 }
 
 const READY_FOR_QUERY = "Z";
-/** What Postgres sends unasked: notices, notifications and settings. */
+/** Messages that Postgres sends without a request: notices, notifications and settings. */
 const UNASKED = new Set(["N", "A", "S"]);
-/** Each is answered by one ReadyForQuery: a query, and the end of an extended one. */
+/** Messages that Postgres answers with one ReadyForQuery: a query, and the end of an extended query. */
 const ASKS = new Set(["Q", "S"]);
 const IDLE = "I".charCodeAt(0);
 
@@ -72,11 +72,11 @@ class Session {
   readonly #server: Socket;
   readonly #fromServer = new PostgresMessages();
   #fromClient: PostgresMessages | null = null;
-  /** Requests that the server has not answered; one is that of the start. */
+  /** Number of requests that the server has not answered, including the startup message. */
   #unanswered = 1;
   #isIdle = false;
   #poison: { readonly statement: string; readonly done: () => void } | null = null;
-  /** While the answer to the poison is awaited: what the client sent meanwhile. */
+  /** Data from the client that arrived while the injected statement runs; null while none runs. */
   #held: Buffer[] | null = null;
 
   constructor(client: Socket, server: Socket) {
@@ -111,7 +111,7 @@ class Session {
       return;
     }
     if (this.#fromClient === null) {
-      // The start has no type, and comes as one packet.
+      // Parse messages only after the startup message, which has no type and arrives in one packet.
       this.#fromClient = new PostgresMessages();
       const words = bytes.subarray(8).toString().split("\0");
       this.applicationName = words[words.indexOf("application_name") + 1] ?? "";

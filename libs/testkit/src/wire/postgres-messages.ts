@@ -1,4 +1,4 @@
-/** The type and the length of a message. */
+/** Size of a message's type and length, in bytes. */
 export const POSTGRES_HEADER_BYTES = 5;
 
 /** Splits the bytes of one direction of a Postgres connection into messages. */

@@ -4,17 +4,20 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { PostgresMessages } from "./postgres-messages.ts";
 
-/** How the proxy changes what passes through it. It can be changed at any time. */
+/** How the proxy changes the traffic. Tests can change this at any time. */
 export interface PostgresWeather {
-  /** How long each statement waits before the server receives it, one after the other on each connection. */
+  /**
+   * How long to delay each statement on its way to the server, in milliseconds. The statements of one
+   * connection are delayed one after another.
+   */
   statementDelayMs: number;
   /** Whether notifications are dropped, as by a pooler in transaction mode. */
   losesNotifications: boolean;
 }
 
-/** A proxy before a Postgres that is slow, or loses notifications. */
+/** A proxy in front of a Postgres. It delays statements or drops notifications. */
 export class SlowPostgresProxy {
-  /** Where to connect instead. */
+  /** The URL of the proxy. Clients connect to this URL instead of the server's. */
   readonly url: string;
   readonly weather: PostgresWeather = { statementDelayMs: 0, losesNotifications: false };
   readonly #server: Server;
@@ -38,7 +41,7 @@ export class SlowPostgresProxy {
     return new SlowPostgresProxy(server, `postgres://${login}@127.0.0.1:${own}/${database}`, { host, port });
   }
 
-  /** Both sides of each connection that passes through. */
+  /** Number of sockets of proxied connections: two for each connection. */
   get sockets(): number {
     return this.#sockets.size;
   }
@@ -76,7 +79,7 @@ export class SlowPostgresProxy {
     let passed: Promise<unknown> = Promise.resolve();
     client.on("data", (bytes: Buffer) => {
       if (messages === null) {
-        // The start has no type, and comes as one packet.
+        // Parse messages only after the startup message, which has no type and arrives in one packet.
         messages = new PostgresMessages();
         server.write(bytes);
         return;
@@ -93,5 +96,5 @@ export class SlowPostgresProxy {
 }
 
 const NOTIFICATION = "A";
-/** A query, and the end of an extended one. */
+/** Messages that carry a statement: a query, and the end of an extended query. */
 const STATEMENTS = new Set(["Q", "S"]);

@@ -13,14 +13,14 @@ import {
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { JobType as DomainJobType, DraftCheck, DraftTask, JobDraft } from "@rollcall/domain";
 
-/** A job that an owner submitted, as the rules of jobs take it. */
+/** Convert a submitted job to the form that the rules for jobs expect. */
 export function toJobDraft(spec: JobSpec, owner: string): JobDraft {
   const { constraints, resources, loss, retry, update, placement } = spec;
   return {
     name: spec.name,
     owner,
     type: jobTypeFromProto(spec.type),
-    count: spec.count,
+    count: spec.count ?? null,
     selector: spec.selector,
     matchAgentLabels: spec.matchAgentLabels,
     constraints: {
@@ -70,7 +70,7 @@ export function toJobDraft(spec: JobSpec, owner: string): JobDraft {
   };
 }
 
-/** The type of a job; null for one that is not given, or unknown. */
+/** The type of a job; null if it is missing or unknown. */
 export function jobTypeFromProto(type: JobType): DomainJobType | null {
   switch (type) {
     case JobType.BATCH:

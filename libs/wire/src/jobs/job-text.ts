@@ -1,53 +1,58 @@
 import { createHash } from "node:crypto";
-import { clone, create, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
+import { clearField, clone, create, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import {
   type DockerTask,
   type ExecutionSpec,
   ExecutionSpecSchema,
   type JobSpec,
   JobSpecSchema,
+  JobType,
   type ProcessTask,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { type JobType, type Json, type KeptJob, keptJob } from "@rollcall/domain";
+import { type JobType as DomainJobType, type Json, type RecheckedJob, recheckJob } from "@rollcall/domain";
 import { toJobDraft } from "./job-draft.ts";
 
-/** A job as the record keeps it: protobuf JSON, with the count that is wanted. */
+/** The stored form of a job: protobuf JSON. It includes the desired count, unless jobs of its type have none. */
 export function jobToText(spec: JobSpec, count: number): Json {
   const kept = clone(JobSpecSchema, spec);
-  kept.count = count;
+  if (kept.type === JobType.OPS || kept.type === JobType.DAEMON) clearField(kept, JobSpecSchema.field.count);
+  else kept.count = count;
   return toJson(JobSpecSchema, kept) as Json;
 }
 
-/** The message of a job that the record has. */
+/** The message of a stored job. */
 export function jobFromText(text: Json): JobSpec {
-  // A newer release may have kept more.
+  // Ignore unknown fields, because a newer release may have stored more fields.
   return fromJson(JobSpecSchema, text as JsonValue, { ignoreUnknownFields: true });
 }
 
-/** What of a stored job the rules read. */
-export interface StoredJobText {
+/** The fields of a stored job that the rules use. */
+export interface JobRowText {
   readonly spec: Json;
-  readonly type: JobType;
-  /** Who submitted its newest version. */
+  readonly type: DomainJobType;
+  /** The user who submitted the newest version. */
   readonly actor: string;
 }
 
-/** A job that the record has, as the rules take it; with what they hold against it, where an older release took it. */
-export function keptJobOf({ spec, type, actor }: StoredJobText): KeptJob {
-  return keptJob(toJobDraft(jobFromText(spec), actor), type);
+/**
+ * Convert a stored job to the form that the rules expect. The result includes violations of rules that older
+ * releases did not have.
+ */
+export function recheckedJobOf({ spec, type, actor }: JobRowText): RecheckedJob {
+  return recheckJob(toJobDraft(jobFromText(spec), actor), type);
 }
 
-/** Everything that is wrong with a job in one line. */
-export function violationsText(violations: KeptJob["violations"]): string {
+/** Format violations on one line. */
+export function violationsText(violations: RecheckedJob["violations"]): string {
   return violations.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join("; ");
 }
 
-/** Whether two jobs differ in more than their count. */
+/** Whether two jobs are equal apart from their count. */
 export function isSameJob(one: Json, other: Json): boolean {
   return sorted(withoutCount(one)) === sorted(withoutCount(other));
 }
 
-/** What nodes are told of a job, and its digest. Equal specs have equal digests. */
+/** The part of a job that nodes receive, and its digest. Equal specs have equal digests. */
 export function executionSpecOf(
   spec: JobSpec,
   version: number,
@@ -66,7 +71,7 @@ export function executionSpecOf(
   return { bytes, digest: createHash("sha256").update(bytes).digest() };
 }
 
-/** Fields of maps are encoded in the order in which they were set. */
+/** Sort the entries of maps, because they are encoded in insertion order. */
 function sortedTask(task: JobSpec["task"]): ExecutionSpec["task"] {
   switch (task.case) {
     case "process":
@@ -92,7 +97,7 @@ function withoutCount(text: Json): Json {
   return rest;
 }
 
-/** The same text for the same value, whatever the order of its fields. */
+/** A string that is the same for equal values, whatever the order of their fields. */
 function sorted(value: Json): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     typeof inner === "object" && inner !== null && !Array.isArray(inner)

@@ -1,5 +1,5 @@
-// Command conformance is the agent that `make conformance NAME=go` puts before the scenarios: the kit, with a wall clock that jumps when it
-// is told to.
+// Command conformance is the agent that `make conformance NAME=go` tests. It is the kit with a wall clock that jumps on
+// request.
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 func main() {
 	server := flag.String("server", "", "address of the registry")
 	name := flag.String("name", "", "id of the node")
-	state := flag.String("state-dir", "", "directory of the agent's state")
-	clock := flag.String("clock-file", "", "file with the milliseconds by which the wall clock is wrong")
+	state := flag.String("state-dir", "", "directory for the agent's state")
+	clock := flag.String("clock-file", "", "file with the wall clock's offset in milliseconds")
 	flag.Parse()
 	options := agent.Options{
 		Server: *server, NodeID: *name, StateDir: *state, Version: "conformance", MachineFingerprint: "machine-of-" + *name,

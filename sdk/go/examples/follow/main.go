@@ -1,6 +1,6 @@
-// Follow prints each event once, over restarts of the control plane and of this program.
+// Follow prints each event exactly once, across restarts of the control plane and of this program.
 //
-//	go run ./examples/follow SERVER TOKEN_FILE [BOOKMARK_FILE]
+// go run ./examples/follow SERVER TOKEN_FILE [BOOKMARK_FILE]
 package main
 
 import (
@@ -47,7 +47,8 @@ func run(arguments []string) error {
 		if file == "" {
 			continue
 		}
-		// What was done for an event and its bookmark belong together: a program that stops in between repeats the event.
+		// Save the bookmark together with the result of handling its event. A program that stops between the two
+		// handles the event again.
 		if err := os.WriteFile(file, []byte(watch.Bookmark()), 0o600); err != nil {
 			return err
 		}

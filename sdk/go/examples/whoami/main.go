@@ -1,5 +1,5 @@
-// Whoami asks the control plane who calls. Without arguments it finds the control plane, and the token, as the command line does; with
-// them it trusts the authority of a fingerprint.
+// Whoami asks the control plane who the caller is. Without arguments, the client finds the control plane and the token
+// as the command line does. With arguments, it trusts the authority with the given fingerprint.
 //
 //	go run ./examples/whoami [SERVER FINGERPRINT]
 package main

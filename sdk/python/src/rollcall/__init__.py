@@ -1,4 +1,4 @@
-"""Client of Rollcall, the control plane that knows which machines are here, well, and may take work."""
+"""Client of Rollcall, the control plane that knows which machines are present, healthy and eligible for work."""
 
 from .aio import AsyncClient, AsyncEventWatch
 from .bookmark import Bookmark

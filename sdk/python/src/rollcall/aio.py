@@ -25,7 +25,7 @@ from .target import SERVICES, Options, Target, resolve_target
 
 
 class AsyncClient(AsyncServices):
-    """The API of one control plane, for asyncio: as :class:`rollcall.Client`. Make it inside a running loop."""
+    """The API of one control plane for asyncio, like :class:`rollcall.Client`. Create it inside a running loop."""
 
     def __init__(
         self,
@@ -84,14 +84,16 @@ class AsyncClient(AsyncServices):
         bookmark: str | None = None,
         give_up_after: float | None = 300.0,
     ) -> AsyncEventWatch:
-        """Events as they happen, as :meth:`rollcall.Client.watch_events`."""
+        """Watch events, like :meth:`rollcall.Client.watch_events`."""
         start = None if bookmark is None else Bookmark.parse(bookmark)
         position = EventPosition(request or events_pb2.WatchEventsRequest(), start)
         return AsyncEventWatch(self, position, give_up_after)
 
 
 class AsyncEventWatch:
-    """Events, as an asynchronous iterator. Keep ``bookmark`` with what was done for an event, and begin there next."""
+    """An asynchronous iterator over events. Save ``bookmark`` together with the result of handling an event, and start
+    there next time.
+    """
 
     def __init__(self, client: AsyncClient, position: EventPosition, give_up_after: float | None) -> None:
         self._client = client
@@ -100,7 +102,7 @@ class AsyncEventWatch:
 
     @property
     def bookmark(self) -> str | None:
-        """After the event that was handed out last; None before anything was heard."""
+        """The position after the last returned event; None if nothing was received yet."""
         bookmark = self._position.bookmark
         return None if bookmark is None else str(bookmark)
 
@@ -141,10 +143,10 @@ def _connection(target: Target, name: str, trust: TlsTrust) -> Connection[grpc.a
             return grpc.aio.insecure_channel(address.authority, options)
         return grpc.aio.secure_channel(address.authority, trust.credentials(address), options)
 
-    return Connection(dial, _hang_up)
+    return Connection(dial, _hang_up, trust.files(address))
 
 
-# A task that nothing refers to may be collected before it has ended.
+# References to the calls that are ending. A task without a reference can be garbage-collected before it has ended.
 _ENDING: set[asyncio.Future[None]] = set()
 
 

@@ -1,4 +1,4 @@
-"""The authority of a server's certificate that is known by its fingerprint alone."""
+"""Fetches the authority of a server's certificate, given only its fingerprint."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----"
 
 
 def parse_fingerprint(text: str) -> str:
-    """Read a fingerprint, as Rollcall writes it or as OpenSSL does. Raises ConfigurationError."""
+    """Parse a fingerprint in the format of Rollcall or OpenSSL. Raises ConfigurationError."""
     written = _WRITTEN.fullmatch(text.strip())
     digits = written[1].replace(":", "").lower() if written else ""
     if len(digits) != 64:
-        raise ConfigurationError(f"{text!r} is no fingerprint: sha256: and 64 hexadecimal digits are needed")
+        raise ConfigurationError(f"{text!r} is not a fingerprint; expected sha256: and 64 hexadecimal digits")
     return f"sha256:{digits}"
 
 
 def fetch_authority(host: str, port: int, server_name: str | None, fingerprint: str) -> bytes:
-    """Fetch the authority of this fingerprint from a server that is not trusted yet, as PEM.
+    """Fetch the authority with this fingerprint, as PEM, from a server that is not trusted yet.
 
-    No credentials are sent, and nothing that the server shows in the handshake counts: it proves itself by the next
-    connection, which has to be verified with this authority alone. Raises UnreachableError, and ConfigurationError for
-    another authority.
+    Sends no credentials and does not trust the handshake. The server must prove its identity on the next connection,
+    which trusts only this authority. Raises UnreachableError, and ConfigurationError for a different authority.
     """
     served = {_fingerprint_of(block): block for block in _BLOCK.findall(_download(host, port, server_name))}
     if fingerprint in served:
         return str(served[fingerprint]).encode()
     others = ", ".join(served) or "none"
     raise ConfigurationError(
-        f"the authority of {host}:{port} has the fingerprint {others}, not {fingerprint}: take the one that "
-        "`rollcall token create` shows, or find out what answers there"
+        f"the authority of {host}:{port} has the fingerprint {others}, not {fingerprint}: use the one that "
+        "`rollcall token create` shows, or find out which server answers there"
     )
 
 
@@ -51,7 +50,8 @@ def _fingerprint_of(pem: str) -> str:
 
 
 def _download(host: str, port: int, server_name: str | None) -> str:
-    # Without an authority there is nothing to check with. What comes is public, and is checked by its fingerprint.
+    # Accept any certificate. The server cannot be verified before its authority is known. The response is public, and
+    # its fingerprint is checked.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -68,6 +68,6 @@ def _download(host: str, port: int, server_name: str | None) -> str:
     finally:
         connection.close()
     if status != 200:
-        message = f"{host}:{port} hands out no authority (it answers {status}): name its file instead"
+        message = f"{host}:{port} serves no authority (status {status}): use the authority's file instead"
         raise UnreachableError(grpc.StatusCode.UNAVAILABLE, message)
     return text

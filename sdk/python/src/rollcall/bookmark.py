@@ -1,4 +1,6 @@
-"""Where a watch of events goes on. Pure: one object a watch, told each message and each event that was handed out."""
+"""Decides where a watch of events resumes. Does no I/O. Each watch has one object, which receives each message and
+each returned event.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from .events.v1 import events_pb2
 
 @dataclass(frozen=True)
 class Bookmark:
-    """A place in the log: after what a resume token stands for, and after the event of a revision.
+    """A position in the event log: after the position of a resume token, and after the event with a revision.
 
-    A message of the log carries several events and one token for all of them. Within it the place is the token of the
-    message before, and the revision of the last event that was handed out.
+    A message of the log contains several events but only one token. So the position after an event within a message
+    consists of the previous message's token and the event's revision.
     """
 
     token: str
@@ -23,7 +25,7 @@ class Bookmark:
 
     @classmethod
     def parse(cls, text: str) -> Bookmark:
-        """Read what ``str()`` wrote, or a bare resume token. Raises ValueError for what is neither."""
+        """Parse the result of ``str()``, or a bare resume token. Raises ValueError for anything else."""
         token, separator, revision = text.rpartition("@")
         if not separator:
             return cls(text)
@@ -32,7 +34,7 @@ class Bookmark:
         return cls(token, int(revision))
 
     def start(self, request: events_pb2.WatchEventsRequest) -> events_pb2.WatchEventsRequest:
-        """The request, beginning here."""
+        """The request that starts at this position."""
         copy = events_pb2.WatchEventsRequest()
         copy.CopyFrom(request)
         if self.token:
@@ -43,7 +45,7 @@ class Bookmark:
 
 
 class EventPosition:
-    """What a watch of events has handed out."""
+    """Tracks which events a watch has returned."""
 
     def __init__(self, request: events_pb2.WatchEventsRequest, bookmark: Bookmark | None) -> None:
         self._request = request
@@ -51,25 +53,25 @@ class EventPosition:
 
     @property
     def bookmark(self) -> Bookmark | None:
-        """After the last event that was handed out; None before the first message."""
+        """The position after the last returned event; None before the first message."""
         return self._bookmark
 
     def next_request(self) -> events_pb2.WatchEventsRequest:
-        """The request that goes on from here."""
+        """The request that resumes the watch at this position."""
         return self._request if self._bookmark is None else self._bookmark.start(self._request)
 
     def unseen(self, message: events_pb2.WatchEventsResponse) -> list[events_pb2.Event]:
-        """The events of a message that have not been handed out."""
+        """The events of a message that were not returned yet."""
         seen = 0 if self._bookmark is None else self._bookmark.revision
         return [event for event in message.events if event.revision > seen]
 
     def passed(self, event: events_pb2.Event) -> None:
-        """The event is about to be handed out."""
+        """Record that the event is about to be returned."""
         token = "" if self._bookmark is None else self._bookmark.token
         self._bookmark = Bookmark(token, event.revision)
 
     def completed(self, message: events_pb2.WatchEventsResponse) -> None:
-        """Every event of the message was handed out, and the next is asked for."""
+        """Record that every event of the message was returned. Called when the next message is requested."""
         seen = 0 if self._bookmark is None else self._bookmark.revision
-        # The first message of a watch stands for where it begins, which may be before what was handed out.
+        # The first message of a watch gives its starting point, which may be earlier than the last returned event.
         self._bookmark = Bookmark(message.resume_token, max(seen, message.revision))

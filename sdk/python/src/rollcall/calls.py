@@ -1,4 +1,6 @@
-"""How one call is made: deadline, credentials, request ids, retries and errors, alike for threads and asyncio."""
+"""Makes one call, in the same way for threads and asyncio. Adds deadlines, credentials and request ids, retries, and
+converts errors.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,21 @@ _REQUEST_ID = "request_id"
 
 @dataclass(frozen=True)
 class MethodInfo(Generic[Request, Response]):
-    """What is known of a method from the schema."""
+    """What the schema says about a method."""
 
     path: str
     """For example ``/rollcall.registry.v1.RegistryService/GetNode``."""
     request: type[Request]
     response: type[Response]
     is_read: bool
-    """Whether it changes nothing, so that it may be repeated."""
+    """Whether the method changes nothing, so that a call can be repeated."""
     items: str = ""
-    """The field of the answer that holds a page's items; empty for a method without pages."""
+    """The field of the response that holds a page's items; empty for a method without pages."""
 
     def prepared(self, request: Request | None) -> tuple[Request, bool]:
-        """The message to send, and whether sending it twice has one effect. A missing request id is made here."""
+        """The message to send, and whether sending it twice has the same effect as sending it once. Adds a missing
+        request id.
+        """
         message = self.request() if request is None else request
         if self.is_read:
             return message, True
@@ -56,11 +60,11 @@ class MethodInfo(Generic[Request, Response]):
         return message, True
 
     def unary_on(self, channel: Any) -> Any:
-        """What makes the call over a channel."""
+        """Return the function that makes the call over a channel."""
         return channel.unary_unary(self.path, **self._forms())
 
     def stream_on(self, channel: Any) -> Any:
-        """What opens the stream over a channel."""
+        """Return the function that opens the stream over a channel."""
         return channel.unary_stream(self.path, **self._forms())
 
     def _forms(self) -> dict[str, Any]:
@@ -69,7 +73,7 @@ class MethodInfo(Generic[Request, Response]):
 
 
 class Attempts:
-    """The attempts of one call: how long each may take, and when the next one begins."""
+    """The attempts of one call: their time limits, and the delays between them."""
 
     def __init__(self, options: CallOptions, timeout: float | None, is_repeatable: bool) -> None:
         self._options = options
@@ -80,56 +84,56 @@ class Attempts:
         self._limit: float | None = None
 
     def begin(self) -> float:
-        """Seconds that the next attempt may take."""
+        """Begin the next attempt. Return its time limit in seconds."""
         self._number += 1
         self._limit = attempt_limit(self._options.retry, self._timeout, self._number, self._is_repeatable)
         remaining = max(self._deadline - time.monotonic(), 0.0)
         return remaining if self._limit is None else min(self._limit, remaining)
 
     def wait_after(self, failure: RollcallError) -> float | None:
-        """Seconds to wait before the next attempt; None where there is none."""
+        """Return the seconds to wait before the next attempt. Return None if there is no next attempt."""
         left = self._deadline - time.monotonic()
         is_stuck = self._limit is not None and failure.code is grpc.StatusCode.DEADLINE_EXCEEDED
-        # Only this attempt has timed out.
+        # Treat the timeout as a retryable failure, because only this attempt has timed out and not the call.
         seen = UnreachableError(grpc.StatusCode.UNAVAILABLE, "no answer") if is_stuck else failure
         policy = self._options.retry
         return wait_before_retry(policy, seen, self._number, self._is_repeatable, left, random.random())
 
 
 def is_silent(failure: RollcallError, limit: float) -> bool:
-    """Whether the path may be dead. What a caller gives less time than that says nothing about it."""
+    """Whether the path may be dead. A timeout shorter than SHORTEST_ATTEMPT does not prove anything."""
     return failure.code is grpc.StatusCode.DEADLINE_EXCEEDED and limit >= SHORTEST_ATTEMPT
 
 
 @dataclass(frozen=True)
 class CallOptions:
-    """What holds for every call of a client."""
+    """The settings for every call of a client."""
 
     timeout: float = 10.0
-    """Seconds that a call may take, its retries included, unless it says otherwise."""
+    """The time limit of a call in seconds, including retries, unless the call sets its own."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     metadata: Callable[[], Metadata] = tuple
-    """Called for each call: what proves who calls."""
+    """Returns the credentials for each call."""
     seen: SeenRevision = field(default_factory=SeenRevision)
-    """One for all addresses of a control plane."""
+    """The highest revision seen, shared by all addresses of a control plane."""
 
     def all_metadata(self) -> Metadata:
-        """The metadata of one call. It may wait for an issuer that renews a login."""
+        """Return the metadata of one call. This may wait for an issuer that renews a login."""
         return self.metadata() + self.seen.metadata()
 
     def failure_of(self, error: grpc.RpcError | RollcallError) -> RollcallError:
-        """The exception for what a call failed with."""
+        """Convert the error of a failed call to an exception."""
         failure = error_of_rpc(error)
         self.seen.failed(failure.reason)
         return failure
 
     def heard(self, message: Message) -> None:
-        """Note the revision of a stream's message."""
+        """Record the revision of a stream's message."""
         self.seen.heard(getattr(message, "revision", 0))
 
 
 class UnaryMethod(Generic[Request, Response]):
-    """A method with one answer; call it with its request message."""
+    """A unary method. Call it with its request message."""
 
     def __init__(
         self, connection: Connection[grpc.Channel], info: MethodInfo[Request, Response], options: CallOptions
@@ -170,10 +174,10 @@ class UnaryMethod(Generic[Request, Response]):
 
 
 class PagedMethod(UnaryMethod[Request, Response], Generic[Request, Response, Item]):
-    """A method that answers pages. ``each()`` iterates over the items of all of them."""
+    """A method that returns pages. ``each()`` iterates over the items of all pages."""
 
     def each(self, request: Request | None = None, *, timeout: float | None = None) -> Iterator[Item]:
-        """Every item, page after page; ``timeout`` is a page's. Raises RollcallError."""
+        """Iterate over the items of all pages. ``timeout`` is the limit per page. Raises RollcallError."""
         message = self.info.request()
         if request is not None:
             message.CopyFrom(request)
@@ -187,7 +191,7 @@ class PagedMethod(UnaryMethod[Request, Response], Generic[Request, Response, Ite
 
 
 class StreamMethod(Generic[Request, Response]):
-    """A method that answers a stream."""
+    """A method that returns a stream."""
 
     def __init__(
         self, connection: Connection[grpc.Channel], info: MethodInfo[Request, Response], options: CallOptions
@@ -197,7 +201,7 @@ class StreamMethod(Generic[Request, Response]):
         self._connection = connection
 
     def __call__(self, request: Request | None = None, *, silence: float | None = None) -> Stream[Response]:
-        """Open the stream. It ends with UNAVAILABLE when nothing comes for ``silence`` seconds."""
+        """Open the stream. The stream ends with UNAVAILABLE if nothing arrives for ``silence`` seconds."""
         message = self.info.request() if request is None else request
         metadata = self._options.all_metadata()
         use = PathUse(self._connection)
@@ -205,7 +209,7 @@ class StreamMethod(Generic[Request, Response]):
 
 
 class PathUse:
-    """The path of one stream, until the stream ends."""
+    """Holds the path of one stream until the stream ends."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
@@ -213,7 +217,7 @@ class PathUse:
         self.channel = self._path.channel
 
     def end(self, *, is_silent: bool = False) -> None:
-        """The stream has ended. May be called several times, from any thread."""
+        """Release the path when the stream has ended. Any thread can call this method, more than once."""
         path, self._path = self._path, None
         if path is None:
             return
@@ -256,7 +260,7 @@ class Stream(Generic[Response]):
                 timer.cancel()
 
     def close(self) -> None:
-        """End the stream; iteration stops."""
+        """End the stream, and with it the iteration."""
         self._call.cancel()
         self._use.end()
 
@@ -272,7 +276,7 @@ class Stream(Generic[Response]):
 
 
 class AsyncUnaryMethod(Generic[Request, Response]):
-    """A method with one answer, for asyncio; await it with its request message."""
+    """A unary method for asyncio. Await it with its request message."""
 
     def __init__(
         self, connection: Connection[grpc.aio.Channel], info: MethodInfo[Request, Response], options: CallOptions
@@ -297,7 +301,7 @@ class AsyncUnaryMethod(Generic[Request, Response]):
             await asyncio.sleep(wait)
 
     async def _attempt(self, message: Request, limit: float) -> Response:
-        # Files are read, and an issuer may be asked.
+        # Run this in a thread, because it may read files and wait for an issuer.
         metadata = await asyncio.to_thread(self._options.all_metadata)
         path = self._connection.acquire()
         try:
@@ -314,10 +318,10 @@ class AsyncUnaryMethod(Generic[Request, Response]):
 
 
 class AsyncPagedMethod(AsyncUnaryMethod[Request, Response], Generic[Request, Response, Item]):
-    """A method that answers pages, for asyncio. ``each()`` iterates over the items of all of them."""
+    """A method that returns pages, for asyncio. ``each()`` iterates over the items of all pages."""
 
     async def each(self, request: Request | None = None, *, timeout: float | None = None) -> AsyncIterator[Item]:
-        """Every item, page after page; ``timeout`` is a page's. Raises RollcallError."""
+        """Iterate over the items of all pages. ``timeout`` is the limit per page. Raises RollcallError."""
         message = self.info.request()
         if request is not None:
             message.CopyFrom(request)
@@ -332,7 +336,7 @@ class AsyncPagedMethod(AsyncUnaryMethod[Request, Response], Generic[Request, Res
 
 
 class AsyncStreamMethod(Generic[Request, Response]):
-    """A method that answers a stream, for asyncio."""
+    """A method that returns a stream, for asyncio."""
 
     def __init__(
         self, connection: Connection[grpc.aio.Channel], info: MethodInfo[Request, Response], options: CallOptions
@@ -342,7 +346,7 @@ class AsyncStreamMethod(Generic[Request, Response]):
         self._connection = connection
 
     def __call__(self, request: Request | None = None, *, silence: float | None = None) -> AsyncStream[Response]:
-        """Open the stream. It ends with UNAVAILABLE when nothing comes for ``silence`` seconds."""
+        """Open the stream. The stream ends with UNAVAILABLE if nothing arrives for ``silence`` seconds."""
         message = self.info.request() if request is None else request
 
         async def open_call() -> tuple[Any, PathUse]:
@@ -403,4 +407,4 @@ class AsyncStream(Generic[Response]):
 
 
 def _fell_silent() -> RollcallError:
-    return UnreachableError(grpc.StatusCode.UNAVAILABLE, "the stream fell silent")
+    return UnreachableError(grpc.StatusCode.UNAVAILABLE, "the stream received nothing for too long")

@@ -21,16 +21,17 @@ from .seen_revision import SeenRevision
 from .services import Services
 from .target import SERVICES, Options, Target, resolve_target
 
-# The server sends a message every 10 s: a stream that is silent for so long is broken.
+# How many seconds a stream may be silent before it counts as broken. The server sends a message every 10 s.
 SILENCE = 30.0
 
 
 class Client(Services):
-    """The API of one control plane. Safe to use from several threads; close it when it is no longer needed.
+    """The API of one control plane. Several threads can use it. Close it when it is no longer needed.
 
-    Without arguments it finds the control plane as the command line does. ``timeout`` is in seconds and holds for a
-    call with its retries. Raises ConfigurationError; the first call connects. With ``ca_fingerprint``, "sha256:" and 64
-    hexadecimal digits, the authority is fetched from the server now, compared, and alone trusted: then it also raises
+    Without arguments, the client finds the control plane as the command line does, and connects at the first call.
+    ``timeout`` is the limit of a call in seconds, including retries. ``ca_fingerprint`` is "sha256:" and 64
+    hexadecimal digits. With it, the client fetches the authority from the server immediately, compares its
+    fingerprint, and trusts only this authority. Raises ConfigurationError and, with ``ca_fingerprint``,
     UnreachableError.
     """
 
@@ -94,11 +95,11 @@ class Client(Services):
         bookmark: str | None = None,
         give_up_after: float | None = 300.0,
     ) -> EventWatch:
-        """Events as they happen, over restarts of the control plane: none missing, none twice.
+        """Watch events across restarts of the control plane. Iterating returns every event exactly once.
 
-        It begins at ``bookmark``, or where ``request`` says. It raises RollcallError when the log cannot be read from
-        there (``Reason.REVISION_COMPACTED``), and when nothing was heard for ``give_up_after`` seconds; None waits
-        without end.
+        The watch starts at ``bookmark``, or where ``request`` says. It raises RollcallError if the log no longer
+        contains the start (``Reason.REVISION_COMPACTED``), or if nothing was received for ``give_up_after``
+        seconds; None waits forever.
         """
         start = None if bookmark is None else Bookmark.parse(bookmark)
         position = EventPosition(request or events_pb2.WatchEventsRequest(), start)
@@ -106,7 +107,9 @@ class Client(Services):
 
 
 class EventWatch:
-    """Events, as an iterator. Keep ``bookmark`` with what was done for an event, and begin there next time."""
+    """An iterator over events. Save ``bookmark`` together with the result of handling an event, and start there next
+    time.
+    """
 
     def __init__(self, client: Client, position: EventPosition, give_up_after: float | None) -> None:
         self._client = client
@@ -117,12 +120,12 @@ class EventWatch:
 
     @property
     def bookmark(self) -> str | None:
-        """After the event that was handed out last; None before anything was heard."""
+        """The position after the last returned event; None if nothing was received yet."""
         bookmark = self._position.bookmark
         return None if bookmark is None else str(bookmark)
 
     def close(self) -> None:
-        """End it; iteration stops. May be called from another thread."""
+        """End the watch, and with it the iteration. Any thread can call it."""
         self._is_closed = True
         if self._stream is not None:
             self._stream.close()
@@ -174,4 +177,4 @@ def _connection(target: Target, name: str, trust: TlsTrust) -> Connection[grpc.C
             return grpc.insecure_channel(address.authority, options)
         return grpc.secure_channel(address.authority, trust.credentials(address), options)
 
-    return Connection(dial, lambda channel: channel.close())
+    return Connection(dial, lambda channel: channel.close(), trust.files(address))

@@ -14,20 +14,22 @@ import yaml
 
 from .errors import ConfigurationError
 
-# The key of a context's own name, which its file has outside of it.
+# The key under which a context holds its own name. The file stores the name outside the context.
 CONTEXT_NAME = "_name"
 _PREFACE = "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it private.\n"
 
 
 def context_file(env: Mapping[str, str], home: Path) -> Path:
-    """Where contexts are kept."""
-    # The standard says that a path that is not absolute is to be ignored.
+    """The path of the file with the contexts."""
+    # Ignore a relative path, as the XDG standard requires.
     base = env.get("XDG_CONFIG_HOME", "")
     return (Path(base) if base.startswith("/") else home / ".config") / "rollcall" / "config.yaml"
 
 
 def read_context(path: Path, wanted: str | None) -> Mapping[str, Any]:
-    """The context of a name, or the current one; empty where none is in use. Raises ConfigurationError."""
+    """Read the named context, or the current one. Return an empty context if none is in use. Raises
+    ConfigurationError.
+    """
     file = _load(path)
     contexts = file.get("contexts")
     name = wanted or file.get("current_context")
@@ -40,7 +42,7 @@ def read_context(path: Path, wanted: str | None) -> Mapping[str, Any]:
 
 
 def expires_at(login: Mapping[str, Any]) -> float:
-    """When a login's token expires, in seconds of the wall clock; one that cannot be read counts as expired."""
+    """Return when a login's token expires, in wall-clock seconds. An unreadable time counts as expired."""
     value = login.get("expires_at")
     try:
         if isinstance(value, str):
@@ -53,7 +55,7 @@ def expires_at(login: Mapping[str, Any]) -> float:
 
 
 def save_login(path: Path, name: str, token: str, refresh_token: str, expires: float) -> None:
-    """Keep a renewed token in its context, unless the context is gone. Raises ConfigurationError."""
+    """Save a renewed token in its context, unless the context is gone. Raises ConfigurationError."""
     file = _load(path)
     context = file.get("contexts", {}).get(name)
     if not isinstance(context, dict) or not isinstance(context.get("oidc"), dict):
@@ -64,13 +66,14 @@ def save_login(path: Path, name: str, token: str, refresh_token: str, expires: f
     context["oidc"]["expires_at"] = until.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     draft: str | None = None
     try:
-        # Readable by its user alone.
+        # Only the owner can read the draft.
         handle, draft = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as writing:
             writing.write(_PREFACE + yaml.safe_dump(file, sort_keys=False))
             writing.flush()
             os.fsync(writing.fileno())
-        # A concurrent reader sees the old file or the new one, never half of it.
+        # Rename the draft, so that a concurrent reader sees either the old file or the complete new
+        # file.
         os.replace(draft, path)
     except OSError as error:
         if draft is not None:

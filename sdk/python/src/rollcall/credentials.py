@@ -1,4 +1,4 @@
-"""What proves to one service who calls."""
+"""Authenticates calls to one service."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from .contexts import expires_at, read_context, save_login
 from .errors import ConfigurationError
 from .issuer import Renewal, renew_login
 
-# A token that expires sooner is renewed, or it would expire during the call.
+# How long before its expiry a token is renewed, so that it does not expire during a call.
 _MARGIN = 30.0
-# A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the next
-# one: the file is read again so often, and so many seconds apart. After that it counts as refused for so many seconds
-# without a word to the issuer.
+# If the issuer refuses a refresh token, another program may have just used it and be about to save its successor. A
+# call therefore reads the file up to _LOOKS times, every _LOOK_EVERY seconds. After that, the token counts as
+# refused for _REFUSAL_LASTS seconds, and no request is sent to the issuer.
 _LOOKS = 20
 _LOOK_EVERY = 0.1
 _REFUSAL_LASTS = 30.0
 
 
 class Credential(Protocol):
-    """Where a token comes from."""
+    """A source of tokens."""
 
     def token(self) -> str | None:
-        """The token to send now; None for none. Raises ConfigurationError, and UnreachableError for an issuer."""
+        """The token to send now; None if there is none. Raises ConfigurationError, and UnreachableError if the issuer
+        does not respond.
+        """
 
 
 class _NoToken:
@@ -40,24 +42,24 @@ NO_TOKEN = _NoToken()
 
 @dataclass(frozen=True)
 class Token:
-    """The token itself."""
+    """A credential that always returns this token."""
 
     text: str
 
     def token(self) -> str | None:
-        """It."""
+        """Return the token."""
         return self.text
 
 
 @dataclass(frozen=True)
 class TokenFile:
-    """A file that holds it, read each time: it may be replaced while the program runs."""
+    """A token file. It is read for each call, because it may be replaced while the program runs."""
 
     path: Path
     is_required: bool
 
     def token(self) -> str | None:
-        """What is in it. Raises ConfigurationError."""
+        """Return the token in the file. Raises ConfigurationError."""
         try:
             text = self.path.read_text(encoding="utf-8").strip()
         except OSError as error:
@@ -70,7 +72,10 @@ class TokenFile:
 
 
 class Login:
-    """The token of a context that logged in by an issuer: renewed and saved before it expires, once for all calls."""
+    """The token of a context that logged in through an issuer.
+
+    Before the token expires, it is renewed once on behalf of all calls, and saved.
+    """
 
     def __init__(self, path: Path, context: str, now: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -79,15 +84,15 @@ class Login:
         self._lock = threading.Lock()
         self._token: str | None = None
         self._expires = 0.0
-        # By the refresh token that the file has: the one that took its place, and could not be saved.
+        # New refresh tokens that could not be saved, keyed by the refresh token that is still in the file.
         self._unsaved: dict[str | None, str] = {}
-        # The refresh token that the issuer has refused.
+        # The refresh token that the issuer refused.
         self._refused: str | None = None
         self._refused_at = 0.0
         self._is_final = False
 
     def token(self) -> str | None:
-        """The token, renewed where it is due. Raises ConfigurationError when the login is over."""
+        """The token, renewed if a renewal is due. Raises ConfigurationError if the login has expired."""
         for look in range(_LOOKS):
             if look > 0:
                 time.sleep(_LOOK_EVERY)
@@ -98,14 +103,14 @@ class Login:
         raise self._over()
 
     def _look(self, is_last: bool) -> str | None:
-        """The token; None where another look may find what another program saves."""
+        """The token; None if another program may still save a new one."""
         if self._is_good():
             return self._token
-        # The command line or another program may have renewed it meanwhile.
+        # The command line or another program may have renewed the token in the meantime.
         context = read_context(self._path, self._name)
         login = context.get("oidc")
         if not isinstance(login, dict):
-            raise ConfigurationError(f"context {self._name} has no login any more")
+            raise ConfigurationError(f"context {self._name} no longer has a login")
         self._token, self._expires = context.get("token"), expires_at(login)
         if self._is_good():
             return self._token
@@ -120,7 +125,8 @@ class Login:
                 return self._token
             self._is_final = self._is_final and refresh_token == self._refused
             self._refused, self._refused_at = refresh_token, self._now()
-        # The file has kept it for all looks of a call.
+        # Whether the refusal is final. It becomes final if the file still contains the token when a call reads it for
+        # the last time.
         self._is_final = self._is_final or is_last
         if self._is_final:
             raise self._over()
@@ -131,7 +137,7 @@ class Login:
 
     def _over(self) -> ConfigurationError:
         return ConfigurationError(
-            f"the login of context {self._name} is over: "
+            f"the login of context {self._name} has expired: "
             f"log in again with `rollcall login --oidc --context {self._name}`"
         )
 
@@ -141,8 +147,7 @@ class Login:
         try:
             save_login(self._path, self._name, renewed.token, renewed.refresh_token, renewed.expires)
         except ConfigurationError:
-            # A file that cannot be written, of a secret for example, keeps no program from what it has: this one goes
-            # on with the next refresh token.
+            # The file may be read-only, such as a mounted secret. Continue with the new refresh token in memory.
             self._unsaved = {saved: renewed.refresh_token}
 
     def _is_good(self) -> bool:

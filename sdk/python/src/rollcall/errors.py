@@ -1,4 +1,4 @@
-"""Errors of the API, as exceptions that carry the server's reason."""
+"""The errors of the API, as exceptions with the server's reason."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ _DETAILS_KEY = "grpc-status-details-bin"
 
 
 class ConfigurationError(ValueError):
-    """A context, an address or a file that cannot be used; the message says which, and where it came from."""
+    """A context, an address or a file is unusable. The message says which of them, and where it was set."""
 
 
 @dataclass(frozen=True)
 class FieldViolation:
-    """One field of a request that the server refused."""
+    """One invalid field of a request."""
 
     field: str
-    """Path of the field, for example ``spec.resources.memory_bytes``."""
+    """The path of the field, for example ``spec.resources.memory_bytes``."""
     description: str
 
 
-# Two failures are the same only if they are one object, as for every exception: they can be keys and members of sets.
+# Compare failures by identity, like all exceptions, so that they can be keys and set members.
 @dataclass(eq=False)
 class RollcallError(Exception):
-    """A call that failed. Compare ``reason`` with the constants of :class:`rollcall.Reason`."""
+    """The failure of a call. Compare ``reason`` with the constants of :class:``rollcall.Reason``."""
 
     code: grpc.StatusCode
     message: str
     reason: str = ""
-    """The cause for programs, for example ``NODE_NOT_FOUND``; empty where the failure was not the server's word."""
+    """Identifies the failure for programs, for example ``NODE_NOT_FOUND``. Empty if the failure did not come from the
+    server.
+    """
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """Facts that belong to the reason."""
+    """Details of the reason."""
     retry_after: float | None = None
-    """Seconds after which the server wants to be asked again; None where it says nothing."""
+    """Seconds that the server asks to wait before a retry; None if it gave no delay."""
     violations: tuple[FieldViolation, ...] = ()
 
     def __str__(self) -> str:
@@ -49,19 +51,21 @@ class RollcallError(Exception):
 
 
 class UnreachableError(RollcallError):
-    """There was no answer: no connection, or the server is about to stop."""
+    """No server responded, because there is no connection or because the server is shutting down."""
 
 
 class RefusedError(RollcallError):
-    """The server understood the call and refused it; the same call fails again until something changes."""
+    """The server understood the call and refused it. The same call fails again until something changes."""
 
 
 class OverloadedError(RollcallError):
-    """The server has no room for the call now; ``retry_after`` says when to come back."""
+    """The server has no capacity for the call now. ``retry_after`` says when to retry."""
 
 
 class TimedOutError(RollcallError):
-    """The deadline passed before an answer came. What a change did is unknown unless it had a request id."""
+    """The deadline passed before a response arrived. The call may have had an effect. With a request id, it is safe to
+    repeat.
+    """
 
 
 _CLASSES: Mapping[grpc.StatusCode, type[RollcallError]] = {
@@ -72,7 +76,7 @@ _CLASSES: Mapping[grpc.StatusCode, type[RollcallError]] = {
 
 
 def error_of(code: grpc.StatusCode, message: str, trailers: Trailers | None) -> RollcallError:
-    """The exception for a status, with the details that its trailers carry."""
+    """Convert a status to an exception, with the details in its trailers."""
     reason = ""
     metadata: dict[str, str] = {}
     retry_after: float | None = None
@@ -95,10 +99,10 @@ def error_of(code: grpc.StatusCode, message: str, trailers: Trailers | None) -> 
 
 
 def error_of_rpc(error: grpc.RpcError | RollcallError) -> RollcallError:
-    """The exception for an error of grpc, synchronous or asyncio."""
+    """Convert a gRPC error, of threads or asyncio, to an exception."""
     if isinstance(error, RollcallError):
         return error
-    # Its classes promise these methods in comments alone.
+    # Use Any, because the classes of gRPC's errors declare these methods only in comments.
     call: Any = error
     code: grpc.StatusCode = call.code() if hasattr(error, "code") else grpc.StatusCode.UNKNOWN
     details: str | None = call.details() if hasattr(error, "details") else None

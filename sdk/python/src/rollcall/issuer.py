@@ -21,7 +21,7 @@ _MOST_ANSWER_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class Renewal:
-    """A new token, and when it expires in seconds of the wall clock."""
+    """A new token, and its expiry in wall-clock seconds."""
 
     token: str
     refresh_token: str
@@ -37,16 +37,16 @@ _OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 def renew_login(login: Mapping[str, Any], now: float) -> Renewal | None:
-    """Get a new token; None when the issuer no longer renews it.
+    """Get a new token, or None if the issuer no longer renews the login.
 
-    Raises UnreachableError when the issuer does not answer, and ConfigurationError when it refuses.
+    Raises UnreachableError if the issuer does not respond, and ConfigurationError if it refuses.
     """
     issuer = str(login.get("issuer"))
     place = f"{issuer.removesuffix('/')}/.well-known/openid-configuration"
     status, found = _send(place, None)
     endpoint = found.get("token_endpoint")
     if status != 200 or found.get("issuer") != issuer or not isinstance(endpoint, str):
-        raise ConfigurationError(f"what answers at {place} is not the issuer {issuer}")
+        raise ConfigurationError(f"the server at {place} is not the issuer {issuer}")
     refresh_token = str(login["refresh_token"])
     form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": str(login.get("client_id"))}
     status, fields = _send(endpoint, form)
@@ -62,13 +62,15 @@ def renew_login(login: Mapping[str, Any], now: float) -> Renewal | None:
         given = claims.get("aud")
         if isinstance(token, str) and (audience in given if isinstance(given, list) else given == audience):
             expires = claims.get("exp") or now + float(fields.get("expires_in") or 300)
-            # An issuer that does not rotate refresh tokens sends none.
+            # Keep the previous refresh token, because an issuer that does not rotate refresh tokens sends no new one.
             return Renewal(token, str(fields.get("refresh_token") or refresh_token), float(expires))
-    raise ConfigurationError(f"the issuer {issuer} gave no token for the audience {audience}")
+    raise ConfigurationError(f"the issuer {issuer} issued no token for the audience {audience}")
 
 
 def _claims(token: str) -> Mapping[str, Any]:
-    """The claims of a token, unchecked: the server checks them. None when it is not a JWT."""
+    """Read the claims of a token without verifying them, because that is the server's task. Empty if the token is not a
+    JWT.
+    """
     try:
         body = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -79,7 +81,7 @@ def _claims(token: str) -> Mapping[str, Any]:
 
 def _send(url: str, form: Mapping[str, str] | None) -> tuple[int, Mapping[str, Any]]:
     place = urllib.parse.urlsplit(url)
-    # A refresh token goes there.
+    # Require https, because a refresh token is sent to this address.
     if place.scheme != "https" and not (place.scheme == "http" and _is_local(place.hostname or "")):
         raise ConfigurationError(f"{url} is not an https:// address")
     data = None if form is None else urllib.parse.urlencode(form).encode()
@@ -95,7 +97,7 @@ def _send(url: str, form: Mapping[str, str] | None) -> tuple[int, Mapping[str, A
 def _answer(request: urllib.request.Request) -> Any:
     try:
         return _OPENER.open(request, timeout=_TIMEOUT)
-    except urllib.error.HTTPError as refusal:  # A refusal is an answer.
+    except urllib.error.HTTPError as refusal:  # A refusal is a response.
         return refusal
 
 

@@ -1,4 +1,4 @@
-"""Every node of a control plane, kept in memory and up to date: list, then watch."""
+"""Keeps the nodes of a control plane in memory and up to date. It lists them, then watches for changes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from .retry import wait_before_resume
 
 
 class NodeCache:
-    """A local copy of the nodes that match a request, kept by a thread of its own.
+    """A local copy of the nodes that match a request, kept up to date by a separate thread.
 
-    It survives restarts of the control plane. ``on_change`` is called in that thread for every change. What it raises,
-    and a failure that no repetition mends, end the cache: then every method raises that.
+    The cache survives restarts of the control plane. Its thread calls ``on_change`` for every change. An exception
+    from ``on_change``, or a failure that a retry cannot fix, ends the cache. After that, every method raises this
+    exception or failure.
     """
 
     def __init__(
@@ -42,27 +43,29 @@ class NodeCache:
         self._thread.start()
 
     def wait_until_synced(self, timeout: float = 30.0) -> None:
-        """Wait until every node is there. Raises RollcallError."""
+        """Wait until every node is known. Raises RollcallError."""
         with self._lock:
             done = self._lock.wait_for(lambda: self._view.is_synced or self._failure is not None, timeout)
             self._raise_failure()
         if not done:
-            raise TimedOutError(grpc.StatusCode.DEADLINE_EXCEEDED, f"the nodes did not come within {timeout:g} s")
+            raise TimedOutError(grpc.StatusCode.DEADLINE_EXCEEDED, f"the nodes did not arrive within {timeout:g} s")
 
     def get(self, node_id: str) -> node_pb2.Node | None:
-        """The node of this id; None where there is none."""
+        """The node with this id; None if there is none."""
         with self._lock:
             self._raise_failure()
             return self._view.nodes.get(node_id)
 
     def list(self) -> list[node_pb2.Node]:
-        """All nodes, in no order."""
+        """All nodes, in no particular order."""
         with self._lock:
             self._raise_failure()
             return [*self._view.nodes.values()]
 
     def close(self) -> None:
-        """Stop following. Wait up to 5 s for a call of ``on_change``, unless that call is the one that closes."""
+        """Stop following. Waits up to 5 s for a running call of ``on_change``, unless that call is the one that closes
+        the cache.
+        """
         self._ending.set()
         if self._stream is not None:
             self._stream.close()
@@ -78,7 +81,7 @@ class NodeCache:
     def _run(self) -> None:
         try:
             self._follow()
-        except BaseException as error:  # Also one of on_change: what is not followed must not be taken for current.
+        except BaseException as error:  # Includes errors of on_change, because outdated nodes must not look current.
             with self._lock:
                 self._failure = error
                 self._lock.notify_all()
@@ -99,7 +102,7 @@ class NodeCache:
                     self._take(message)
             except RollcallError as error:
                 failure = error
-            except ConfigurationError as error:  # A token's file is away while it is replaced.
+            except ConfigurationError as error:  # A token file can be missing while it is replaced.
                 failure = UnreachableError(grpc.StatusCode.UNAVAILABLE, str(error))
             if self._ending.is_set():
                 return

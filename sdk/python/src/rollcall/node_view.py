@@ -1,4 +1,4 @@
-"""The nodes that a watch has told of. Pure."""
+"""The nodes known from a watch. Does no I/O."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _BEGIN_AGAIN = frozenset({Reason.REVISION_COMPACTED, Reason.INVALID_RESUME_TOKEN
 
 @dataclass(frozen=True)
 class NodeChange:
-    """One node as it was and as it is; None where it was not there, or is no longer."""
+    """One node before and after a change. ``before`` is None for an added node, ``after`` for a removed one."""
 
     before: node_pb2.Node | None
     after: node_pb2.Node | None
 
 
 class NodeView:
-    """A local copy of the nodes that match a request's filters. Tell it every message, and every failure."""
+    """A local copy of the nodes that match a request's filters. Pass it every message and every failure."""
 
     def __init__(self, request: registry_pb2.WatchNodesRequest) -> None:
         self._request = registry_pb2.WatchNodesRequest()
@@ -30,38 +30,39 @@ class NodeView:
         self._request.ClearField("start")
         self._token = ""
         self._nodes: dict[str, node_pb2.Node] = {}
-        # Ids that a snapshot has told so far; None outside of one.
-        self._told: set[str] | None = set()
+        # The ids received so far in a snapshot; None outside a snapshot.
+        self._snapshot_ids: set[str] | None = set()
         self.is_synced = False
 
     @property
     def nodes(self) -> Mapping[str, node_pb2.Node]:
-        """By id."""
+        """The nodes, keyed by id."""
         return self._nodes
 
     def next_request(self) -> registry_pb2.WatchNodesRequest:
-        """The request that goes on from here, or begins with a snapshot."""
+        """The request that resumes the watch, or starts with a snapshot."""
         request = registry_pb2.WatchNodesRequest()
         request.CopyFrom(self._request)
         if self._token:
             request.resume_token = self._token
         else:
-            self._told = set()
+            self._snapshot_ids = set()
         return request
 
     def apply(self, message: registry_pb2.WatchNodesResponse) -> list[NodeChange]:
-        """Take a message in; returns what changed."""
+        """Apply a message and return what changed."""
         changes = [change for one in message.changes if (change := self._apply_one(one)) is not None]
         if message.snapshot_complete:
             changes += self._end_snapshot()
             self.is_synced = True
-        # A token from within a snapshot begins with a snapshot again: what was told until then is told once more.
-        if self._told is None:
+        # Ignore a token from within a snapshot, because resuming there would start the snapshot again and
+        # repeat the nodes already sent.
+        if self._snapshot_ids is None:
             self._token = message.resume_token
         return changes
 
     def failed(self, error: RollcallError) -> bool:
-        """A watch failed; returns whether a snapshot mends it."""
+        """Handle a failure of the watch. Returns whether a new snapshot repairs it."""
         if not self._token or error.reason not in _BEGIN_AGAIN:
             return False
         self._token = ""
@@ -72,15 +73,15 @@ class NodeView:
             before = self._nodes.pop(change.removed_id, None)
             return None if before is None else NodeChange(before, None)
         node = change.upserted
-        if self._told is not None:
-            self._told.add(node.id)
+        if self._snapshot_ids is not None:
+            self._snapshot_ids.add(node.id)
         before = self._nodes.get(node.id)
         self._nodes[node.id] = node
         return None if before == node else NodeChange(before, node)
 
     def _end_snapshot(self) -> list[NodeChange]:
-        if self._told is None:
+        if self._snapshot_ids is None:
             return []
-        gone = [node_id for node_id in self._nodes if node_id not in self._told]
-        self._told = None
+        gone = [node_id for node_id in self._nodes if node_id not in self._snapshot_ids]
+        self._snapshot_ids = None
         return [NodeChange(self._nodes.pop(node_id), None) for node_id in gone]

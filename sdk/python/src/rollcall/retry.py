@@ -1,4 +1,4 @@
-"""When a call that failed is made again. Pure: time and random numbers are passed in."""
+"""Decides when a failed call is retried. Does no I/O, because time and random numbers are parameters."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from .reasons import Reason
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often, and how long after a failure, a call is made again."""
+    """How many times a call is retried, and after what delays."""
 
     attempts: int = 5
-    """Calls in total, the first included. 1 turns retries off."""
+    """The maximum number of calls, including the first. 1 disables retries."""
     first_wait: float = 0.2
-    """Seconds before the second call; each further wait is twice the one before."""
+    """The delay before the second call in seconds. Each further delay is twice as long."""
     longest_wait: float = 5.0
-    """Seconds that no wait exceeds, unless the server asks for more."""
+    """The maximum delay in seconds, unless the server asks for more."""
 
 
-# ABORTED is not among them: it says that an etag is of another version.
+# ABORTED means that an etag is outdated, so the call is not retried.
 _PASSING = frozenset({grpc.StatusCode.UNAVAILABLE})
 
 
 def wait_before_retry(
     policy: RetryPolicy, error: RollcallError, attempt: int, is_repeatable: bool, remaining: float, random: float
 ) -> float | None:
-    """Seconds to wait before the call is made again; None where it is not.
+    """Seconds to wait before the call is retried; None if it is not retried.
 
-    ``attempt`` counts the calls so far. ``is_repeatable`` says that the same call twice has one effect: it only reads,
-    or carries a request id. ``remaining`` is what is left of the call's deadline, and ``random`` is in [0, 1).
+    ``attempt`` is the number of calls so far. ``is_repeatable`` says whether sending the call twice has the same
+    effect as sending it once, because the call only reads or carries a request id. ``remaining`` is the time left for
+    the call, and ``random`` is in [0, 1).
     """
     if attempt >= policy.attempts:
         return None
     has_no_room = error.code is grpc.StatusCode.RESOURCE_EXHAUSTED and error.retry_after is not None
-    # A call that was refused for lack of room, or for its revision, had no effect. Any other may have had one.
+    # A call refused for lack of capacity or for its revision had no effect. Any other failed call may have had an
+    # effect.
     is_refused = has_no_room or error.reason == Reason.MIN_REVISION_AHEAD
     if not (is_refused or (is_repeatable and error.code in _PASSING)):
         return None
@@ -47,15 +49,16 @@ def wait_before_retry(
 
 
 SHORTEST_ATTEMPT = 1.0
-"""Seconds that an attempt is given at least, however short its call may take."""
+"""The minimum time limit of an attempt in seconds, even if the timeout of its call is shorter."""
 
 
 def attempt_limit(policy: RetryPolicy, timeout: float, attempt: int, is_repeatable: bool) -> float | None:
-    """Seconds that an attempt may take, so that a first one over a dead path leaves time for another.
+    """The time limit of an attempt in seconds; None means all of the remaining time.
 
-    None for all the time that its call has left. ``timeout`` is what the call may take in total.
+    The first attempt is limited, so that a second attempt has time left if the path is dead. ``timeout`` is the limit
+    of the whole call.
     """
-    # A server that is merely slow gets the rest of the time from the second attempt on.
+    # From the second attempt on, the server gets all of the remaining time, because it may just be slow.
     if not is_repeatable or attempt > 1 or policy.attempts <= 1:
         return None
     return max(timeout / 3, SHORTEST_ATTEMPT)
@@ -74,13 +77,14 @@ _LONGEST_BREAK_WAIT = 5.0
 
 
 def wait_before_resume(error: RollcallError, breaks: int, random: float) -> float | None:
-    """Seconds to wait before a watch that broke is opened again; None where its error is final.
+    """Seconds to wait before a broken watch is reopened; None if its error is final.
 
-    ``breaks`` counts the breaks since the last message.
+    ``breaks`` is the number of breaks since the last message.
     """
-    # A token that ends, ends the streams that were opened with it; its file may have the next one.
+    # When a token expires, the server ends the streams opened with it. The token file may already contain the next
+    # token.
     is_renewed = breaks == 1 and error.reason in (Reason.TOKEN_EXPIRED, Reason.TOKEN_REVOKED)
-    # The client has forgotten the revision by now.
+    # With MIN_REVISION_AHEAD, the client has already forgotten that revision, so the watch can be reopened.
     is_forgotten = error.reason == Reason.MIN_REVISION_AHEAD
     if error.code not in _BREAKS and not is_renewed and not is_forgotten:
         return None

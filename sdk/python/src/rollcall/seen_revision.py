@@ -1,4 +1,4 @@
-"""The highest revision of the log that a client has seen."""
+"""The highest log revision that a client has seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _LARGEST = 2**63 - 1
 
 
 class SeenRevision:
-    """What the services of one control plane have told a client: none of them answers it from an earlier state."""
+    """The highest revision received from the services of one control plane. No service may respond from an earlier
+    state.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +26,7 @@ class SeenRevision:
 
     @property
     def header(self) -> str | None:
-        """The value to send; None before anything was seen."""
+        """The value of the request header; None if no revision was seen yet."""
         revision = self._revision
         return None if revision == 0 else str(revision)
 
@@ -34,19 +36,19 @@ class SeenRevision:
         return () if header is None else ((MIN_REVISION_HEADER, header),)
 
     def answered(self, metadata: Iterable[tuple[str, str | bytes]] | None) -> None:
-        """An answer came, with this metadata."""
+        """Record the revision in a response's metadata."""
         for key, value in metadata or ():
             if key == REVISION_HEADER and isinstance(value, str) and _DECIMAL.fullmatch(value):
                 self.heard(int(value))
 
     def heard(self, revision: int) -> None:
-        """The message of a stream came, with this revision; 0 for none."""
+        """Record the revision of a stream's message; 0 means none."""
         with self._lock:
             if self._revision < revision <= _LARGEST:
                 self._revision = revision
 
     def failed(self, reason: str) -> None:
-        """A call failed. After a restore the log may end before what was seen."""
+        """Handle a failed call. Forget the revision if it is ahead of the log, for example after a restore."""
         if reason == Reason.MIN_REVISION_AHEAD:
             with self._lock:
                 self._revision = 0

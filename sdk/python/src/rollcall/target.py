@@ -1,7 +1,7 @@
-"""Which control plane a program talks to, by the rules of the command line.
+"""Finds the control plane by the rules of the command line.
 
-What is named in the code wins, then the context that is named, then the environment, then the context in use, then
-what the running ``rollcall up`` of this user wrote, then 127.0.0.1:7700.
+The order is: the arguments in code, the named context, the environment, the current context, the file of this user's
+running ``rollcall up``, and 127.0.0.1:7700.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """HOST:PORT, an IPv6 address in brackets."""
+        """HOST:PORT, with an IPv6 address in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def identity(self) -> tuple[str, bool]:
-        """What tells two addresses apart."""
+        """Distinguishes two addresses."""
         return self.authority, self.is_tls
 
     @property
     def is_loopback(self) -> bool:
-        """Whether calls never leave this machine."""
+        """Whether the address is on this machine, so that calls to it never leave the machine."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -55,24 +55,28 @@ class Address:
 
 @dataclass(frozen=True)
 class Target:
-    """Addresses, credentials and trust."""
+    """The addresses, credentials and TLS settings of a control plane."""
 
     addresses: Mapping[str, Address]
     credentials: Mapping[str, Credential]
-    """What proves to each service who calls."""
+    """The credential for each service, keyed by service name."""
     ca_file: Path | None
     ca_fingerprint: str | None
-    """As :func:`rollcall.authority.parse_fingerprint` reads it: then the authority is fetched."""
+    """The authority's fingerprint, in the format of :func:`rollcall.authority.parse_fingerprint`. If set, the client
+    fetches the authority.
+    """
     server_name: str | None
     client_certificate: tuple[Path, Path] | None
-    """Certificate and key, PEM."""
+    """The client's certificate and key in PEM."""
     own: tuple[str, bool] | None = None
-    """Identity of the server that the running ``rollcall up`` of this user wrote."""
+    """The identity of the server of this user's running ``rollcall up``."""
     own_ca_file: Path | None = None
     own_server_name: str | None = None
 
     def trust_for(self, address: Address) -> tuple[Path | None, str | None]:
-        """The authority's file and the certificate's name: those of the run file are for its own server alone."""
+        """Return the authority file and the certificate name for an address. Those in the run file apply only to the
+        server that wrote it.
+        """
         if address.identity != self.own:
             return self.ca_file, self.server_name
         own_ca_file = None if self.ca_fingerprint else self.own_ca_file
@@ -81,7 +85,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Options:
-    """What a program names itself; None leaves it to the context, the environment and the defaults."""
+    """What a program sets. None means that the value comes from the context, the environment or the defaults."""
 
     server: str | None = None
     registry: str | None = None
@@ -100,7 +104,7 @@ class Options:
 def resolve_target(
     options: Options, env: Mapping[str, str] = os.environ, home: Path | None = None, cwd: Path | None = None
 ) -> Target:
-    """Find the control plane. Raises ConfigurationError; connects to nothing."""
+    """Find the control plane without connecting. Raises ConfigurationError."""
     home = home or Path.home()
     cwd = cwd or Path.cwd()
     data_directory = _data_directory(env, home, cwd)
@@ -110,7 +114,7 @@ def resolve_target(
     named = options.context is not None
     fingerprint = parse_fingerprint(options.ca_fingerprint) if options.ca_fingerprint else None
     if fingerprint and options.ca_file:
-        raise ConfigurationError("ca_file and ca_fingerprint exclude each other")
+        raise ConfigurationError("ca_file and ca_fingerprint cannot be combined")
     ca_file = _path(options.ca_file or (None if fingerprint else env.get("ROLLCALL_CA_FILE")) or None, cwd)
     server_name = options.server_name or env.get("ROLLCALL_TLS_SERVER_NAME") or None
     client_certificate = _client_certificate(options, env, cwd)
@@ -155,7 +159,7 @@ def resolve_target(
 
 
 def parse_address(text: str, source: str, is_tls: bool) -> Address:
-    """Read HOST:PORT or a URL. Raises ConfigurationError, which names the source."""
+    """Parse HOST:PORT or a URL. Raises a ConfigurationError that names the source."""
     read = _read_address(text.strip(), is_tls)
     if isinstance(read, Address):
         return read
@@ -166,7 +170,7 @@ def parse_address(text: str, source: str, is_tls: bool) -> Address:
 
 
 def _read_address(text: str, is_tls: bool) -> Address | str:
-    """What is wrong is returned as text. It repeats nothing of the address, which may hold a password."""
+    """Parse an address. Returns problems as text, without the address, which may contain a password."""
     scheme, found, rest = text.partition("://")
     if not found or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         scheme, rest = "", text
@@ -187,11 +191,11 @@ def _read_address(text: str, is_tls: bool) -> Address | str:
     problem = _ipv6_problem(host) if bracketed else _name_problem(host)
     if problem:
         return problem
-    # Without a port, HOST would silently mean port 80, where nothing of ours listens.
+    # Refuse HOST without a port. It would silently mean port 80, where no Rollcall service listens.
     if not scheme and port is None:
         return "it has no port"
     if port is not None and not (re.fullmatch(r"[0-9]{1,5}", port) and 1 <= int(port) <= 65_535):
-        return "its port is not 1 to 65535"
+        return "its port must be from 1 to 65535"
     secure = scheme.lower() == "https" if scheme else is_tls
     return Address(host.lower(), int(port or (443 if secure else 80)), secure)
 
@@ -213,7 +217,8 @@ def _name_problem(host: str) -> str | None:
         return "its host is not in ASCII: write a name of another script as xn--..."
     if len(host) > _LONGEST_HOST or not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?", host):
         return "its host is invalid"
-    # Some programs read a name whose last part is a number as an address, each in its own way.
+    # Refuse a name whose last part is a number, unless it is a valid IP address. Programs differ in how they parse such
+    # a name as an address.
     if re.search(r"(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$", host):
         try:
             ipaddress.IPv4Address(host)
@@ -226,16 +231,14 @@ _LONGEST_HOST = 253
 
 
 def _shown(text: str) -> str:
-    """An address without what may be a password or a token."""
+    """The address without any part that may be a password or a token."""
     without_user = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", r"\1***@", text.strip(), flags=re.DOTALL)
     return re.sub(r"[?#].*$", "", without_user, flags=re.DOTALL)
 
 
 class _CredentialFinder:
-    """The token for one address.
-
-    A context's is for the addresses that the context names alone, the data directory's for this machine and for the
-    server that wrote it: any other server could misuse them.
+    """The token for one address. A context's token is sent only to the addresses in the context. The data directory's
+    token is sent only to this machine and to the server that wrote it. Any other server could misuse the token.
     """
 
     def __init__(
@@ -249,7 +252,7 @@ class _CredentialFinder:
         cwd: Path,
         wants_tls: bool,
     ) -> None:
-        # A script's variable that was not set must not be replaced by a token that may do more.
+        # If a script's variable is unset, do not fall back to another token, which may have more rights.
         for name, value in (("token", options.token), ("token_file", options.token_file)):
             if value is not None and not str(value).strip():
                 raise ConfigurationError(f"{name} is empty")
@@ -257,7 +260,8 @@ class _CredentialFinder:
         self._in_environment = _token_or_file(env.get("ROLLCALL_TOKEN"), env.get("ROLLCALL_TOKEN_FILE"), cwd)
         self._is_named = options.context is not None
         self._in_context = _of_context(context, context_path)
-        # What the context meant by TLS stays so, whatever is named besides: its token never goes in clear text instead.
+        # A context that uses TLS always uses it, regardless of other settings, so that its token is never sent in clear
+        # text.
         wants_tls = wants_tls or bool(context.get("ca_file"))
         texts = [str(context[name]) for name in ("server", *SERVICES) if context.get(name)]
         self._of_context = {
@@ -280,7 +284,7 @@ class _CredentialFinder:
 
 
 def _is_own(text: str, run: Mapping[str, Any] | None) -> bool:
-    """Whether it is, as it is written, the address of the running ``rollcall up``, which speaks TLS."""
+    """Whether the text is exactly the address of the running ``rollcall up`` and that server uses TLS."""
     return run is not None and run.get("tls") is not None and text == run.get("server")
 
 
@@ -303,7 +307,7 @@ def _client_certificate(options: Options, env: Mapping[str, str], cwd: Path) -> 
     if not certificate and not key:
         return None
     if not certificate or not key:
-        raise ConfigurationError("a client certificate and its key go together")
+        raise ConfigurationError("a client certificate and its key must be set together")
     return cwd / certificate, cwd / key
 
 
@@ -311,7 +315,7 @@ def _data_directory(env: Mapping[str, str], home: Path, cwd: Path) -> Path:
     named = env.get("ROLLCALL_DATA_DIR")
     if named:
         return cwd / named
-    # Another user's directory could send calls, and the token with them, to a server of theirs.
+    # Ignore another user's directory. It could redirect calls and their token to that user's server.
     if _is_ours(cwd / ".rollcall"):
         return cwd / ".rollcall"
     own = home / ".rollcall"

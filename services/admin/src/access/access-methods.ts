@@ -12,9 +12,9 @@ import {
   type WhoAmIResponse,
   WhoAmIResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import { endAccessToken, type Revoker, strangersTokenRefusal } from "@rollcall/domain";
+import { anonymousTokenRefusal, endAccessToken, type Revoker } from "@rollcall/domain";
 import { refusalError } from "@rollcall/errors";
-import { actorOf, type KnownCaller } from "@rollcall/identity";
+import { actorOf, type IdentifiedCaller } from "@rollcall/identity";
 import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import { createPageTokens, definePolicies, type PolicyTable } from "@rollcall/rpc";
 import {
@@ -29,20 +29,20 @@ import {
 } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-import { accessTokenToProto, knownCallerOf, revokerOf, roleToProto } from "./convert.ts";
+import { accessTokenToProto, identifiedCallerOf, revokerOf, roleToProto } from "./convert.ts";
 import { createAccessToken } from "./create-access-token.ts";
 
-/** Who may call each method of access, for how long, and whether a client may repeat it by itself. */
+/** Who can call each access method, its deadline, and whether clients can retry it automatically. */
 export const ACCESS_POLICIES: PolicyTable = definePolicies(AccessService, {
   createAccessToken: { caller: "admin", deadlineMs: 10_000, idempotent: false },
   listAccessTokens: { caller: "admin", deadlineMs: 10_000, idempotent: true },
-  // Any token may revoke itself; the handler asks for admin to revoke another.
+  // Allow viewers, because any token can revoke itself. The handler requires admin to revoke another token.
   revokeAccessToken: { caller: "viewer", deadlineMs: 10_000, idempotent: false },
   whoAmI: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
   getLoginOptions: { caller: "anyone", deadlineMs: 5_000, idempotent: true },
 });
 
-/** Serve access: one line a method. */
+/** Register the access methods. */
 export function routeAccess(router: ConnectRouter, services: AdminServices): void {
   router.service(AccessService, {
     createAccessToken: createAccessToken(services),
@@ -53,7 +53,7 @@ export function routeAccess(router: ConnectRouter, services: AdminServices): voi
   });
 }
 
-/** Tell how to log in without an access token. */
+/** Return how to log in without an access token. */
 function getLoginOptions({
   loginIssuers = [],
 }: AdminServices): MethodImpl<typeof AccessService.method.getLoginOptions> {
@@ -63,10 +63,10 @@ function getLoginOptions({
   return async () => answer;
 }
 
-/** Tell the caller who it is here. */
+/** Return the identity of the caller. */
 function whoAmI({ store }: AdminServices): MethodImpl<typeof AccessService.method.whoAmI> {
   return async (_request, context) => {
-    const caller = knownCallerOf(context);
+    const caller = identifiedCallerOf(context);
     const { expiresAtMs } = caller;
     return create(WhoAmIResponseSchema, {
       actor: actorOf(caller),
@@ -79,13 +79,16 @@ function whoAmI({ store }: AdminServices): MethodImpl<typeof AccessService.metho
   };
 }
 
-async function credentialOf(caller: KnownCaller, store: AdminServices["store"]): Promise<WhoAmIResponse["credential"]> {
+async function credentialOf(
+  caller: IdentifiedCaller,
+  store: AdminServices["store"],
+): Promise<WhoAmIResponse["credential"]> {
   if (caller.kind === "person") {
     const { issuer, subject, groupsLeftOut = "" } = caller;
     return { case: "person", value: create(PersonSchema, { issuer, subject, groupsLeftOut }) };
   }
   const token = await getAccessToken(store.db, caller.id);
-  if (token === null) throw new Error(`access token ${caller.id} is gone`);
+  if (token === null) throw new Error(`access token ${caller.id} was deleted`);
   return { case: "accessToken", value: accessTokenToProto(token) };
 }
 
@@ -96,7 +99,7 @@ function listAccessTokens({ store }: AdminServices): MethodImpl<typeof AccessSer
   const pageTokens = createPageTokens(store.clusterSecret());
   return async ({ pageSize, pageToken, showEnded }, context) => {
     const listing = `ListAccessTokens ${showEnded}`;
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const cursor = pageTokens.open(listing, pageToken) as string | null;
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
     const rows = readRows({
@@ -114,16 +117,17 @@ function listAccessTokens({ store }: AdminServices): MethodImpl<typeof AccessSer
   };
 }
 
-/** End an access token for good. */
+/** Revoke an access token permanently. */
 function revokeAccessToken(services: AdminServices): MethodImpl<typeof AccessService.method.revokeAccessToken> {
   const method = AccessService.method.revokeAccessToken;
   const options = { codec: messageCodec(RevokeAccessTokenResponseSchema) };
   return async (request, context) => {
     const { id } = request;
-    const by = revokerOf(knownCallerOf(context));
-    // Before it is looked for: a caller that may not revoke must not learn which ids exist.
-    const strangers = strangersTokenRefusal(id, by);
-    if (strangers !== null) throw refusalError(strangers, id);
+    const by = revokerOf(identifiedCallerOf(context));
+    // Check the caller's right before the lookup, because a caller without the right must not learn which ids
+    // exist.
+    const anonymousClients = anonymousTokenRefusal(id, by);
+    if (anonymousClients !== null) throw refusalError(anonymousClients, id);
     const operation = readOperation(services, method, request, context);
     const answer = await commit(services, operation, options, (tx) => revoke(tx, operation, id, by));
     if (answer.adminTokensLeft === 0) {
@@ -151,7 +155,7 @@ async function revoke(
   return { result, events: decided.events, audit: [auditOf(operation, id)] };
 }
 
-/** The refusal of an id that no token has. Only an admin, who can list all tokens, is shown a similar id. */
+/** The error for an unknown token id. It suggests a similar id only to admins, who can list all tokens. */
 async function accessTokenNotFound(tx: Tx, id: string, { role }: Revoker): Promise<Error> {
   const message = `no access token has the id ${id}`;
   const missing = { reason: "ACCESS_TOKEN_NOT_FOUND", message, metadata: { token: id } } as const;

@@ -10,7 +10,7 @@ import {
   Role as ProtoRole,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { accessTokenState, type Revoker } from "@rollcall/domain";
-import type { KnownCaller, Role } from "@rollcall/identity";
+import type { IdentifiedCaller, Role } from "@rollcall/identity";
 import { callerOf } from "@rollcall/rpc";
 import type { AccessToken as StoredToken } from "@rollcall/store";
 
@@ -37,7 +37,7 @@ export function accessTokenToProto(token: StoredToken): AccessToken {
   });
 }
 
-/** A role as the API names it; one that a newer version has kept is UNSPECIFIED. */
+/** The API's enum value of a role; UNSPECIFIED for a role that a newer version stored. */
 export function roleToProto(role: string): ProtoRole {
   switch (role) {
     case "viewer":
@@ -53,7 +53,7 @@ export function roleToProto(role: string): ProtoRole {
   }
 }
 
-/** The role of a request, whose rules have been checked. */
+/** The role in a request that has been validated. */
 export function parseRole({ role }: Pick<CreateAccessTokenRequest, "role">): Role {
   switch (role) {
     case ProtoRole.VIEWER:
@@ -65,24 +65,24 @@ export function parseRole({ role }: Pick<CreateAccessTokenRequest, "role">): Rol
     case ProtoRole.ADMIN:
       return "admin";
     default:
-      throw new Error(`role ${role} passed the rules of the request`);
+      throw new Error(`validation accepted unknown role ${role}`);
   }
 }
 
-/** The life of a token in milliseconds; null for ever. */
+/** The lifetime of a token in milliseconds; null for an unlimited one. */
 export function parseTtl({ ttl }: Pick<CreateAccessTokenRequest, "ttl">): number | null {
   return ttl === undefined ? null : durationMs(ttl);
 }
 
-/** Who calls a method that takes a role. */
-export function knownCallerOf(context: Pick<HandlerContext, "values">): KnownCaller {
+/** The caller of a method that requires a role. */
+export function identifiedCallerOf(context: Pick<HandlerContext, "values">): IdentifiedCaller {
   const caller = callerOf(context);
   if (caller.kind === "anonymous") throw new Error("a method that takes a role has no caller");
   return caller;
 }
 
-/** A caller as one who revokes. */
-export function revokerOf(caller: KnownCaller): Revoker {
+/** The caller as the revoker of a token. */
+export function revokerOf(caller: IdentifiedCaller): Revoker {
   return {
     role: caller.role,
     tokenId: caller.kind === "token" ? caller.id : null,

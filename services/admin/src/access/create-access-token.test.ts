@@ -50,7 +50,7 @@ describe("createAccessToken()", () => {
     expect(me.credential).toMatchObject({ case: "accessToken", value: { id, name: "ci" } });
   });
 
-  it("should keep nothing of its secret: not in the record, in an event, or in the audit log", async () => {
+  it("should store nothing of its secret: not in the database, an event, or the audit log", async () => {
     const made = await access.createAccessToken({ name: "s", role: Role.VIEWER, requestId: "s" });
     const secret = made.text.split("_").slice(2).join("_");
     const { db } = rig.store;
@@ -66,7 +66,7 @@ describe("createAccessToken()", () => {
     expect(text).not.toContain(Buffer.from(secret, "base64url").toString("hex"));
   });
 
-  it("should say so in an event and in the audit log", async () => {
+  it("should record it in an event and in the audit log", async () => {
     const ttl = { seconds: 60n, nanos: 0 };
     const made = await access.createAccessToken({ name: "loud", role: Role.OPERATOR, ttl });
     const id = made.accessToken?.id ?? "";
@@ -89,7 +89,7 @@ describe("createAccessToken()", () => {
     ]);
   });
 
-  it("should make one that is told to have expired, after its time", async () => {
+  it("should create a token that is refused as expired after its time", async () => {
     const ttl = { seconds: 3600n, nanos: 0 };
     const { accessToken, text } = await access.createAccessToken({
       name: "brief",
@@ -110,17 +110,16 @@ describe("createAccessToken()", () => {
     });
   });
 
-  it("should answer a repeated request with the same text, to the same token alone", async () => {
+  it("should answer a repeated request with the same text, only to the same token", async () => {
     const request = { name: "again", role: Role.VIEWER, requestId: "again" };
     const first = await access.createAccessToken(request);
-    const [one, two] = await Promise.all([
-      access.createAccessToken(request),
-      access.createAccessToken({ ...request, name: "other" }),
-    ]);
-    expect([one, two]).toEqual([first, first]);
+    const repeated = await Promise.all([access.createAccessToken(request), access.createAccessToken(request)]);
+    expect(repeated).toEqual([first, first]);
+    const reused = await refusalOf(access.createAccessToken({ ...request, name: "other" }));
+    expect(reused).toMatchObject({ code: Code.FailedPrecondition, reason: "REQUEST_ID_REUSED" });
     expect(await eventsOf(rig.store, first.accessToken?.id ?? "")).toHaveLength(1);
-    const stranger = accessClient(rig, (await createToken(rig.store, "admin")).text);
-    const another = await stranger.createAccessToken(request);
+    const other = accessClient(rig, (await createToken(rig.store, "admin")).text);
+    const another = await other.createAccessToken(request);
     expect(another.accessToken?.id).not.toBe(first.accessToken?.id);
     expect(another.text).not.toBe(first.text);
   });

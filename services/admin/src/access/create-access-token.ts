@@ -13,20 +13,20 @@ import type { AdminServices } from "../admin-services.ts";
 import { accessTokenToProto, parseRole, parseTtl } from "./convert.ts";
 import { derivedTokenText, newSalt, newTokenId, newTokenText } from "./token-text.ts";
 
-/** A token that was made, now or by the first request of this id. */
+/** A token that was created by this call, or by an earlier call with the same request id. */
 interface Made {
   readonly token: AccessToken;
-  /** Empty when the request is repeated with another access token. */
+  /** The token's text; "" when the request was repeated with another access token. */
   readonly text: string;
   readonly salt: Uint8Array;
 }
 
-/** Make an access token, and show its text this once. */
+/** Create an access token, and return its text, which is never returned again. */
 export function createAccessToken(services: AdminServices): MethodImpl<typeof AccessService.method.createAccessToken> {
   const method = AccessService.method.createAccessToken;
   return async (request, context) => {
-    const { name, requestId } = request;
-    const operation = readOperation(services, method, { reason: name, requestId }, context);
+    const { name } = request;
+    const operation = readOperation(services, method, request, context, name);
     const { actor } = operation.by;
     const bearer = bearerIn(context);
     const { token, text } = await commit(services, operation, { codec: codecFor(bearer) }, async (tx) => {
@@ -48,8 +48,8 @@ export function createAccessToken(services: AdminServices): MethodImpl<typeof Ac
 const SALT_BYTES = 32;
 
 /**
- * What is remembered of the answer: the salt and the token, never the text. The text is shown again as long as the
- * caller comes with the token that it came with the first time.
+ * How the response is stored: the salt and the token, never the text. The text can be derived again as long as the
+ * caller uses the same access token.
  */
 function codecFor(bearer: string): AnswerCodec<Made> {
   return {

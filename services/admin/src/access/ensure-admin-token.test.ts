@@ -28,7 +28,7 @@ function callerOf(token: string) {
 }
 
 describe("ensureAdminToken()", () => {
-  it("should create a token in a file that its owner alone can read", async () => {
+  it("should create a token in a file that only its owner can read", async () => {
     const file = join(directory, "deep", "admin-token");
     const place = await ensureAdminToken({ store, file });
     expect(place).toMatchObject({ kind: "file", file, created: true });
@@ -55,7 +55,7 @@ describe("ensureAdminToken()", () => {
     expect(second).toEqual({ ...first, created: false });
   });
 
-  it("should keep a token of a file again whose record was lost", async () => {
+  it("should store a file's token again after the store was lost", async () => {
     const file = join(directory, "restored");
     await ensureAdminToken({ store, file });
     await store.db.deleteFrom("access_tokens").execute();
@@ -64,7 +64,7 @@ describe("ensureAdminToken()", () => {
     expect(await callerOf(token)).toMatchObject({ role: "admin" });
   });
 
-  it("should come to one token when many processes start at once", async () => {
+  it("should create one token when many processes start at once", async () => {
     const file = join(directory, "many");
     const places = await Promise.all(Array.from({ length: 8 }, () => ensureAdminToken({ store, file })));
     const ids = new Set(places.map((place) => (place.kind === "kept" ? "" : place.id)));
@@ -72,7 +72,7 @@ describe("ensureAdminToken()", () => {
     expect(await store.db.selectFrom("access_tokens").select("id").execute()).toHaveLength(1);
   });
 
-  it("should take a token of any form that is given, before the file", async () => {
+  it("should prefer a given token, in any form, over the file", async () => {
     const file = join(directory, "unused");
     const value = "correct-horse-battery-staple";
     const place = await ensureAdminToken({ store, value, file });
@@ -95,13 +95,13 @@ describe("ensureAdminToken()", () => {
     await expect(ensureAdminToken({ store, file })).rejects.toThrow(file);
   });
 
-  it("should need nothing when the record has a token, and say what to do when it has none", async () => {
+  it("should need nothing if the store has a token, otherwise say what to do", async () => {
     await expect(ensureAdminToken({ store })).rejects.toThrow("Admin.TokenFile");
     await ensureAdminToken({ store, value: "correct-horse-battery-staple" });
     expect(await ensureAdminToken({ store })).toEqual({ kind: "kept" });
   });
 
-  it("should go on without a token that was revoked while the record has another, and else say what to do", async () => {
+  it("should continue without a revoked token if another one exists, and otherwise say what to do", async () => {
     const file = join(directory, "rotated");
     const first = await ensureAdminToken({ store, file });
     const revoke = (id: string) => store.transaction((tx) => revokeAccessToken(tx, id, { actor: "x", reason: "" }));

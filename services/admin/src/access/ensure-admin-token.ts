@@ -4,22 +4,22 @@ import { accessTokenState } from "@rollcall/domain";
 import { accessTokenHash, ensureAccessToken, hasAccessToken, type Store } from "@rollcall/store";
 import { newTokenId, newTokenText } from "./token-text.ts";
 
-/** Where the first access token comes from. The value wins over the file. */
+/** The source of the first access token. `value` takes precedence over `file`. */
 export interface AdminTokenSource {
   readonly store: Pick<Store, "db">;
   /** The token itself, from the environment. */
   readonly value?: string | undefined;
-  /** The file that holds it; where there is none, it is created with a new token in it. */
+  /** The file that contains the token. If it does not exist, it is created with a new token. */
   readonly file?: string | undefined;
 }
 
-/** Where the token is, for the log. Never the token itself. */
+/** Where the token comes from, for the log. Never the token itself. */
 export type AdminTokenPlace =
   | { readonly kind: "value"; readonly id: string }
   | { readonly kind: "file"; readonly id: string; readonly file: string; readonly created: boolean }
-  /** None was given, and none is needed: the record has one. */
+  /** No token was given, and none is needed because the store has one. */
   | { readonly kind: "kept" }
-  /** The one that was given has expired or was revoked, and the record has another one of role admin. */
+  /** The given token has expired or was revoked, and the store has another one with role admin. */
   | { readonly kind: "ended"; readonly id: string; readonly what: string };
 
 const ROLE = "admin";
@@ -29,42 +29,44 @@ const TOKEN = /^[\x21-\x7e]{16,4096}$/;
 const OWN_TOKEN = /^rc_([0-9a-f]{12})_/;
 
 /**
- * Make sure that there is a token for admin: keep the hash of the token that is given, or of a new one that is written
- * to the file. Any number of processes may do so at once; with one file they all use one token. Throws when the token
- * is unusable, when it was revoked and the record has no other, and when none was given and the record has none.
+ * Make sure that an admin token exists: store the hash of the given token, or of a new one that is written to the
+ * file. Several processes can do this at the same time; if they share a file, they all use one token. Throws when
+ * the token is malformed, when it was revoked and the store has no other, or when no token was given and the
+ * store has none.
  */
 export async function ensureAdminToken(source: AdminTokenSource): Promise<AdminTokenPlace> {
   const { store, value, file } = source;
   if (value !== undefined) {
-    const kept = await keep(store, value, "the access token that was given");
+    const kept = await keep(store, value, "the configured access token");
     return kept.kind === "ended" ? kept : { kind: "value", id: kept.id };
   }
   if (file !== undefined) {
-    // The file first: a token whose hash is kept and whose text is lost would be useless.
+    // Write the file first, because a stored hash would be useless if the token's text were lost.
     const known = await readToken(file);
     const token = known ?? (await writeToken(file, newTokenText().text));
     const kept = await keep(store, token, `the access token in ${file}`);
     return kept.kind === "ended" ? kept : { kind: "file", id: kept.id, file, created: known === null };
   }
   if (await hasAccessToken(store.db, ROLE)) return { kind: "kept" };
-  throw new Error("no caller can use admin yet: set Admin.TokenFile, or ROLLCALL_ADMIN_TOKEN");
+  throw new Error("no admin token exists; set Admin.TokenFile or ROLLCALL_ADMIN_TOKEN");
 }
 
 type Kept = { readonly kind: "good"; readonly id: string } | (AdminTokenPlace & { kind: "ended" });
 
 async function keep(store: Pick<Store, "db">, token: string, what: string): Promise<Kept> {
   if (!TOKEN.test(token)) {
-    throw new Error(`${what} must have at least ${LEAST_LENGTH} characters and no blanks`);
+    throw new Error(`${what} must have at least ${LEAST_LENGTH} characters and no spaces`);
   }
   const id = OWN_TOKEN.exec(token)?.[1] ?? newTokenId();
   const hash = accessTokenHash(token);
   const kept = await ensureAccessToken(store.db, { id, name: NAME, role: ROLE, hash });
   if (accessTokenState(kept) === "VALID") return { kind: "good", id: kept.id };
-  // An operator who revokes the first token after making others must find that everything starts again.
+  // Do not fail, because processes must still start after an operator has created other tokens and revoked the
+  // first one.
   if (await hasAccessToken(store.db, ROLE)) return { kind: "ended", id: kept.id, what };
   throw new Error(
-    `${what} was revoked, and the record has no other of role admin: give another one, or remove the file for ` +
-      "a new one",
+    `${what} was revoked, and no other token with role admin exists; configure another one, or remove the ` +
+      "file to create a new one",
   );
 }
 
@@ -77,7 +79,7 @@ async function readToken(file: string): Promise<string | null> {
   }
 }
 
-/** Write a token to a file that is not there yet; the token that is in it then. */
+/** Write a token to a file unless the file exists. Returns the token that the file then contains. */
 async function writeToken(file: string, token: string): Promise<string> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.${newTokenId()}`;
@@ -89,7 +91,8 @@ async function writeToken(file: string, token: string): Promise<string> {
     await handle.close();
   }
   try {
-    // Appears whole or not at all, and never in place of one that another process wrote meanwhile.
+    // Create the file as a link, because a link appears atomically and never replaces a file that another process
+    // wrote.
     await link(draft, file);
     return token;
   } catch (error) {

@@ -26,11 +26,11 @@ describe("listAccessTokens()", () => {
       names.push(...page.accessTokens.map(({ name }) => name));
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
-    // The rig brings an operator's, the test an admin's.
+    // The rig created the operator's token, and the test created the admin's token.
     expect(names).toEqual(["operator", "admin", "one", "two", "three"]);
   });
 
-  it("should leave out those that have ended, unless they are asked for", async () => {
+  it("should leave out ended ones, unless requested", async () => {
     const { accessTokens } = await access.listAccessTokens({});
     const two = accessTokens.find(({ name }) => name === "two");
     await access.revokeAccessToken({ id: two?.id ?? "" });
@@ -57,7 +57,7 @@ describe("listAccessTokens()", () => {
 });
 
 describe("getLoginOptions()", () => {
-  it("should answer anyone, and name no issuer where there is none", async () => {
+  it("should answer anyone, and name no issuer if none is configured", async () => {
     expect((await accessClient(rig).getLoginOptions({})).issuers).toEqual([]);
   });
 });

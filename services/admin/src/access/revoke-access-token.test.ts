@@ -21,7 +21,7 @@ async function make(role = Role.VIEWER) {
   return { id: accessToken?.id ?? "", text };
 }
 
-/** Wait until a token is refused as revoked: the answer about it may be remembered for a second. */
+/** Wait until a token is refused as revoked. Authentication is cached for up to a second. */
 async function refusalOfToken(text: string) {
   const call = () => refusalOf(accessClient(rig, text).whoAmI({}));
   await eventually(async () => expect((await call()).reason).toBe("TOKEN_REVOKED"));
@@ -29,7 +29,7 @@ async function refusalOfToken(text: string) {
 }
 
 describe("revokeAccessToken()", () => {
-  it("should end a token for good, and tell its holder so", async () => {
+  it("should end a token permanently, and say so to its holder", async () => {
     const { id, text } = await make();
     await accessClient(rig, text).whoAmI({});
     const { accessToken, adminTokensLeft } = await access.revokeAccessToken({ id, reason: "lost" });
@@ -53,7 +53,7 @@ describe("revokeAccessToken()", () => {
     });
   });
 
-  it("should let any token revoke itself, and no other without the role", async () => {
+  it("should let any token revoke itself, but others only with the role", async () => {
     const [own, other] = [await make(), await make()];
     const client = accessClient(rig, own.text);
     for (const id of [other.id, "nobody"]) {
@@ -70,7 +70,7 @@ describe("revokeAccessToken()", () => {
     await refusalOfToken(own.text);
   });
 
-  it("should refuse an unknown one, and one that is revoked", async () => {
+  it("should refuse unknown and revoked ones", async () => {
     expect(await refusalOf(access.revokeAccessToken({ id: "nobody" }))).toMatchObject({
       code: Code.NotFound,
       reason: "ACCESS_TOKEN_NOT_FOUND",
@@ -93,7 +93,7 @@ describe("revokeAccessToken()", () => {
     expect(await access.revokeAccessToken(request)).toEqual(first);
   });
 
-  it("should say when no admin token is left", async () => {
+  it("should report when no admin token is left", async () => {
     const only = await startRig({ store: rig.store });
     const { adminTokensLeft } = await access.revokeAccessToken({ id: admin.actor.slice(6) });
     expect(adminTokensLeft).toBe(0);

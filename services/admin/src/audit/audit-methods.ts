@@ -23,14 +23,14 @@ import {
   parseAuditListing,
 } from "./convert.ts";
 
-/** Who may call each method of the audit log, for how long, and whether a client may repeat it by itself. */
+/** Who can call each method of the audit log, its deadline, and whether clients can retry it automatically. */
 export const AUDIT_POLICIES: PolicyTable = definePolicies(AuditService, {
   listAuditEntries: { caller: "admin", deadlineMs: 10_000, idempotent: true },
   pruneAuditLog: { caller: "admin", deadlineMs: 15_000, idempotent: false },
   verifyAuditLog: { caller: "admin", deadlineMs: 15_000, idempotent: true },
 });
 
-/** Serve the audit log: one line a method. */
+/** Register the methods of the audit log. */
 export function routeAudit(router: ConnectRouter, services: AdminServices): void {
   router.service(AuditService, {
     listAuditEntries: listAuditEntries(services),
@@ -45,7 +45,7 @@ function listAuditEntries({ store }: AdminServices): MethodImpl<typeof AuditServ
   return async (request, context) => {
     const { options, name } = parseAuditListing(request);
     const { limit } = options;
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const cursor = pageTokens.open(name, request.pageToken) as string | null;
     const rows = readRows<AuditEntry, bigint | null>({
       limit,
@@ -63,10 +63,10 @@ function listAuditEntries({ store }: AdminServices): MethodImpl<typeof AuditServ
   };
 }
 
-/** Rows of one call: far from its deadline on any machine. */
+/** Number of rows per call, few enough that the call ends long before its deadline on any machine. */
 const DEFAULT_ENTRIES = 5_000;
 
-/** Remove the oldest entries. Its own row of the audit log is written as the newest, with the last that it removed. */
+/** Remove the oldest entries. The newest entry, which this call writes, names the last removed entry. */
 function pruneAuditLog(services: AdminServices): MethodImpl<typeof AuditService.method.pruneAuditLog> {
   const { store } = services;
   return async (request, context) => {
@@ -93,10 +93,10 @@ function entryDiffers({ sequence, hash }: AuditHead): Error {
   });
 }
 
-/** Check a piece of the audit log. */
+/** Verify a range of the audit log. */
 function verifyAuditLog({ store }: AdminServices): MethodImpl<typeof AuditService.method.verifyAuditLog> {
   return async ({ after, maxEntries, expectedHead }) => {
-    const verdict = await verifyAudit(store.db, {
+    const decision = await verifyAudit(store.db, {
       after: after === undefined ? AUDIT_START : parseAuditHead(after),
       limit: maxEntries === 0 ? DEFAULT_ENTRIES : maxEntries,
       ...(expectedHead === undefined ? {} : { expected: parseAuditHead(expectedHead) }),
@@ -104,11 +104,11 @@ function verifyAuditLog({ store }: AdminServices): MethodImpl<typeof AuditServic
     const cut = await readAuditCut(store.db);
     return create(VerifyAuditLogResponseSchema, {
       ...(cut === null ? {} : { cut: auditCutToProto(cut) }),
-      checked: BigInt(verdict.checked),
-      through: auditHeadToProto(verdict.through),
-      complete: verdict.complete,
-      ...(verdict.head === null ? {} : { head: auditHeadToProto(verdict.head) }),
-      ...(verdict.problem === null ? {} : { problem: auditProblemToProto(verdict.problem) }),
+      checked: BigInt(decision.checked),
+      through: auditHeadToProto(decision.through),
+      complete: decision.complete,
+      ...(decision.head === null ? {} : { head: auditHeadToProto(decision.head) }),
+      ...(decision.problem === null ? {} : { problem: auditProblemToProto(decision.problem) }),
     });
   };
 }

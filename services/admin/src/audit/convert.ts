@@ -16,18 +16,18 @@ import type { AuditHead, AuditProblem } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import type { AuditCut, AuditEntry, ListAuditOptions } from "@rollcall/store";
 
-/** What a ListAuditEntries request asks for. */
+/** A parsed ListAuditEntries request. */
 export interface AuditListing {
   readonly options: Omit<ListAuditOptions, "beyond">;
-  /** Names filter and order, for page tokens. */
+  /** Identifies the filter and the order in page tokens. */
   readonly name: string;
 }
 
 const DEFAULT_PAGE_SIZE = 100;
-/** The last sequence that the record could hold. */
+/** The largest sequence that the store can hold. */
 const LAST_SEQUENCE = 2n ** 63n - 1n;
 
-/** Read a ListAuditEntries request. Throws INVALID_ORDER_BY and INVALID_REQUEST. */
+/** Parse a ListAuditEntries request. Throws INVALID_ORDER_BY and INVALID_REQUEST. */
 export function parseAuditListing(request: ListAuditEntriesRequest): AuditListing {
   const { pageSize, actor, method, target, outcome, fromTime, untilTime } = request;
   const texts = { actor, method, target, outcome };
@@ -51,29 +51,29 @@ export function parseAuditListing(request: ListAuditEntriesRequest): AuditListin
 
 /** The public message of a row. */
 export function auditEntryToProto({ atMs, ...entry }: AuditEntry): ProtoEntry {
-  // A row that was meddled with may have a time that no message can have; it is listed without one.
+  // List a row without a time if messages cannot represent its time, as in a manipulated row.
   return create(AuditEntrySchema, {
     ...entry,
     ...(Number.isFinite(atMs) ? { time: timestampFromMs(atMs) } : {}),
   });
 }
 
-/** The public message of a point of the log. */
+/** The public message of a position in the log. */
 export function auditHeadToProto({ sequence, hash }: AuditHead): ProtoHead {
   return create(AuditHeadSchema, { sequence, hash });
 }
 
-/** The public message of where the log begins. */
+/** The public message of the position where the log begins. */
 export function auditCutToProto({ sequence, hash, seal, atMs }: AuditCut): ProtoCut {
   return create(AuditCutSchema, { head: auditHeadToProto({ sequence, hash }), seal, time: timestampFromMs(atMs) });
 }
 
-/** A point of the log that a caller names. */
+/** A position in the log that a caller names. */
 export function parseAuditHead({ sequence, hash }: ProtoHead): AuditHead {
   return { sequence: boundSequence(sequence), hash };
 }
 
-/** The public message of what is wrong. */
+/** The public message of a problem. */
 export function auditProblemToProto({ sequence, kind, message }: AuditProblem): ProtoProblem {
   return create(AuditProblemSchema, { sequence, kind: AuditProblemKind[kind], message });
 }
@@ -86,7 +86,7 @@ function isNewestFirst(orderBy: string): boolean {
   const order = orderBy.trim().replace(/\s+/g, " ");
   if (order === "" || order === "sequence desc") return true;
   if (order === "sequence" || order === "sequence asc") return false;
-  const description = `entries are in the order of "sequence" or "sequence desc", not "${orderBy}"`;
+  const description = `order_by must be "sequence" or "sequence desc", not "${orderBy}"`;
   throw refuse("INVALID_ORDER_BY", description, {
     metadata: { order_by: orderBy },
     violations: [{ field: "order_by", description }],

@@ -26,7 +26,7 @@ async function methods(request: Parameters<typeof reader.listAuditEntries>[0]) {
 }
 
 describe("listAuditEntries()", () => {
-  it("should tell who did what, from where, and why", async () => {
+  it("should report who did what, from where, and why", async () => {
     const { entries } = await reader.listAuditEntries({ pageSize: 1 });
     expect(entries).toHaveLength(1);
     expect(entries[0]).toMatchObject({
@@ -43,13 +43,13 @@ describe("listAuditEntries()", () => {
     });
   });
 
-  it("should answer the newest first, and the oldest first when asked", async () => {
+  it("should return the newest first, and the oldest first on request", async () => {
     const all = ["CordonNode n1", "RejectNode n2", "ApproveNode n1"];
     expect(await methods({})).toEqual(all);
     expect(await methods({ orderBy: "sequence" })).toEqual(all.toReversed());
   });
 
-  it.each(["sequence desc", "sequence"])("should go through the pages by %s", async (orderBy) => {
+  it.each(["sequence desc", "sequence"])("should walk through the pages by %s", async (orderBy) => {
     const seen: bigint[] = [];
     let pageToken = "";
     do {
@@ -76,7 +76,7 @@ describe("listAuditEntries()", () => {
     expect(await methods({ untilTime: timestampFromMs(lastMs + 1) })).toHaveLength(3);
   });
 
-  it("should refuse what it cannot do", async () => {
+  it("should refuse invalid requests", async () => {
     const { nextPageToken: pageToken } = await reader.listAuditEntries({ pageSize: 1 });
     const other = refusalOf(reader.listAuditEntries({ pageToken, target: "n1" }));
     expect((await other).reason).toBe("INVALID_PAGE_TOKEN");
@@ -86,7 +86,7 @@ describe("listAuditEntries()", () => {
     expect((await text).reason).toBe("INVALID_REQUEST");
   });
 
-  it("should let none but an admin read", async () => {
+  it("should let only an admin read", async () => {
     const operator = rig.clientOf(AuditService, rig.operator.text);
     expect((await refusalOf(operator.listAuditEntries({}))).reason).toBe("ROLE_TOO_LOW");
     expect((await refusalOf(operator.verifyAuditLog({}))).reason).toBe("ROLE_TOO_LOW");

@@ -17,22 +17,22 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-// One story: each test goes on from what the one before has left.
+// One story: each test continues with the state of the previous one.
 describe("verifyAuditLog()", () => {
-  it("should find a log whole, at once and piece by piece", async () => {
+  it("should find an intact log, at once and piece by piece", async () => {
     const whole = await reader.verifyAuditLog({});
     expect(whole).toMatchObject({ checked: 3n, complete: true });
     expect(whole.problem).toBeUndefined();
     expect(whole.head).toEqual(whole.through);
     const first = await reader.verifyAuditLog({ maxEntries: 2 });
     expect(first).toMatchObject({ checked: 2n, complete: false });
-    if (first.through === undefined) throw new Error("no point to go on from");
+    if (first.through === undefined) throw new Error("no point to continue from");
     const rest = await reader.verifyAuditLog({ maxEntries: 2, after: first.through });
     expect(rest).toMatchObject({ checked: 1n, complete: true });
     expect(rest.through).toEqual(whole.head);
   });
 
-  it("should compare with a head that was noted down", async () => {
+  it("should compare with a recorded head", async () => {
     const { head } = await reader.verifyAuditLog({});
     if (head === undefined) throw new Error("no head");
     const same = await reader.verifyAuditLog({ expectedHead: head });
@@ -45,11 +45,7 @@ describe("verifyAuditLog()", () => {
   });
 
   it("should name the first changed entry", async () => {
-    await rig.store.db
-      .updateTable("audit_log")
-      .set({ actor: "token:somebody-else" })
-      .where("sequence", "=", 2n)
-      .execute();
+    await rig.store.db.updateTable("audit_log").set({ actor: "token:another" }).where("sequence", "=", 2n).execute();
     const { checked, complete, problem } = await reader.verifyAuditLog({});
     expect([checked, complete]).toEqual([1n, false]);
     expect(problem).toMatchObject({ sequence: 2n, kind: AuditProblemKind.ENTRY_CHANGED });

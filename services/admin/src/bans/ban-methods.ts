@@ -18,12 +18,13 @@ import {
   banInAdvance,
   bannedNamesOf,
   changeMembership,
+  etagRefusal,
   isBareBan,
   isKeyFingerprint,
   isNodeId,
   liftBareBans,
   NODE_ID_RULE,
-  type NodeRecord,
+  type Node,
 } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError, refuse } from "@rollcall/errors";
 import { auditOf, commit, messageCodec } from "@rollcall/operations";
@@ -46,8 +47,8 @@ import { nodeMethods, readNodeOperation } from "../nodes/node-methods.ts";
 import { type NodeOperation, nodeOf, operateOnLocked } from "../nodes/operate.ts";
 
 /**
- * Bans and their lifting. Those of a selector are decisions about nodes as any other; one may also name an id or a key
- * that no node has.
+ * The methods that set and lift bans. With a selector they decide about nodes like the other verbs. A ban can also
+ * name an id or a key that no node has.
  */
 export function banMethods(services: AdminServices): {
   readonly banNode: MethodImpl<typeof AdminService.method.banNode>;
@@ -99,19 +100,19 @@ async function ban(tx: Tx, operation: NodeOperation, request: BanNodeRequest): P
   return { ...change, result: create(BanNodeResponseSchema, { ...nodeOf(change.result), ...banOf(placed) }) };
 }
 
-/** The node to ban, its row locked; null for an id or a key that no node has. Throws NODE_NOT_FOUND. */
-async function lockBanTarget(tx: Tx, request: BanNodeRequest): Promise<NodeRecord | null> {
+/** The node to ban, with its row locked; null for an id or a key that no node has. Throws NODE_NOT_FOUND. */
+async function lockBanTarget(tx: Tx, request: BanNodeRequest): Promise<Node | null> {
   const { node, nodeId, fingerprint } = request;
   if (fingerprint !== "") return lockOwner(tx, fingerprint);
   return nodeId === "" ? lockNamedNode(tx, node) : lockNode(tx, nodeId);
 }
 
-async function lockOwner(tx: Tx, fingerprint: string): Promise<NodeRecord | null> {
+async function lockOwner(tx: Tx, fingerprint: string): Promise<Node | null> {
   const owner = (await ownersOfKeys(tx, [fingerprint])).get(fingerprint);
   return owner === undefined ? null : lockNode(tx, owner);
 }
 
-/** Ban an id or a key that no node has. Registrations are held off, so none can take it meanwhile. */
+/** Ban an id or a key that no node has. Blocks registrations, so that no node can take the id in the meantime. */
 async function banBare(tx: Tx, operation: NodeOperation, request: BanNodeRequest): Promise<Change<BanNodeResponse>> {
   const { fingerprint, validateOnly } = request;
   const id = fingerprint === "" ? request.nodeId : null;
@@ -131,10 +132,13 @@ async function banBare(tx: Tx, operation: NodeOperation, request: BanNodeRequest
   };
 }
 
-/** Throws INVALID_NODE_ID, INVALID_REQUEST, or NODE_NOT_FOUND for an etag. */
+/**
+ * Check an id or a fingerprint that no node has. Throws INVALID_NODE_ID or INVALID_REQUEST if it is not valid, and
+ * NODE_NOT_FOUND if the request has an etag, because only an existing node has one.
+ */
 function checkBareName(id: string | null, { fingerprint, etag }: BanNodeRequest): void {
   if (id !== null && !isNodeId(id)) {
-    const description = `there is no such node, and a node id is ${NODE_ID_RULE}`;
+    const description = `no node has this id, and it is not a valid node id: ${NODE_ID_RULE}`;
     throw refuse("INVALID_NODE_ID", `${JSON.stringify(id)} cannot be banned: ${description}`, {
       metadata: { node: id },
       violations: [{ field: "node_id", description }],
@@ -142,34 +146,48 @@ function checkBareName(id: string | null, { fingerprint, etag }: BanNodeRequest)
   }
   if (id === null && !isKeyFingerprint(fingerprint)) {
     const description =
-      "no node has such a key, and a fingerprint is SHA256: and 43 letters, digits, - and _, as in " +
+      "no node has this key, and it is not a valid fingerprint: SHA256: followed by 43 letters, digits, - or _, as " +
+      "in " +
       "Node.key_fingerprint";
     throw refuse("INVALID_REQUEST", `invalid request: fingerprint: ${description}`, {
       violations: [{ field: "fingerprint", description }],
     });
   }
-  if (etag === "") return;
-  const subject = id ?? fingerprint;
-  const message = `node ${subject} not found, so it has no etag; leave it out to ban the id in advance`;
-  throw refuse("NODE_NOT_FOUND", message, { metadata: { node: subject } });
+  if (etag !== "") throw noNodeForEtag(id ?? fingerprint, "to ban the id in advance, omit the etag");
+}
+
+/** The error for an etag of a node that does not exist. */
+function noNodeForEtag(subject: string, advice: string): Error {
+  return refuse("NODE_NOT_FOUND", `node ${subject} not found; ${advice}`, { metadata: { node: subject } });
 }
 
 async function unban(tx: Tx, operation: NodeOperation, request: UnbanNodeRequest): Promise<Change<UnbanNodeResponse>> {
   const { node, bans } = await lockUnbanTarget(tx, request);
-  if (node === null || isBareBan(node, bans)) return liftBare(tx, operation, request, bans);
+  if (node === null || isBareBan(node, bans)) {
+    checkEtagOfBare(node, request);
+    return liftBare(tx, operation, request, bans);
+  }
   const change = await operateOnLocked(tx, operation, [node], true);
   const lifted = request.validateOnly ? [] : bans;
   const answer = { ...nodeOf(change.result), bans: lifted.map(banToProto) };
   return { ...change, result: create(UnbanNodeResponseSchema, answer) };
 }
 
-/** What a request means: a node, its row locked, or null; and the bans on it, or on the id or key alone. */
+/** Throws NODE_NOT_FOUND for an etag without a node, and ETAG_MISMATCH for the etag of another state of the node. */
+function checkEtagOfBare(node: Node | null, { node: id, fingerprint, etag }: UnbanNodeRequest): void {
+  if (etag === "") return;
+  if (node === null) throw noNodeForEtag(fingerprint || id, "to lift a ban without a node, omit the etag");
+  const refused = etagRefusal(node, etag);
+  if (refused !== null) throw refusalError(refused.refusal, node.id);
+}
+
+/** The target of a request: a locked node, or null for an id or key that no node has; and the bans on it. */
 interface UnbanTarget {
-  readonly node: NodeRecord | null;
+  readonly node: Node | null;
   readonly bans: readonly Ban[];
 }
 
-/** Throws NODE_NOT_FOUND when neither a node nor a ban has the id. */
+/** Find and lock the target. Throws NODE_NOT_FOUND when neither a node nor a ban has the id. */
 async function lockUnbanTarget(tx: Tx, request: UnbanNodeRequest): Promise<UnbanTarget> {
   const { node: id, fingerprint } = request;
   if (fingerprint !== "") {
@@ -183,15 +201,18 @@ async function lockUnbanTarget(tx: Tx, request: UnbanNodeRequest): Promise<Unban
   return { node, bans };
 }
 
-/** The refusal of an id that neither a node nor a ban has. A banned id is suggested before that of another node. */
+/**
+ * The error for an id that neither a node nor a ban has. It suggests a similar banned id rather than the id of another
+ * node.
+ */
 async function notBanned(tx: Tx, id: string): Promise<DecidedRefusal> {
-  const text = `no node and no ban has the id ${id}`;
+  const text = `no node or ban has the id ${id}`;
   const missing = { reason: "NODE_NOT_FOUND", message: text, metadata: { node: id } } as const;
   const suggested = await withSuggestion(tx, "bannedId", id, missing);
   return suggested === missing ? withSuggestion(tx, "node", id, missing) : suggested;
 }
 
-function bansOn(tx: Tx, node: NodeRecord | null, names: Parameters<typeof findBans>[1]): Promise<readonly Ban[]> {
+function bansOn(tx: Tx, node: Node | null, names: Parameters<typeof findBans>[1]): Promise<readonly Ban[]> {
   return findBans(tx, node === null ? names : bannedNamesOf(node));
 }
 
@@ -218,15 +239,15 @@ function banOf(ban: Ban | undefined): { readonly ban?: ProtoBan } {
 }
 
 const DEFAULT_PAGE_SIZE = 100;
-/** Names the listing in page tokens: it has neither filter nor order. */
+/** Identifies the listing in page tokens. The listing has neither filter nor order. */
 const LISTING = "bans";
 
-/** Return a page of the bans, the newest first. */
+/** Return a page of bans, newest first. */
 function listBans({ store }: AdminServices): MethodImpl<typeof AdminService.method.listBans> {
   const pageTokens = createPageTokens(store.clusterSecret());
   return async ({ pageSize, pageToken }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const cursor = pageTokens.open(LISTING, pageToken) as string | null;
     const rows = readRows<Ban, bigint | null>({
       limit,

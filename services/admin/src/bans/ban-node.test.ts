@@ -70,7 +70,7 @@ describe("banNode()", () => {
     expect(await bansOn("buried")).toEqual([]);
   });
 
-  it("should ban an id that no node has, and a key", async () => {
+  it("should ban an id without a node, and a key", async () => {
     expect((await rig.admin.banNode({ nodeId: "ghost", reason: "never" })).node).toBeUndefined();
     expect(await bansOn("ghost")).toEqual([["ghost", null, "never"]]);
     const unused = "n".repeat(43);
@@ -88,14 +88,14 @@ describe("banNode()", () => {
     });
   });
 
-  it("should tell an exact id from the beginning of another's", async () => {
+  it("should distinguish an exact id from a prefix of another", async () => {
     await addNode(rig.store, "exact-10");
     const missing = await refusalOf(rig.admin.banNode({ node: "exact-1" }));
     expect(missing).toMatchObject({ reason: "NODE_NOT_FOUND", metadata: { suggestion: "exact-10" } });
     await rig.admin.banNode({ nodeId: "exact-1" });
     expect((await getNode(rig.store.db, "exact-10"))?.membership.state).toBe("PENDING");
     expect(await bansOn("exact-1")).toEqual([["exact-1", null, ""]]);
-    // A banned id is exact too when its ban is lifted.
+    // Lifting a ban also needs the exact id.
     expect((await rig.admin.unbanNode({ node: "exact-1" })).node).toBeUndefined();
   });
 
@@ -114,7 +114,7 @@ describe("banNode()", () => {
     expect(await bansOn("control")).toEqual([]);
   });
 
-  it("should place one ban of many at once, and give the first answer to its request id", async () => {
+  it("should create one of many concurrent bans, and repeat the first response for its request id", async () => {
     await addNode(rig.store, "stormed");
     const calls = Array.from({ length: 8 }, () => rig.admin.banNode({ node: "stormed" }));
     const settled = await Promise.allSettled(calls);
@@ -125,7 +125,7 @@ describe("banNode()", () => {
     expect(await rig.admin.banNode(request)).toEqual(first);
   });
 
-  it("should do nothing when only asked what it would do", async () => {
+  it("should change nothing in a dry run", async () => {
     await addNode(rig.store, "asked");
     const { node, ban } = await rig.admin.banNode({ node: "asked", validateOnly: true });
     expect([node?.id, ban]).toEqual(["asked", undefined]);
@@ -152,7 +152,7 @@ describe("unbanNode()", () => {
     ]);
   });
 
-  it("should refuse what is not banned, and what there is not", async () => {
+  it("should refuse a node that is not banned, and a missing one", async () => {
     await addNode(rig.store, "innocent", "REJECTED");
     expect(await refusalOf(rig.admin.unbanNode({ node: "innocent" }))).toMatchObject({
       code: Code.FailedPrecondition,
@@ -173,7 +173,7 @@ describe("unbanNode()", () => {
     });
   });
 
-  it("should lift the ban of a key, with that of the node that has it", async () => {
+  it("should lift the ban of a key, together with that of its node", async () => {
     await addNode(rig.store, "key-2");
     await rig.admin.banNode({ node: "key-2" });
     const { node } = await rig.admin.unbanNode({ fingerprint: "SHA256:key-2" });
@@ -183,7 +183,7 @@ describe("unbanNode()", () => {
 });
 
 describe("listBans()", () => {
-  it("should answer every ban once, the newest first, page by page", async () => {
+  it("should return every ban once, newest first, page by page", async () => {
     for (let index = 0; index < 5; index += 1) {
       await rig.admin.banNode({ nodeId: `listed-${index}` });
     }

@@ -27,14 +27,14 @@ import { readBrakes } from "./brake-view.ts";
 
 const CHANGE: MethodPolicy = { caller: "operator", deadlineMs: 10_000, idempotent: false };
 
-/** Who may call each method of the brake, for how long, and whether a client may repeat it by itself. */
+/** Who can call each method of the brake, its deadline, and whether clients can retry it automatically. */
 export const BRAKE_POLICIES: PolicyTable = definePolicies(BrakeService, {
   getBrake: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
   freezeReactions: CHANGE,
   releaseReactions: CHANGE,
 });
 
-/** Serve the brake. */
+/** Register the methods of the brake. */
 export function routeBrake(router: ConnectRouter, services: AdminServices): void {
   const { store } = services;
   const { freezeReactions, releaseReactions } = BrakeService.method;
@@ -57,7 +57,7 @@ export function routeBrake(router: ConnectRouter, services: AdminServices): void
       const group = groupOf(request);
       const { now } = request;
       const brake = await commit(services, operation, options, async (tx) => {
-        // The cluster's row before any other's, so that two who release wait for each other in one order.
+        // Lock the cluster's row first, so that concurrent releases lock rows in the same order.
         const cluster = now && group !== BRAKE_CLUSTER ? await lockBrake(tx, BRAKE_CLUSTER) : null;
         return changeBrake(tx, operation, group, (row) => releaseBrake(row, { now, cluster }, operation.by));
       });
@@ -72,7 +72,7 @@ function groupOf({ group }: { readonly group: string }): string {
 
 const MOST_NAMED = 3;
 
-/** Lock a brake, decide, and save what was decided. Throws BRAKE_GROUP_NOT_FOUND, or the reason that was decided. */
+/** Lock a brake, decide, and save the decision. Throws BRAKE_GROUP_NOT_FOUND, or the refusal by the decision. */
 async function changeBrake(
   tx: Tx,
   operation: Operation,
@@ -84,7 +84,7 @@ async function changeBrake(
   if (!decided.ok) throw refusalError(decided.refusal, group);
   for (const effect of decided.effects) await save(tx, group, effect);
   const after = (await readBrakes(tx)).find((brake) => brake.group === group);
-  if (after === undefined) throw new Error(`the brake of ${group} is gone while it is locked`);
+  if (after === undefined) throw new Error(`the brake of ${group} disappeared while it was locked`);
   return { result: after, events: decided.events, audit: [auditOf(operation, group)] };
 }
 
@@ -104,7 +104,7 @@ function checkKnown(group: string, brakes: readonly Brake[]): void {
   const groups = brakes.map((brake) => brake.group);
   const more = groups.length > MOST_NAMED ? ", …" : "";
   const known = `${groups.slice(0, MOST_NAMED).join(", ")}${more}`;
-  const message = `the brake has no group ${group}: no replica counts such nodes. There are ${known}`;
+  const message = `brake group ${group} does not exist: no replica has nodes in it; existing groups: ${known}`;
   const missing = { reason: "BRAKE_GROUP_NOT_FOUND", message, metadata: { group, groups: known } } as const;
   throw refusalError(suggestName(missing, group, groups), group);
 }

@@ -4,7 +4,7 @@ import { type Brake, BrakeSchema, BrakeState as ProtoState } from "@rollcall/api
 import type { BrakeState, ShownBrake } from "@rollcall/domain";
 import { type Db, readShownBrakes } from "@rollcall/store";
 
-/** Every brake as the record shows it: the cluster's first, then groups by name. */
+/** Read all brakes: the cluster's first, then groups by name. */
 export async function readBrakes(db: Db): Promise<readonly Brake[]> {
   return (await readShownBrakes(db)).map(toProto);
 }

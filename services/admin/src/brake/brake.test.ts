@@ -45,7 +45,7 @@ const ordersOf = (group: string) =>
   store.db.selectFrom("brakes").select(["orders", "ordered_by"]).where("group_name", "=", group).executeTakeFirst();
 
 describe("GetBrake", () => {
-  it("should answer what all replicas count, the cluster first", async () => {
+  it("should return the counts of all replicas, the cluster first", async () => {
     const { brakes, decider } = await operator().getBrake({});
     expect(brakes.map(({ group, size, silent }) => [group, size, silent])).toEqual([
       ["cluster", 32, 4],
@@ -61,7 +61,7 @@ describe("GetBrake in a storm", () => {
   const setBrake = (group: string, mode: "NORMAL" | "PARTIAL" | "FULL", size: number) =>
     store.db.insertInto("brakes").values({ group_name: group, mode, size, window_loss: 0n }).execute();
 
-  it("should tell the rate at which the planner releases, and what the cluster allows of it", async () => {
+  it("should report the planner's release rate, and how much the cluster allows", async () => {
     await setBrake("zone=a", "PARTIAL", 5);
     expect(await brakeOf("zone=a")).toMatchObject({
       ...{ releasedPerMinute: 1, limitedByCluster: false },
@@ -74,7 +74,7 @@ describe("GetBrake in a storm", () => {
     expect(await brakeOf("cluster")).toMatchObject({ limitedByCluster: false });
   });
 
-  it("should never count more nodes as silent and lost than there are", async () => {
+  it("should never count more nodes as silent and lost than exist", async () => {
     await setBrake("zone=a", "PARTIAL", 5);
     const ids = Array.from({ length: 9 }, (_, index) => `lost-${index}`);
     for (const [index, id] of ids.entries()) {
@@ -86,7 +86,7 @@ describe("GetBrake in a storm", () => {
         .where("node_id", "=", id)
         .execute();
     }
-    // Ten are reported as HEALTHY still, four of them silent; nine have been lost since.
+    // Ten nodes are still reported as HEALTHY, four of them silent; nine have been lost since.
     const brake = await brakeOf("zone=a");
     expect(brake).toMatchObject({ size: 15, lost: 9, silent: 4, pending: 9 });
     await store.db.deleteFrom("nodes").where("id", "like", "lost-%").execute();
@@ -147,7 +147,7 @@ describe("ReleaseReactions", () => {
     expect((await brakeOf("zone=b"))?.state).toBe(BrakeState.NORMAL);
   });
 
-  it("should order to let everything go now, but not past a freeze of the cluster", async () => {
+  it("should request an immediate release of everything, but not during a freeze of the cluster", async () => {
     await operator().releaseReactions({ group: "zone=a", now: true });
     expect(await ordersOf("zone=a")).toEqual({ orders: 1, ordered_by: rig.operator.actor });
     await operator().freezeReactions({});

@@ -14,7 +14,7 @@ import {
   refuseJobEdit,
 } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
-import { auditOf, type Operation, stopJobIn, submitJobIn } from "@rollcall/operations";
+import { auditOf, holdAllToQuota, type Operation, stopJobIn, submitJobIn } from "@rollcall/operations";
 import {
   type Change,
   countDeclaredObjects,
@@ -24,6 +24,7 @@ import {
   lockJobs,
   lockNodes,
   type NewAuditEntry,
+  readJobOwners,
   saveDeclaredObjects,
   type Tx,
 } from "@rollcall/store";
@@ -43,10 +44,10 @@ import {
 } from "./plan-objects.ts";
 import { nodeOfRef, type ObjectRef, type Wanted } from "./read-objects.ts";
 
-/** Objects that are remembered at most, of all owners. */
+/** Maximum number of stored objects of all owners. */
 const MOST_DECLARED = 100_000;
 
-/** The secret of a webhook that was made. */
+/** The secret of a new webhook. */
 export interface MadeSecret {
   readonly webhook: string;
   readonly secret: string;
@@ -54,18 +55,18 @@ export interface MadeSecret {
   readonly salt: Uint8Array;
 }
 
-/** What a plan is carried out with. */
+/** The services, the request and its caller, to carry out a plan. */
 export interface Applying {
   readonly services: WebhookServices;
   readonly operation: Operation;
   readonly state: CheckedState;
   readonly caller: RoleHolder;
   readonly bearer: string;
-  /** Aborted when there is nothing to do any more. */
+  /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** What happened to objects. */
+/** The result for the objects. */
 export interface CarriedOut {
   readonly plan: StatePlan;
   readonly change: Change<readonly MadeSecret[]>;
@@ -74,11 +75,10 @@ export interface CarriedOut {
 const NOTHING: Change<readonly MadeSecret[]> = { result: [], events: [], audit: [] };
 
 /**
- * Plan and carry out in one transaction. Nothing is locked but declared state itself when nothing is to be changed.
- * Throws what planState() throws, DECLARED_BY_ANOTHER_OWNER, what the methods of the objects throw, and the reason of
- * the signal.
+ * Plan and apply in one transaction. If nothing changes, only the declared state itself is locked. Throws what
+ * planState() throws, DECLARED_BY_ANOTHER_OWNER, the errors of the objects' methods, and the signal's abort reason.
  *
- * @param answersConflicts whether a plan with conflicts is answered, with nothing done, instead of refused.
+ * @param answersConflicts Whether to return a plan with conflicts without applying it, instead of throwing.
  */
 export async function carryOut(tx: Tx, applying: Applying, answersConflicts: boolean): Promise<CarriedOut> {
   const { state, caller, signal } = applying;
@@ -103,9 +103,9 @@ function refsOf({ refs }: StatePlan, steps: readonly DeclaredStep[]): readonly O
 }
 
 /**
- * Carry out a plan in a transaction that has locked what it is about, but for nodes: each object by the code of its own
- * method, so that its events and audit rows are the same. Nodes are locked before the first step that is about one, so
- * that registrations do not wait while the fleet is looked at for policies of many nodes.
+ * Apply a plan. The transaction has locked everything except nodes. Each object is changed by its own method, so that
+ * events and audit entries are the same as for a single call. Nodes are locked before the first step about a node, so
+ * that registrations do not wait while policies are evaluated for the whole fleet.
  */
 async function applyPlan(tx: Tx, applying: Applying, plan: StatePlan): Promise<Change<readonly MadeSecret[]>> {
   const { operation, state, signal } = applying;
@@ -148,18 +148,30 @@ async function applyPlan(tx: Tx, applying: Applying, plan: StatePlan): Promise<C
     tx,
     jobs.map(({ name }) => name),
   );
-  for (const { name, step } of jobs) {
-    signal.throwIfAborted();
-    const done = await applyJob(tx, applying, name, step);
-    events.push(...done.events);
-    audit.push(...(done.audit ?? []));
-  }
+  // Include the jobs' current owners: a job that is restarted without a change keeps its owner.
+  const owners = [
+    operation.by.actor,
+    ...(await readJobOwners(
+      tx,
+      jobs.map(({ name }) => name),
+    )),
+  ];
+  // Check quotas for the whole change, so that one job can use what another frees.
+  const unlimited = { ...applying, operation: { ...operation, quota: null } };
+  await holdAllToQuota(tx, operation, jobs.length === 0 ? [] : owners, async () => {
+    for (const { name, step } of jobs) {
+      signal.throwIfAborted();
+      const done = await applyJob(tx, unlimited, name, step);
+      events.push(...done.events);
+      audit.push(...(done.audit ?? []));
+    }
+  });
   await remember(tx, applying, plan);
   audit.push(...ownershipAudit(operation, state.request.owner, plan.steps));
   return { result: secrets, events, audit };
 }
 
-/** What is forgotten changes nothing of a node, which may be gone. */
+/** Whether a step changes a node. Forgetting an object changes no node, and the object's node may no longer exist. */
 function takesNode(step: DeclaredStep): boolean {
   return isDeclaredChange(step) && step.action !== "forget";
 }
@@ -172,24 +184,24 @@ function nodeLocker(tx: Tx, refs: readonly ObjectRef[]): () => Promise<void> {
   };
 }
 
-/** An audit row for each object that gets another owner, or that is not remembered any more without being pruned. */
+/** Create an audit entry for each object whose owner changes, or that is forgotten without being pruned. */
 function ownershipAudit(operation: Operation, owner: string, steps: readonly DeclaredStep[]): readonly NewAuditEntry[] {
   return steps.flatMap(({ name, action, formerOwner }) => {
     const isTaken = formerOwner !== "" && formerOwner !== owner;
     if (action !== "forget" && action !== "adopt" && !isTaken) return [];
     const what =
       action === "forget"
-        ? `forgotten of ${owner}, since it is gone`
-        : `given to ${owner}, before of ${isTaken ? formerOwner : "no owner"}`;
+        ? `no longer owned by ${owner}, because it no longer exists`
+        : `owner changed from ${isTaken ? formerOwner : "none"} to ${owner}`;
     const row = auditOf(operation, name);
     return [{ ...row, reason: row.reason === "" ? what : `${what}: ${row.reason}` }];
   });
 }
 
-/** What goes makes room for what comes. */
+/** The steps in order: removals first, to make room for additions. */
 function inOrder(steps: readonly DeclaredStep[]): readonly DeclaredStep[] {
   const goes = steps.filter(({ action }) => action === "prune");
-  const comes = steps.filter(({ action }) => action === "create" || action === "update");
+  const comes = steps.filter(({ action }) => action === "create" || action === "update" || action === "start");
   return [...goes, ...comes];
 }
 
@@ -221,7 +233,7 @@ async function applyStep(
   return { ...(await deletePolicyIn(tx, operation, request)), result: null };
 }
 
-/** Submit a job, or stop one that is active. */
+/** Submit a job, or stop an active one. */
 async function applyJob(
   tx: Tx,
   { operation, state }: Applying,
@@ -231,7 +243,7 @@ async function applyJob(
   const wanted = state.objects.get(step.name)?.wanted;
   if (wanted?.kind === "job") return submitJobIn(tx, operation, wanted.job, "");
   const found = await lockJob(tx, name);
-  // It may have ended since the plan was made.
+  // Skip the job if it has ended since the plan was made.
   const isGone = found === null || refuseJobEdit(found.state) !== null;
   return isGone ? { result: null, events: [] } : stopJobIn(tx, operation, name);
 }
@@ -247,11 +259,11 @@ function scopeToProto(scope: Extract<ObjectRef, { readonly kind: "policy" }>["sc
   }
 }
 
-/** All labels of a node at once: one event and one audit row, as SetNodeLabels makes them. */
+/** Change all labels of a node at once, with one event and one audit entry, as SetNodeLabels does. */
 async function applyLabels(tx: Tx, { operation }: Applying, node: string, change: LabelChange) {
   const decide = (record: Parameters<typeof changeLabels>[0], by: Parameters<typeof changeLabels>[2]) =>
     changeLabels(record, change, by);
-  const labelling = { ...operation, decide, needs: {}, etag: "", validateOnly: false };
+  const labelling = { ...operation, decide, needs: {}, etag: "" };
   return operateOnLocked(tx, labelling, await lockNodes(tx, [node]), true);
 }
 
@@ -269,17 +281,17 @@ async function remember(tx: Tx, { operation, state }: Applying, { steps, refs, r
   if (kept.length === 0) return;
   await saveDeclaredObjects(tx, kept);
   if ((await countDeclaredObjects(tx)) <= MOST_DECLARED) return;
-  const message = `${MOST_DECLARED} declared objects are remembered, the most that can be: prune some, or give none`;
+  const message = `${MOST_DECLARED} declared objects are stored, the maximum; prune some, or apply without an owner`;
   throw refuse("TOO_MANY_DECLARED_OBJECTS", message, { metadata: { owner, most: `${MOST_DECLARED}` } });
 }
 
-/** Refuse to prune what the caller was not shown. */
+/** Refuse to prune objects that the caller was not shown. */
 function refuseUnconfirmed({ confirmed }: StateRequest, steps: readonly DeclaredStep[]): void {
   if (confirmed === undefined) return;
   const known = new Set(confirmed.objects);
   const others = steps.filter(({ name, action }) => action === "prune" && !known.has(name));
   if (others.length === 0) return;
-  const description = "would be pruned, and was not confirmed; look at the plan again";
+  const description = "would be pruned but was not confirmed; check the plan again";
   throw refuseFields(
     "INVALID_DECLARED_STATE",
     others.map(({ name: field }) => ({ field, description })),
@@ -291,7 +303,7 @@ function refuseConflicts(steps: readonly DeclaredStep[]): void {
   const [first] = conflicts;
   if (first === undefined) return;
   const named = conflicts.map(({ name, formerOwner }) => `${name} (of ${formerOwner})`).join(", ");
-  const message = `other owners applied ${named}; take them over, or leave them out`;
+  const message = `${named} belong to other owners; take them over, or omit them`;
   throw refuse("DECLARED_BY_ANOTHER_OWNER", message, {
     metadata: { object: first.name, owner: first.formerOwner },
     violations: conflicts.map(({ name, formerOwner }) => ({ field: name, description: `belongs to ${formerOwner}` })),

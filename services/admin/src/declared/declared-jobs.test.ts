@@ -37,14 +37,14 @@ const job = (
   name: string,
   more: { readonly count?: number; readonly command?: string; readonly type?: JobType } = {},
 ) => {
-  const { count = 0, command = "serve", type = JobType.SERVICE } = more;
+  const { count, command = "serve", type = JobType.SERVICE } = more;
   const process = { command: [command], env: { MODE: "prod" } };
   const task = { case: "process", value: process } as const;
-  // No node has so much: what is declared need not fit yet.
+  // A job that needs more than any node has, because a declared job need not fit on a node yet.
   const spec = {
     name,
     type,
-    count,
+    ...(count === undefined ? {} : { count }),
     task,
     resources: { millicores: 3_000_000 },
     retry: {},
@@ -68,8 +68,8 @@ const stateOf = async (name: string) => {
 const set = (name: string, edit: Parameters<typeof saveJobEdit>[2]) =>
   rig.store.transaction((tx) => saveJobEdit(tx, name, edit));
 
-describe("a job that is declared", () => {
-  it("should be submitted, fit or not, and then be as declared", async () => {
+describe("a declared job", () => {
+  it("should be submitted, whether it fits or not, and then match its declaration", async () => {
     const request = { objects: [policy, job("web", { count: 2 })], owner: "team", reason: "from a file" };
     const made = { "health-policy/default": "CREATE", "job/web": "CREATE" };
     expect(actionsOf(await declared.planState(request))).toEqual(made);
@@ -102,19 +102,37 @@ describe("a job that is declared", () => {
     expect(actionsOf(await declared.planState(request))).toEqual({ "job/web": "UNCHANGED" });
   });
 
-  it("should start again when it was stopped, and not because it has ended", async () => {
+  it("should run nothing with a count of 0, and one execution without a count", async () => {
+    const none = { objects: [job("web", { count: 0 })], owner: "team" };
+    await declared.applyState(none);
+    expect(await stateOf("web")).toEqual(["ACTIVE", 1, 0]);
+    expect(actionsOf(await declared.planState(none))).toEqual({ "job/web": "UNCHANGED" });
+    const one = { objects: [job("web")], owner: "team" };
+    expect((await declared.planState(one)).changes).toMatchObject([
+      { differences: [{ field: "count", before: "0", after: "1" }] },
+    ]);
+    await declared.applyState(one);
+    expect(await stateOf("web")).toEqual(["ACTIVE", 1, 1]);
+  });
+
+  it("should restart if it was stopped, but not because it has ended", async () => {
     const request = { objects: [job("batch", { type: JobType.BATCH }), job("web")], owner: "team" };
     await declared.applyState(request);
     await set("batch", { state: "COMPLETED" });
     await set("web", { state: "STOPPED" });
+    const starting = { "job/batch": "UNCHANGED", "job/web": "START" };
+    expect(actionsOf(await declared.planState(request))).toEqual(starting);
     const again = await declared.applyState(request);
-    expect(actionsOf(again)).toEqual({ "job/batch": "UNCHANGED", "job/web": "CREATE" });
+    expect(actionsOf(again)).toEqual(starting);
     expect([await stateOf("batch"), await stateOf("web")]).toEqual([
       ["COMPLETED", 1, 1],
       ["ACTIVE", 1, 1],
     ]);
     const other = { objects: [job("batch", { type: JobType.BATCH, command: "other" })], owner: "team" };
-    expect(actionsOf(await declared.applyState(other))).toEqual({ "job/batch": "UPDATE" });
+    const { changes } = await declared.planState(other);
+    const differences = [{ field: "process.command", before: '["serve"]', after: '["other"]' }];
+    expect(changes).toMatchObject([{ object: "job/batch", action: StateAction.START, differences }]);
+    expect(actionsOf(await declared.applyState(other))).toEqual({ "job/batch": "START" });
     expect(await stateOf("batch")).toEqual(["ACTIVE", 2, 1]);
   });
 
@@ -135,7 +153,7 @@ describe("a job that is declared", () => {
     expect(actionsOf(await declared.applyState(request))).toEqual({ "job/kept": "UNCHANGED" });
   });
 
-  it("should take the role of those who submit jobs", async () => {
+  it("should accept the role submitter", async () => {
     const bySubmitter = await as("submitter");
     expect(actionsOf(await bySubmitter.applyState({ objects: [job("web")] }))).toEqual({ "job/web": "CREATE" });
     for (const [role, object, required] of [
@@ -151,7 +169,7 @@ describe("a job that is declared", () => {
     expect([reason, message]).toEqual(["ROLE_TOO_LOW", expect.not.stringContaining("job/")]);
   });
 
-  it("should be refused with all that is wrong with it, beside what is wrong with others", async () => {
+  it("should be refused with all its violations, in addition to those of other objects", async () => {
     const objects = [
       job("web", { command: "" }),
       job("no name"),

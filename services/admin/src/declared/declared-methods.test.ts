@@ -72,7 +72,7 @@ const actionsOf = ({ changes }: { readonly changes: readonly { object: string; a
   Object.fromEntries(changes.map(({ object, action }) => [object, StateActionSchema.value[action]?.localName]));
 
 describe("applyState()", () => {
-  it("should make all that is declared, and then find nothing to do", async () => {
+  it("should create everything declared, and then find nothing to do", async () => {
     const objects = [policy(7), labels("n2", { rack: "r1", row: "3" }), webhook("ops")];
     const request = { objects, owner: "team" };
     const made = {
@@ -95,7 +95,7 @@ describe("applyState()", () => {
     expect(await eventsOf(rig.store, "health-policy/default")).toEqual(told);
   });
 
-  it("should answer a repetition with the same request id as the first time, its secret included", async () => {
+  it("should answer a repeated request id as the first time, including the secret", async () => {
     const request = { objects: [webhook("again")], owner: "team", requestId: "declared-once" };
     const first = await declared.applyState(request);
     await webhooks.setWebhook({ name: "again", spec: { url: "https://receiver.example/other" } });
@@ -130,7 +130,7 @@ describe("applyState()", () => {
     expect(node?.labels.map(({ key }) => key).sort()).toEqual(["gpu", "probe"]);
   });
 
-  it("should refuse another owner's object, change nothing, and take it over when it is told to", async () => {
+  it("should refuse another owner's object, change nothing, and take it over if requested", async () => {
     await declared.applyState({ objects: [webhook("ops")], owner: "team" });
     const request = { objects: [policy(8), webhook("ops", "mine now")], owner: "other" };
     expect(actionsOf(await declared.planState(request))).toMatchObject({ "webhook/ops": "CONFLICT" });
@@ -146,7 +146,7 @@ describe("applyState()", () => {
     expect(actionsOf(await declared.planState({ objects: [], owner: "team", prune: true }))).toEqual({});
   });
 
-  it("should name all that is wrong at once, and change nothing", async () => {
+  it("should name all problems at once, and change nothing", async () => {
     const objects = [
       webhook("ops"),
       webhook("ops"),
@@ -161,7 +161,7 @@ describe("applyState()", () => {
     expect((await rig.policies.listHealthPolicies({})).policies).toEqual([]);
   });
 
-  it("should take no more labels in a call than the bound", async () => {
+  it("should accept no more labels in a call than the limit", async () => {
     const many = (count: number) => {
       const keys = (node: number) => Array.from({ length: 64 }, (_, key) => node * 64 + key).filter((n) => n < count);
       return Array.from({ length: Math.ceil(count / 64) }, (_, node) =>
@@ -174,7 +174,7 @@ describe("applyState()", () => {
     expect(within).toMatchObject({ message: expect.stringMatching(/^[^;]*there is no node no0/) });
   });
 
-  it("should take of each object the role that its own methods take", async () => {
+  it("should require for each object the role that its own methods require", async () => {
     await byOperator.applyState({ objects: [policy(6)], owner: "team" });
     const refused = byOperator.applyState({ objects: [policy(5), webhook("ops")], owner: "team" });
     expect(await refusalOf(refused)).toMatchObject({ reason: "ROLE_TOO_LOW", metadata: { required: "admin" } });
@@ -191,7 +191,7 @@ describe("applyState()", () => {
     expect(await refusalOf(declared.applyState({ objects: all, owner: "team" }))).toMatchObject(refusal);
     expect(await refusalOf(declared.planState({ objects: all, owner: "team" }))).toMatchObject(refusal);
     await declared.applyState({ objects: all.slice(0, 60), owner: "team" });
-    // What is so already takes nothing of the bounds.
+    // Objects that already match do not count against the limits.
     await declared.applyState({ objects: all, owner: "team" });
     const kept = { objects: [labels("n1", { rack: "r1" })], owner: "team", prune: true };
     const first = await declared.applyState(kept);
@@ -206,7 +206,7 @@ describe("applyState()", () => {
     });
   });
 
-  it("should forget what is gone, however much it is, beside what it prunes", async () => {
+  it("should forget any number of missing objects in addition to those that it prunes", async () => {
     await declared.applyState({ objects: [webhook("mine")], owner: "team" });
     const gone = (index: number) => ({
       name: `webhook/gone${index}`,
@@ -246,14 +246,14 @@ describe("applyState()", () => {
     await applying;
     held.abort();
     await holding;
-    // It waits for the lock of the call that was left.
+    // This call waits for the lock of the abandoned call.
     expect(Object.values(actionsOf(await declared.planState({ objects, owner: "team" })))).toEqual([
       "CREATE",
       "CREATE",
     ]);
   });
 
-  it("should keep an audit row of each object that gets another owner or is forgotten", async () => {
+  it("should write an audit row for each object that gets another owner or is forgotten", async () => {
     await webhooks.setWebhook({ name: "found", spec: { url: "https://receiver.example/found" } });
     await declared.applyState({ objects: [webhook("found"), webhook("taken"), webhook("same")], owner: "team" });
     const objects = [webhook("taken", "mine now"), webhook("same")];
@@ -268,14 +268,14 @@ describe("applyState()", () => {
       .orderBy("sequence")
       .execute();
     expect(rows).toEqual([
-      { target: "webhook/found", reason: "given to team, before of no owner" },
-      { target: "webhook/same", reason: "given to other, before of team: moved" },
-      { target: "webhook/taken", reason: "given to other, before of team: moved" },
-      { target: "webhook/taken", reason: "forgotten of other, since it is gone" },
+      { target: "webhook/found", reason: "owner changed from none to team" },
+      { target: "webhook/same", reason: "owner changed from team to other: moved" },
+      { target: "webhook/taken", reason: "owner changed from team to other: moved" },
+      { target: "webhook/taken", reason: "no longer owned by other, because it no longer exists" },
     ]);
   });
 
-  it("should write nothing of what is remembered already", async () => {
+  it("should write nothing that is stored already", async () => {
     const request = { objects: [webhook("ops"), labels("n1", { rack: "r1" })], owner: "team" };
     await declared.applyState(request);
     await rig.store.db
@@ -295,7 +295,7 @@ describe("applyState()", () => {
     ]);
   });
 
-  it("should refuse in a plan what applying refuses, and leave nothing of the plan", async () => {
+  it("should refuse in a plan what applying refuses, and leave no traces", async () => {
     const contradictory = { objects: [group("a", { unhealthyAfter: 600 })], owner: "team" };
     const applied = await refusalOf(declared.applyState(contradictory));
     expect(applied).toMatchObject({ reason: expect.stringMatching(/CONTRADICTION/) });
@@ -306,7 +306,7 @@ describe("applyState()", () => {
     expect((await webhooks.listWebhooks({})).webhooks).toEqual([]);
   });
 
-  it("should prune only what was confirmed, when the caller says what was", async () => {
+  it("should prune only what the caller confirmed", async () => {
     await declared.applyState({ objects: [webhook("one"), webhook("two")], owner: "team" });
     const request = { objects: [], owner: "team", prune: true };
     const refused = declared.applyState({ ...request, confirmed: { objects: ["webhook/one"] } });
@@ -319,7 +319,7 @@ describe("applyState()", () => {
     expect((await webhooks.listWebhooks({})).webhooks).toEqual([]);
   });
 
-  it("should let one of two owners win when both declare the same at once, and mix nothing", async () => {
+  it("should let one of two concurrent owners win, and mix nothing", async () => {
     for (let round = 0; round < 5; round += 1) {
       const of = (owner: string) => ({
         objects: [labels("n1", { [`a${round}`]: owner }), labels("n2", { [`b${round}`]: owner })],

@@ -11,22 +11,24 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { type DeclaredAction, type DeclaredStep, isDeclaredChange } from "@rollcall/domain";
 import { actorOf } from "@rollcall/identity";
-import { type AnswerCodec, bearerIn, commit, type Operation, readOperation } from "@rollcall/operations";
+import { type AnswerCodec, bearerIn, commit, type Operation, readOperation, rehearse } from "@rollcall/operations";
 import { callerOf, definePolicies, type PolicyTable } from "@rollcall/rpc";
-import type { Tx } from "@rollcall/store";
 import { secretAgain } from "../webhooks/set-webhook.ts";
 import type { WebhookServices } from "../webhooks/webhook-services.ts";
-import { type Applying, type CarriedOut, carryOut, type MadeSecret } from "./apply-objects.ts";
-import { type CheckedState, checkState, type RoleHolder, type StatePlan, type StateRequest } from "./plan-objects.ts";
+import { type Applying, carryOut, type MadeSecret } from "./apply-objects.ts";
+import { type CheckedState, checkState, type RoleHolder, type StateRequest } from "./plan-objects.ts";
 
-/** Who may do what is checked object by object: what operators and submitters may both is to read. */
+/**
+ * Who can call each method. The methods themselves require only the role viewer, because the right to change is checked
+ * for each object.
+ */
 export const DECLARED_STATE_POLICIES: PolicyTable = definePolicies(DeclaredStateService, {
   planState: { caller: "viewer", deadlineMs: 60_000, idempotent: true },
-  // Every node of the fleet is looked at for each policy that changes.
+  // Set a long deadline, because each changed policy is evaluated for every node of the fleet.
   applyState: { caller: "viewer", deadlineMs: 60_000, idempotent: false },
 });
 
-/** Serve declared state: one line a method. */
+/** Register the methods of declared state. */
 export function routeDeclaredState(router: ConnectRouter, services: WebhookServices): void {
   router.service(DeclaredStateService, {
     planState: planMethod(services),
@@ -34,45 +36,27 @@ export function routeDeclaredState(router: ConnectRouter, services: WebhookServi
   });
 }
 
-/** Tell what would happen to objects: the work of applying them, which is undone. */
+/** Return what applying the objects would change, by applying them in a transaction that is rolled back. */
 function planMethod(services: WebhookServices): MethodImpl<typeof DeclaredStateService.method.planState> {
   const method = DeclaredStateService.method.planState;
   return async (request, context) => {
-    const operation = readOperation(services, method, { reason: "", requestId: "" }, context);
+    const operation = readOperation(services, method, request, context);
     const applying = applyingOf(services, operation, request, context);
-    const { steps, more } = await undone(services, (tx) => carryOut(tx, applying, true));
+    const { plan } = await rehearse(services, (tx) => carryOut(tx, applying, true));
+    const { steps, more } = plan;
     const changes = changesToProto(steps, applying.state);
     return create(PlanStateResponseSchema, { changes, more });
   };
 }
 
-/** Do work in a transaction that is rolled back; the plan by which it was done. */
-async function undone(
-  { store }: Pick<WebhookServices, "store">,
-  work: (tx: Tx) => Promise<CarriedOut>,
-): Promise<StatePlan> {
-  let plan: StatePlan | null = null;
-  const end = new Error("planned");
-  await store
-    .transaction(async (tx) => {
-      plan = (await work(tx)).plan;
-      throw end;
-    })
-    .catch((error: unknown) => {
-      if (error !== end) throw error;
-    });
-  if (plan === null) throw new Error("nothing was planned");
-  return plan;
-}
-
-/** What happened to objects. */
+/** The result for each object. */
 interface Applied {
-  /** Without secrets. */
+  /** The response without secrets. */
   readonly answer: ApplyStateResponse;
   readonly secrets: readonly MadeSecret[];
 }
 
-/** Make objects as they are declared. */
+/** Make objects match their declarations. */
 function applyMethod(services: WebhookServices): MethodImpl<typeof DeclaredStateService.method.applyState> {
   const method = DeclaredStateService.method.applyState;
   return async (request, context) => {
@@ -102,7 +86,10 @@ function applyingOf(
   return { services, operation, state, caller, bearer: bearerIn(context), signal: context.signal };
 }
 
-/** What is remembered of an answer: never a secret, but what it is made from together with the caller's token. */
+/**
+ * How a response is stored: without secrets, but with their salts. A salt and the caller's token yield the secret
+ * again.
+ */
 function codecFor({ webhooks }: WebhookServices, bearer: string): AnswerCodec<Applied> {
   return {
     encode: ({ answer, secrets }) => {
@@ -111,8 +98,8 @@ function codecFor({ webhooks }: WebhookServices, bearer: string): AnswerCodec<Ap
       return Buffer.from(JSON.stringify({ answer: kept, salts }));
     },
     decode: async (bytes, tx) => {
-      // Written by encode() above.
-      const kept = JSON.parse(Buffer.from(bytes).toString()) as KeptAnswer;
+      // The cast is safe, because encode() wrote these bytes.
+      const kept = JSON.parse(Buffer.from(bytes).toString()) as SavedAnswer;
       const secrets: MadeSecret[] = [];
       for (const [webhook, text] of kept.salts) {
         const salt = Buffer.from(text, "base64");
@@ -123,22 +110,24 @@ function codecFor({ webhooks }: WebhookServices, bearer: string): AnswerCodec<Ap
   };
 }
 
-interface KeptAnswer {
+interface SavedAnswer {
   readonly answer: string;
   readonly salts: readonly (readonly [string, string])[];
 }
 
-/** Who calls: the method's policy refuses callers without a role. */
+/** The caller's role. The method's policy has refused callers without a role. */
 function roleOf(context: Pick<HandlerContext, "values">): RoleHolder {
   const caller = callerOf(context);
   if (!("role" in caller)) throw new Error("a caller without a role got here");
   return { role: caller.role, actor: actorOf(caller) };
 }
 
-/** Bytes of changes in one answer whose differences are told: clients take 16 MiB. */
+/**
+ * Maximum size in bytes of the changes with their differences in one response. Clients accept messages of 16 MiB.
+ */
 const MOST_CHANGE_BYTES = 8 * 1_048_576;
 
-/** All changes; the differences of those that come first, as far as an answer has room for them. */
+/** Convert all changes. Once they reach MOST_CHANGE_BYTES, further differences are omitted. */
 function changesToProto(steps: readonly DeclaredStep[], state: CheckedState): StateChange[] {
   let leftBytes = MOST_CHANGE_BYTES;
   return steps.map((step) => {
@@ -156,6 +145,7 @@ const ACTIONS: Readonly<Record<DeclaredAction, StateAction>> = {
   prune: StateAction.PRUNE,
   forget: StateAction.FORGET,
   conflict: StateAction.CONFLICT,
+  start: StateAction.START,
 };
 
 function changeToProto(step: DeclaredStep, { objects }: CheckedState): StateChange {

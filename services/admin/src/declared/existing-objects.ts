@@ -31,7 +31,7 @@ import {
   webhookName,
 } from "./read-objects.ts";
 
-/** What a name that is remembered means. Throws when it is no name of an object: only such are remembered. */
+/** Parse the stored name of an object. Throws when it is invalid, because only valid names are stored. */
 export function refOf(name: string): ObjectRef {
   const scope = parsePolicyScope(name);
   if (scope !== null) return { kind: "policy", scope };
@@ -41,20 +41,22 @@ export function refOf(name: string): ObjectRef {
   if (webhook !== undefined) return { kind: "webhook", name: webhook };
   const job = /^job\/(.+)$/.exec(name)?.[1];
   if (job !== undefined) return { kind: "job", name: job };
-  throw new Error(`${name} is no declared object`);
+  throw new Error(`${name} is not a declared object`);
 }
 
-/** Objects as they are now. */
+/** The current objects. */
 export interface ExistingObjects {
   readonly existing: ReadonlyMap<string, DeclaredFields>;
-  /** Ids of nodes that objects are about, and that are there. */
+  /** See DeclaredInput.idle. */
+  readonly idle: ReadonlyMap<string, DeclaredFields>;
+  /** Ids of existing nodes that objects refer to. */
   readonly computeNodes: ReadonlySet<string>;
   readonly nodes: ReadonlySet<string>;
 }
 
 /**
- * Lock the policies and the webhooks among objects. Nodes are locked later, by `lockDeclaredNodes`: their registrations
- * wait for it; and jobs last, as the scheduler locks them after the nodes.
+ * Lock the policies and webhooks among the objects. Nodes are locked later by `lockDeclaredNodes`, because
+ * registrations wait for their locks. Jobs come last, because the scheduler locks them after nodes.
  */
 export async function lockObjects(tx: Tx, refs: readonly ObjectRef[]): Promise<void> {
   if (refs.some(({ kind }) => kind === "policy")) await lockHealthPolicies(tx);
@@ -63,26 +65,30 @@ export async function lockObjects(tx: Tx, refs: readonly ObjectRef[]): Promise<v
   for (const name of webhooks.sort()) await lockWebhook(tx, name);
 }
 
-/** Lock the nodes that objects are about, in order of id. Throws INVALID_DECLARED_STATE when one is gone meanwhile. */
+/**
+ * Lock the nodes that objects refer to, in order of id. Throws INVALID_DECLARED_STATE when a node has been deleted in
+ * the meantime.
+ */
 export async function lockDeclaredNodes(tx: Tx, refs: readonly ObjectRef[]): Promise<void> {
   const ids = nodeIdsOf(refs);
   const locked = new Set((await lockNodes(tx, ids)).map(({ id }) => id));
   const gone = ids.filter((id) => !locked.has(id));
   if (gone.length === 0) return;
-  const description = "was removed meanwhile; read again, and decide again";
+  const description = "was removed in the meantime; read the state again and retry";
   throw refuseFields(
     "INVALID_DECLARED_STATE",
     gone.map((id) => ({ field: `node ${id}`, description })),
   );
 }
 
-/** Read objects as they are; `wanted` are those that are not to be removed. */
+/** Read the current objects. `wanted` names the objects that will not be removed. */
 export async function readExisting(
   db: Db,
   refs: ReadonlyMap<string, ObjectRef>,
   wanted: ReadonlyMap<string, unknown>,
 ): Promise<ExistingObjects> {
   const existing = new Map<string, DeclaredFields>();
+  const idle = new Map<string, DeclaredFields>();
   const nodes = await getNodes(db, nodeIdsOf([...refs.values()]));
   for (const { id, labels } of nodes) {
     for (const { key, value, tier } of labels) {
@@ -91,7 +97,7 @@ export async function readExisting(
     }
   }
   const kinds = new Set([...refs.values()].map(({ kind }) => kind));
-  // All at once, however many are meant: one by one they would take as many statements.
+  // Read all policies in one statement instead of one statement per policy.
   const policies = kinds.has("policy") ? (await readHealthPolicies(db)).entries : [];
   for (const entry of policies) {
     const name = formatPolicyScope(scopeOf(entry));
@@ -107,13 +113,14 @@ export async function readExisting(
     [...refs.values()].flatMap((ref) => (ref.kind === "job" ? [ref.name] : [])),
   );
   for (const { name, state, spec } of jobs) {
-    // Jobs are removed by stopping them: one that has ended cannot be removed any more.
+    // Removing a job stops it, so a job that has ended cannot be removed.
     const isRemovable = refuseJobEdit(state) === null;
-    const isWanted = wanted.has(jobName(name)) && state !== "STOPPED";
-    if (isRemovable || isWanted) existing.set(jobName(name), jobFields(spec));
+    const isWanted = wanted.has(jobName(name));
+    if (isRemovable || (isWanted && state !== "STOPPED")) existing.set(jobName(name), jobFields(spec));
+    if (isWanted && !isRemovable) idle.set(jobName(name), jobFields(spec));
   }
   const computeNodes = new Set(nodes.filter(({ type }) => type === "COMPUTE").map(({ id }) => id));
-  return { existing, computeNodes, nodes: new Set(nodes.map(({ id }) => id)) };
+  return { existing, idle, computeNodes, nodes: new Set(nodes.map(({ id }) => id)) };
 }
 
 function nodeIdsOf(refs: readonly ObjectRef[]): readonly string[] {

@@ -16,66 +16,78 @@ import type { WebhookParts } from "../webhooks/webhook-services.ts";
 import { type ExistingObjects, readExisting, refOf } from "./existing-objects.ts";
 import { nodeOfRef, type ObjectRef, ROLE_OF_KIND, readObjects, type WantedObject } from "./read-objects.ts";
 
-/** A caller, as far as it matters here. */
+/** The properties of the caller that planning uses. */
 export interface RoleHolder {
   readonly role: Role;
-  /** As events name it. */
+  /** The caller's name in events. */
   readonly actor: string;
 }
 
-/** What both methods are asked for. */
+/** The request fields that PlanState and ApplyState share. */
 export type StateRequest = Pick<ApplyStateRequest, "objects" | "owner" | "prune" | "takeOver"> &
   Partial<Pick<ApplyStateRequest, "confirmed">>;
 
-/** What one call changes at most: registrations of its nodes wait, and each policy looks at the whole fleet. */
+/**
+ * Limits on the changes in one call. They are low, because registrations of the changed nodes wait while a call runs,
+ * and each fleet policy is evaluated for the whole fleet.
+ */
 const BOUNDS: DeclaredBounds = { nodes: 100, fleetPolicies: 20, jobs: 100, pruned: 1_000 };
 const BOUND_WORDS = { nodes: "nodes", fleetPolicies: "default and group policies", jobs: "jobs" } as const;
 
-/** Objects of an owner, beside those that are declared, that one call looks at. */
+/** Maximum number of an owner's undeclared objects that one call reads. */
 const MOST_UNWANTED = 2_000;
 
-/** Objects that one call declares, each label by itself. */
+/** Maximum number of objects in one call; each label counts. */
 const MOST_OBJECTS = 2_000;
 
-/** A request whose objects are right by themselves. */
+/** A request whose objects are all valid individually. */
 export interface CheckedState {
   readonly request: StateRequest;
   readonly objects: ReadonlyMap<string, WantedObject>;
 }
 
-/** What will happen to the objects of a request. */
+/** How the objects of a request will change. */
 export interface StatePlan {
   readonly steps: readonly DeclaredStep[];
   readonly refs: ReadonlyMap<string, ObjectRef>;
-  /** What is remembered of them. */
+  /** The stored records of these objects. */
   readonly recorded: ReadonlyMap<string, DeclaredRecord>;
-  /** Whether more is to be pruned, or forgotten, by another call. */
+  /** Whether another call is needed to prune or forget the remaining objects. */
   readonly more: boolean;
 }
 
-/** Check what of a request needs no record. Throws INVALID_DECLARED_STATE with all that is wrong, or ROLE_TOO_LOW. */
+/**
+ * Check everything in a request that needs no store. Throws INVALID_DECLARED_STATE with all problems, or ROLE_TOO_LOW.
+ */
 export function checkState(request: StateRequest, webhooks: WebhookParts, caller: RoleHolder): CheckedState {
   const { owner, prune, takeOver } = request;
   const { objects, violations } = readObjects(request.objects, webhooks, caller.actor);
   const ownerless = [
-    ...(prune && owner === "" ? [{ field: "prune", description: "takes an owner, whose objects are pruned" }] : []),
-    ...(takeOver && owner === "" ? [{ field: "take_over", description: "takes an owner, who gets the objects" }] : []),
+    ...(prune && owner === ""
+      ? [{ field: "prune", description: "requires an owner; only its objects are pruned" }]
+      : []),
+    ...(takeOver && owner === ""
+      ? [{ field: "take_over", description: "requires an owner, which takes over the objects" }]
+      : []),
   ];
-  const many = `are ${objects.size}, each label counted, and may be ${MOST_OBJECTS} in a call: make several calls`;
+  const many =
+    `has ${objects.size} objects, counting each label; the limit for one call is ${MOST_OBJECTS}: use ` +
+    "several calls";
   const tooMany = objects.size > MOST_OBJECTS ? [{ field: "objects", description: many }] : [];
   refuseInvalid([...ownerless, ...tooMany, ...violations]);
   checkRoles([...objects.keys()], caller);
-  // No kind is a viewer's: a caller that declares nothing may neither prune, nor learn by a refusal what an owner has.
+  // Refuse to prune for a viewer, who cannot change any kind of object. A viewer who declares nothing must not learn
+  // from a refusal which objects an owner has.
   if (prune && !Object.values(ROLE_OF_KIND).some((needed) => roleSuffices(caller.role, needed))) {
-    const message = `to prune takes the role operator or submitter, the token has ${caller.role}`;
+    const message = `pruning requires the role operator or submitter; this token has ${caller.role}`;
     throw refuse("ROLE_TOO_LOW", message, { metadata: { required: "operator", role: caller.role } });
   }
   return { request, objects };
 }
 
 /**
- * Plan what happens to the objects of a request, as they are now. Throws INVALID_DECLARED_STATE for nodes that are not
- * there, TOO_MANY_DECLARED_OBJECTS, or ROLE_TOO_LOW for what would be pruned.
+ * Plan the changes to a request's objects from their current state. Throws INVALID_DECLARED_STATE for missing nodes,
+ * TOO_MANY_DECLARED_OBJECTS, or ROLE_TOO_LOW for objects that would be pruned.
  */
 export async function planState(db: Db, state: CheckedState, caller: RoleHolder): Promise<StatePlan> {
   const { request, objects } = state;
@@ -92,8 +104,8 @@ export async function planState(db: Db, state: CheckedState, caller: RoleHolder)
 }
 
 /**
- * Plan again what a plan changes, now that policies and webhooks are locked. What was as declared before is not looked
- * at again: nothing is done to it. Throws as planState() does.
+ * Plan the changes again after policies and webhooks were locked. Objects that already matched are not read again,
+ * because nothing happens to them. Throws the same errors as planState().
  */
 export async function planAgain(db: Db, state: CheckedState, plan: StatePlan): Promise<StatePlan> {
   const changed = new Set(plan.steps.filter(isDeclaredChange).map(({ name }) => name));
@@ -113,17 +125,17 @@ async function stepsFor(
   const there = await readExisting(db, refs, asked);
   refuseInvalid(await nodesMissing(db, asked, there));
   const wanted = new Map([...asked].map(([name, { fields }]) => [name, fields]));
-  return planDeclared({ owner, wanted, recorded, existing: there.existing, prune, takeOver });
+  return planDeclared({ owner, wanted, recorded, existing: there.existing, idle: there.idle, prune, takeOver });
 }
 
-/** A plan within what one call may change. Throws TOO_MANY_DECLARED_OBJECTS. */
+/** Limit a plan to what one call can change. Throws TOO_MANY_DECLARED_OBJECTS. */
 function held(owner: string, plan: StatePlan): StatePlan {
   const bounded = boundPlan(plan.steps, (name) => costOf(plan.refs.get(name)), BOUNDS);
   if (bounded.ok) return { ...plan, steps: bounded.steps, more: plan.more || bounded.isCut };
   const most = BOUNDS[bounded.bound];
   const what = BOUND_WORDS[bounded.bound];
   const message =
-    `this changes ${bounded.count} ${what}, and one call changes at most ${most}: ` +
+    `this changes ${bounded.count} ${what}, and one call can change at most ${most}; ` +
     "apply the files in several calls without pruning first";
   throw refuse("TOO_MANY_DECLARED_OBJECTS", message, { metadata: { owner, most: `${most}` } });
 }
@@ -134,7 +146,10 @@ function costOf(ref: ObjectRef | undefined): DeclaredCost {
   return { node: nodeOfRef(ref), isFleetPolicy, isJob: ref.kind === "job" };
 }
 
-/** A label waits for no node: one that registers later under this id may be another machine. */
+/**
+ * Report labels of nodes that do not exist. Labels do not wait for a node, because a node that registers later with
+ * this id may be another machine.
+ */
 async function nodesMissing(
   db: Db,
   objects: ReadonlyMap<string, WantedObject>,
@@ -150,12 +165,14 @@ async function nodesMissing(
     const node = nodeOfRef(wanted);
     if (node === null) return [];
     if (!nodes.has(node)) {
-      const text = `there is no node ${node}; declare it once it is here`;
+      const text = `there is no node ${node}; declare it once it has registered`;
       const missing = { reason: "NODE_NOT_FOUND", message: text, metadata: {} } as const;
       return [{ field: name, description: suggestName(missing, node, near.get(node) ?? []).message }];
     }
     if (wanted.kind === "label" || computeNodes.has(node)) return [];
-    return [{ field: name, description: `node ${node} is a control-plane process; its lease alone says how it fares` }];
+    return [
+      { field: name, description: `node ${node} is a control-plane process; its health depends only on its lease` },
+    ];
   });
 }
 
@@ -168,8 +185,8 @@ function checkRoles(names: readonly string[], { role }: RoleHolder): void {
   const [first] = beyond;
   if (first === undefined) return;
   const required = ROLE_OF_KIND[refOf(first).kind];
-  throw refuse("ROLE_TOO_LOW", `${beyond.join(", ")}: takes the role ${required}, the token has ${role}`, {
+  throw refuse("ROLE_TOO_LOW", `${beyond.join(", ")}: requires the role ${required}, the token has ${role}`, {
     metadata: { required, role: `${role}` },
-    violations: beyond.map((field) => ({ field, description: `takes the role ${ROLE_OF_KIND[refOf(field).kind]}` })),
+    violations: beyond.map((field) => ({ field, description: `requires the role ${ROLE_OF_KIND[refOf(field).kind]}` })),
   });
 }

@@ -30,33 +30,33 @@ import { valuesFromProto, valuesToProto } from "../policies/convert.ts";
 import { specOf } from "../webhooks/convert.ts";
 import type { WebhookParts } from "../webhooks/webhook-services.ts";
 
-/** An object as it is to be. */
+/** A declared object. */
 export type Wanted =
   | { readonly kind: "policy"; readonly scope: PolicyScope; readonly policy: DeclaredHealthPolicy }
   | { readonly kind: "label"; readonly node: string; readonly key: string; readonly value: string }
   | { readonly kind: "webhook"; readonly name: string; readonly spec: WebhookSpec }
   | { readonly kind: "job"; readonly name: string; readonly job: AcceptedJob };
 
-/** An object with what is compared of it. */
+/** A declared object with the fields that are compared. */
 export interface WantedObject {
   readonly wanted: Wanted;
   readonly fields: DeclaredFields;
 }
 
-/** The objects of a request by name, and all that is wrong with them. */
+/** The objects of a request by name, and all problems with them. */
 export interface ReadObjects {
   readonly objects: ReadonlyMap<string, WantedObject>;
   readonly violations: readonly FieldViolation[];
 }
 
-/** What an object is, by its name; null for a name that none has. */
+/** The object that a name refers to; null for an invalid name. */
 export type ObjectRef =
   | { readonly kind: "policy"; readonly scope: PolicyScope }
   | { readonly kind: "label"; readonly node: string; readonly key: string }
   | { readonly kind: "webhook"; readonly name: string }
   | { readonly kind: "job"; readonly name: string };
 
-/** The role that the methods of an object's kind need. */
+/** The role that is required to change each kind of object. */
 export const ROLE_OF_KIND: Readonly<Record<ObjectRef["kind"], Role>> = {
   policy: "operator",
   label: "operator",
@@ -64,28 +64,28 @@ export const ROLE_OF_KIND: Readonly<Record<ObjectRef["kind"], Role>> = {
   webhook: "admin",
 };
 
-/** The name of a label of a node as an object: no id of a node has a slash. */
+/** The object name of a node's label. Node ids contain no slash. */
 export function labelName(node: string, key: string): string {
   return `node-label/${node}/${key}`;
 }
 
-/** The name of a webhook as an object. */
+/** The object name of a webhook. */
 export function webhookName(name: string): string {
   return `webhook/${name}`;
 }
 
-/** The name of a job as an object. */
+/** The object name of a job. */
 export function jobName(name: string): string {
   return `job/${name}`;
 }
 
-/** The node that an object is about, with which it goes; null for one that is about no single node. */
+/** The node that an object belongs to and is deleted with; null for none. */
 export function nodeOfRef(ref: ObjectRef): string | null {
   if (ref.kind === "label") return ref.node;
   return ref.kind === "policy" && ref.scope.kind === "node" ? ref.scope.nodeId : null;
 }
 
-/** Check the objects of a caller's request as far as the schema cannot, all of them. */
+/** Check all objects of a request for what the schema cannot express. */
 export function readObjects(given: readonly DeclaredObject[], webhooks: WebhookParts, actor: string): ReadObjects {
   const objects = new Map<string, WantedObject>();
   const violations: FieldViolation[] = [];
@@ -113,15 +113,15 @@ function readObject(object: DeclaredObject["object"], webhooks: WebhookParts, ac
     case "job":
       return readJob(object.value, actor);
     default:
-      return wrong("object", "say what is declared");
+      return wrong("object", "set one kind of object");
   }
 }
 
 function readPolicy(policy: DeclaredHealthPolicy): ReadObjects {
   const scope = scopeFromProto(policy.scope);
-  if (scope === null) return wrong("health_policy.scope", "say for whom the policy is");
+  if (scope === null) return wrong("health_policy.scope", "set the scope of the policy");
   if (scope.kind === "node" && !isNodeId(scope.nodeId)) {
-    return wrong("health_policy.scope", "is no id of a node: declared state takes whole ids");
+    return wrong("health_policy.scope", "is not a node id; declared state requires complete ids");
   }
   const { selector, priority } = policy;
   const edited = editPolicy(scope, null, { values: valuesFromProto(policy.values), parts: null, selector, priority });
@@ -144,7 +144,7 @@ function scopeFromProto(message: HealthPolicyScope | undefined): PolicyScope | n
 }
 
 function readLabels({ node, labels }: DeclaredNodeLabels): ReadObjects {
-  if (!isNodeId(node)) return wrong("node_labels.node", "is no id of a node: declared state takes whole ids");
+  if (!isNodeId(node)) return wrong("node_labels.node", "is not a node id; declared state requires complete ids");
   const violations = checkLabelChange({ set: labels, remove: [] }).map(({ field, description }) => ({
     field: `node_labels.${field.replace(/^set/, "labels")}`,
     description,
@@ -160,7 +160,7 @@ function readWebhook({ name, spec: given }: DeclaredWebhook, { sender }: Webhook
   if (given === undefined) return wrong("webhook.spec", "is required");
   const spec = specOf(given);
   const refused = sender.refusedUrl(spec.url);
-  // Not the URL itself: what follows its host can be a secret.
+  // Do not repeat the URL in the field violation, because the part after the host can be a secret.
   const ofUrl = refused === null ? [] : [{ field: "spec.url", description: refused }];
   const violations = [...checkWebhookSpec(spec), ...ofUrl].map(({ field, description }) => ({
     field: `webhook.${field}`,
@@ -185,7 +185,7 @@ function readJob({ spec: submitted }: DeclaredJob, actor: string): ReadObjects {
   return one(jobName(spec.name), { wanted, fields: jobFields(jobToText(submitted, spec.count)) });
 }
 
-/** What is compared of a policy. */
+/** The compared fields of a policy. */
 export function policyFields(entry: PolicyEntry): DeclaredFields {
   const override = entry.kind === "group" ? entry.group.override : entry.override;
   const values = toJson(HealthPolicyValuesSchema, valuesToProto(override), { useProtoFieldName: true });
@@ -199,25 +199,27 @@ export function policyFields(entry: PolicyEntry): DeclaredFields {
   ]);
 }
 
-/** What is compared of a label. */
+/** The compared field of a label. */
 export function labelFields(value: string): DeclaredFields {
   return { value: JSON.stringify(value) };
 }
 
-/** What is compared of a webhook: what was asked for, not whether its deliveries stand. */
+/** The compared fields of a webhook: its specification, not the state of its deliveries. */
 export function webhookFields(given: WebhookSpec): DeclaredFields {
   const { url, types, excludeTypes, labelSelector, description, paused } = specOf(given);
   const fields = { url, types, exclude_types: excludeTypes, label_selector: labelSelector, description, paused };
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
-/** What is compared of a job as the record keeps it: two are the same when SubmitJob would find nothing to change. */
+/** The compared fields of a job, as stored. Two jobs are equal when SubmitJob would find nothing to change. */
 export function jobFields(text: Json): DeclaredFields {
   const { name: _, ...rest } = toJson(JobSpecSchema, jobFromText(text), { useProtoFieldName: true }) as JsonObject;
   return Object.fromEntries(Object.entries(rest).flatMap(([key, value]) => leavesOf(key, value)));
 }
 
-/** The values of a tree with their paths. What has nothing in it is a value of its own: that it is there counts. */
+/**
+ * The leaves of a JSON tree with their paths. An empty object or list counts as a leaf, because its presence matters.
+ */
 function leavesOf(path: string, value: JsonValue): readonly (readonly [string, string])[] {
   const entries = isObject(value) ? Object.entries(value) : [];
   if (entries.length === 0) return [[path, JSON.stringify(value)]];

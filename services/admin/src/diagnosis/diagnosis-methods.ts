@@ -8,8 +8,9 @@ import {
   DuplicatedNodeSchema,
   GetDiagnosisResponseSchema,
   ProcessFactsSchema,
-  RecordFactsSchema,
   StandbyFactsSchema,
+  StoreFactsSchema,
+  UnknownResourcesSchema,
   WaitFactsSchema,
 } from "@rollcall/api/rollcall/admin/v1/diagnosis_pb";
 import { NodeTrustSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
@@ -23,21 +24,24 @@ import {
   listProcessReports,
   listStatementWaits,
   listUncontainedNodes,
+  listUnknownResources,
   type ProcessReport,
-  type RecordFacts,
-  readRecordFacts,
-  recordTimeMs,
+  readStoreFacts,
   type Standby,
   type StatementWait,
+  type StoreFacts,
+  storeTimeMs,
 } from "@rollcall/store";
 import type { AdminServices } from "../admin-services.ts";
 
-/** Who may ask how the deployment is: it tells addresses and versions, which help an attacker too. */
+/**
+ * Who can call the diagnosis methods. The responses contain addresses and versions, which would also help an attacker.
+ */
 export const DIAGNOSIS_POLICIES: PolicyTable = definePolicies(DiagnosisService, {
   getDiagnosis: { caller: "admin", deadlineMs: 20_000, idempotent: true },
 });
 
-/** Serve the facts about the deployment. */
+/** Register the diagnosis methods. */
 export function routeDiagnosis(router: ConnectRouter, services: AdminServices): void {
   router.service(DiagnosisService, { getDiagnosis: getDiagnosis(services) });
 }
@@ -47,7 +51,8 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
   return async () => {
     const { db } = store;
     const unanswered: string[] = [];
-    // Whoever asks looks for what is slow: a table that is locked must not keep the rest from being told.
+    // Read each part within a time limit. Callers look for slow parts, so a locked table must not hide the other
+    // results.
     const within = async <T>(field: string, reading: Promise<T>, otherwise: T, ms = PART_WITHIN_MS): Promise<T> => {
       const answered = new AbortController();
       const late = clock.sleep(ms, answered.signal).then(
@@ -57,21 +62,22 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
         },
         () => otherwise,
       );
-      // A reading that is late and then fails has no caller any more.
+      // Ignore a late failure, because no caller waits for it any longer.
       reading.catch(() => {});
       return Promise.race([reading, late]).finally(() => answered.abort());
     };
-    const [latencyMs, facts, reports, versions, replicas, duplicated, uncontained, trust] = await Promise.all([
+    const [latencyMs, facts, reports, versions, replicas, duplicated, uncontained, unknown, trust] = await Promise.all([
       within("record.latency", measureLatency(services), PART_WITHIN_MS),
-      within("record", readRecordFacts(db), null),
+      within("record", readStoreFacts(db), null),
       within("processes", listProcessReports(db), []),
       within("agent_versions", countAgentVersions(db), []),
       within("agent_endpoints", listHealthReplicas(db), []),
       within("duplicated_nodes", listDuplicatedNodes(db), []),
       within("uncontained_nodes", listUncontainedNodes(db), []),
+      within("unknown_resources", listUnknownResources(db), []),
       within("agent_trust", countAgentTrust(db), []),
     ]);
-    // Last: what kept one of these waiting is then seen to wait.
+    // Read this last, so that it shows what blocked the other reads.
     const waits = await within("record.waits", listStatementWaits(db), [], WAITS_WITHIN_MS);
     return create(GetDiagnosisResponseSchema, {
       time: timestampFromMs(clock.wallMs()),
@@ -84,25 +90,34 @@ function getDiagnosis(services: AdminServices): MethodImpl<typeof DiagnosisServi
         create(DuplicatedNodeSchema, { nodeId, addresses: [...addresses] }),
       ),
       uncontainedNodes: [...uncontained],
+      unknownResources: unknown.map(({ nodeId, reasons }) =>
+        create(UnknownResourcesSchema, { nodeId, reasons: [...reasons] }),
+      ),
       agentTrust: trust.map(trustToProto),
     });
   };
 }
 
-/** Together shorter than the method's deadline. */
+/**
+ * Time limits for reading one part, and for reading the waits, in milliseconds. Their sum is shorter than the method's
+ * deadline.
+ */
 const PART_WITHIN_MS = 6_000;
 const WAITS_WITHIN_MS = 3_000;
-/** One answer may have waited for a connection. */
+/** Number of measurements, because a single measurement may include a wait for a connection. */
 const ASKED = 3;
-/** No wait for a connection lasts so long where nothing is slow: one answer is enough then. */
+/**
+ * Duration in milliseconds from which a measurement is not repeated. Waiting for a connection takes this long only if
+ * something is slow.
+ */
 const SLOW_MS = 1_000;
 
-/** The time of the fastest of some answers to the simplest question. */
+/** The time that the fastest of several trivial queries takes, in milliseconds. */
 async function measureLatency({ store, clock }: AdminServices): Promise<number> {
   let fastestMs = Number.POSITIVE_INFINITY;
   for (let time = 0; time < ASKED; time += 1) {
     const askedAtMs = clock.nowMs();
-    await recordTimeMs(store.db);
+    await storeTimeMs(store.db);
     fastestMs = Math.min(fastestMs, clock.nowMs() - askedAtMs);
     if (fastestMs > SLOW_MS) break;
   }
@@ -110,11 +125,11 @@ async function measureLatency({ store, clock }: AdminServices): Promise<number> 
 }
 
 function recordToProto(
-  { isStandby, standbys, settings, ...facts }: RecordFacts,
+  { isStandby, standbys, settings, ...facts }: StoreFacts,
   latencyMs: number,
   waits: readonly StatementWait[],
 ) {
-  return create(RecordFactsSchema, {
+  return create(StoreFactsSchema, {
     ...facts,
     settings: { ...settings },
     standby: isStandby,
@@ -148,7 +163,7 @@ function processToProto({ instance, service, host, facts, ageMs }: ProcessReport
   return create(ProcessFactsSchema, {
     ...{ instance, service, host, version: facts.version, nodeVersion: facts.nodeVersion },
     clockAhead: durationFromMs(Math.round(facts.clockAheadMs)),
-    recordLatency: durationFromMs(Math.round(facts.recordLatencyMs)),
+    storeLatency: durationFromMs(Math.round(facts.storeLatencyMs)),
     openFiles: facts.openFiles ?? 0,
     openFilesLimit: BigInt(facts.openFilesLimit ?? 0),
     ...(certificateEndsAtMs === null ? {} : { certificateExpireTime: timestampFromMs(certificateEndsAtMs) }),

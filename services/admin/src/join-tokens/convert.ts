@@ -12,13 +12,13 @@ import { checkAgentLabels, GROUP_LABEL, isLabelValue, joinTokenState } from "@ro
 import { refusalError, refuseFields } from "@rollcall/errors";
 import { type Db, type JoinToken, type NewJoinToken, type PastUse, withSuggestion } from "@rollcall/store";
 
-/** The properties that a request asks for in a new token. */
+/** The properties of a new token in a request. */
 export type TokenTerms = Omit<NewJoinToken, "id" | "hash" | "createdBy">;
 
 const DEFAULT_MAX_USES = 1;
 const DEFAULT_TTL_MS = 24 * 3_600_000;
 
-/** Read the properties of a new token. Throws INVALID_LABEL with every violation. */
+/** Parse the properties of a new token. Throws INVALID_LABEL with all violations. */
 export function parseTerms(request: CreateJoinTokenRequest): TokenTerms {
   const { description, nodeNamePattern, preauthorized, ephemeral } = request;
   return {
@@ -54,7 +54,7 @@ function parseTtl({ lifetime }: CreateJoinTokenRequest): number | null {
 function parseLabels({ labels, group }: CreateJoinTokenRequest): Readonly<Record<string, string>> {
   const violations = checkAgentLabels(labels);
   if (!isLabelValue(group)) {
-    const description = "a group is empty or 1-63 characters of [A-Za-z0-9._-], as a label's value";
+    const description = "must be empty or 1 to 63 characters of [A-Za-z0-9._-], like a label value";
     violations.push({ field: "group", description });
   }
   if (violations.length > 0) throw refuseFields("INVALID_LABEL", violations);
@@ -106,7 +106,7 @@ export function joinTokenUseToProto({ nodeId, fingerprint, atMs }: PastUse): Pro
   });
 }
 
-/** The refusal of an id that no join token has, with the token that was most likely meant. */
+/** The error for an unknown join token id, with the most likely intended token. */
 export async function joinTokenNotFound(db: Db, id: string): Promise<Error> {
   const message = `join token ${id} not found`;
   const missing = { reason: "JOIN_TOKEN_NOT_FOUND", message, metadata: { joinToken: id } } as const;

@@ -14,23 +14,22 @@ import { derivedSecret, newSalt, newTokenId } from "../access/token-text.ts";
 import type { AdminServices } from "../admin-services.ts";
 import { joinTokenToProto, parseTerms, type TokenTerms } from "./convert.ts";
 
-/** A token that was made, now or by the first request of this id. */
+/** A token that was created by this call, or by an earlier call with the same request id. */
 interface Made {
   readonly token: ProtoToken;
-  /** Empty when the request is repeated with another access token. */
+  /** The token's text; "" when the request was repeated with another access token. */
   readonly text: string;
   readonly salt: Uint8Array;
   readonly hash: Uint8Array;
 }
 
-/** Make a join token, and show its text this once. */
+/** Create a join token, and return its text, which is never returned again. */
 export function createJoinToken(services: AdminServices): MethodImpl<typeof JoinTokenService.method.createJoinToken> {
   const method = JoinTokenService.method.createJoinToken;
   const { store } = services;
   return async (request, context) => {
-    const { description: reason, requestId } = request;
     const terms = parseTerms(request);
-    const operation = readOperation(services, method, { reason, requestId }, context);
+    const operation = readOperation(services, method, request, context, request.description);
     const { actor } = operation.by;
     const bearer = bearerIn(context);
     const options = { codec: codecFor(store.clusterId(), bearer) };
@@ -52,8 +51,8 @@ const SALT_BYTES = 32;
 const HASH_BYTES = 32;
 
 /**
- * What is remembered of the answer: the token, and what tells whether a text that is derived again is the same. Never
- * the text.
+ * How the response is stored: the salt, the hash of the token's text, and the token. The text is never stored. It is
+ * derived again with the salt, and the hash shows whether the result is the same text.
  */
 function codecFor(clusterId: string, bearer: string): AnswerCodec<Made> {
   return {
@@ -80,22 +79,23 @@ function createdEvent(tokenId: string, actor: string, terms: TokenTerms) {
   });
 }
 
-/** A join token that was just made. */
+/** The text of a new join token. */
 interface NewText {
   /** Public: 12 hexadecimal digits. */
   readonly id: string;
-  /** What machines give. */
+  /** The text that machines present. */
   readonly text: string;
-  /** With the caller's own token, it gives the same secret again. */
+  /** Random bytes. Together with the caller's token, they yield the secret again. */
   readonly salt: Uint8Array;
 }
 
-/** What is remembered of a text: not enough to tell it. */
+/** The stored part of a text, which is not enough to derive it. */
 type TextTrace = Pick<NewText, "id" | "salt"> & { readonly hash: Uint8Array };
 
 /**
- * Make the text of a new token. Its secret follows from random bytes and the caller's own token, which is kept nowhere:
- * a caller that repeats a request gets the same text, and the record, which has the random bytes, cannot tell it.
+ * Create the text of a new token. Its secret is derived from random bytes and the caller's own token, which is not
+ * stored. A caller that repeats a request therefore gets the same text, but the random bytes in the store are not
+ * enough to derive it.
  */
 function newText(clusterId: string, bearer: string): NewText {
   const id = newTokenId();
@@ -103,7 +103,7 @@ function newText(clusterId: string, bearer: string): NewText {
   return { id, salt, text: textOf(clusterId, bearer, { id, salt }) };
 }
 
-/** The text that was made with this bearer; empty for any other. */
+/** The text, if it was derived from this bearer token; otherwise "". */
 function textAgain(clusterId: string, bearer: string, trace: TextTrace): string {
   const text = textOf(clusterId, bearer, trace);
   return timingSafeEqual(joinTokenHash(text), trace.hash) ? text : "";

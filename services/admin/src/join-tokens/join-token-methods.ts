@@ -24,7 +24,10 @@ import type { AdminServices } from "../admin-services.ts";
 import { joinTokenNotFound, joinTokenToProto, joinTokenUseToProto } from "./convert.ts";
 import { createJoinToken } from "./create-join-token.ts";
 
-/** Who may call each method of join tokens. Who may approve nodes may make a token that approves them in advance. */
+/**
+ * Who can call each method of join tokens. Callers that can approve nodes can also create tokens that preapprove
+ * nodes.
+ */
 export const JOIN_TOKEN_POLICIES: PolicyTable = definePolicies(JoinTokenService, {
   createJoinToken: { caller: "operator", deadlineMs: 10_000, idempotent: false },
   getJoinToken: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
@@ -32,7 +35,7 @@ export const JOIN_TOKEN_POLICIES: PolicyTable = definePolicies(JoinTokenService,
   revokeJoinToken: { caller: "operator", deadlineMs: 10_000, idempotent: false },
 });
 
-/** Serve join tokens: one line a method. */
+/** Register the methods of join tokens. */
 export function routeJoinTokens(router: ConnectRouter, services: AdminServices): void {
   router.service(JoinTokenService, {
     createJoinToken: createJoinToken(services),
@@ -44,7 +47,7 @@ export function routeJoinTokens(router: ConnectRouter, services: AdminServices):
 
 const MOST_USES = 100;
 
-/** Return one join token, and the machines that it admitted last. */
+/** Return one join token, and the last machines that it admitted. */
 function getJoinToken({ store }: AdminServices): MethodImpl<typeof JoinTokenService.method.getJoinToken> {
   return async ({ id }) => {
     const token = await getStored(store.db, id);
@@ -60,11 +63,11 @@ function getJoinToken({ store }: AdminServices): MethodImpl<typeof JoinTokenServ
 const DEFAULT_PAGE_SIZE = 100;
 const LISTING = "ListJoinTokens";
 
-/** Return a page of join tokens, the newest first. */
+/** Return a page of join tokens, newest first. */
 function listJoinTokens({ store }: AdminServices): MethodImpl<typeof JoinTokenService.method.listJoinTokens> {
   const pageTokens = createPageTokens(store.clusterSecret());
   return async ({ pageSize, pageToken }, context) => {
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const cursor = pageTokens.open(LISTING, pageToken) as string | null;
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
     const rows = readRows<JoinToken, bigint | null>({
@@ -82,7 +85,10 @@ function listJoinTokens({ store }: AdminServices): MethodImpl<typeof JoinTokenSe
   };
 }
 
-/** End a join token. Registries lock its row when they admit by it: none does so once this is committed. */
+/**
+ * Revoke a join token. Registries lock its row when they admit a node with it, so no registry can admit a node
+ * with it after this commit.
+ */
 function revokeJoinToken(services: AdminServices): MethodImpl<typeof JoinTokenService.method.revokeJoinToken> {
   const method = JoinTokenService.method.revokeJoinToken;
   const options = { codec: messageCodec(RevokeJoinTokenResponseSchema) };

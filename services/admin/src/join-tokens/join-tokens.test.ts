@@ -27,7 +27,7 @@ async function auditOf(target: string) {
 const METHOD = "rollcall.admin.v1.JoinTokenService";
 
 describe("createJoinToken()", () => {
-  it("should make a token of one use and 24 hours unless told otherwise", async () => {
+  it("should make a single-use token for 24 hours by default", async () => {
     const { token, text } = await tokens().createJoinToken({ description: "rack 7" });
     expect(text).toMatch(new RegExp(`^rcj_${rig.store.clusterId().slice(0, 8)}_${token?.id}_.{43}$`));
     const lifeSeconds = (token?.expireTime?.seconds ?? 0n) - (token?.createTime?.seconds ?? 0n);
@@ -48,7 +48,7 @@ describe("createJoinToken()", () => {
     expect(await auditOf(token?.id ?? "")).toEqual([[rig.operator.actor, `${METHOD}/CreateJoinToken`, "rack 7", "OK"]]);
   });
 
-  it("should make what is asked for", async () => {
+  it("should create what was requested", async () => {
     const { token } = await tokens().createJoinToken({
       useLimit: { case: "unlimitedUses", value: true },
       lifetime: { case: "neverExpires", value: true },
@@ -83,7 +83,7 @@ describe("createJoinToken()", () => {
     }
   });
 
-  it("should answer a repeated request with the same text, and make nothing again", async () => {
+  it("should answer a repeated request with the same text, and create nothing again", async () => {
     const request = { requestId: randomUUID(), description: "once" };
     const first = await tokens().createJoinToken(request);
     const second = await tokens().createJoinToken(request);
@@ -108,7 +108,7 @@ describe("createJoinToken()", () => {
 });
 
 describe("listJoinTokens() and getJoinToken()", () => {
-  it("should page from the newest on, and tell states, uses and whom it let in", async () => {
+  it("should list from the newest, with states, uses and admitted nodes", async () => {
     const made = [];
     for (let index = 0; index < 5; index += 1) {
       const { token } = await tokens().createJoinToken({ description: `listed ${index}` });
@@ -143,7 +143,7 @@ describe("listJoinTokens() and getJoinToken()", () => {
     expect(lastUses).toMatchObject([{ nodeId: "n1", keyFingerprint: "SHA256:x" }]);
   });
 
-  it("should refuse what is not there", async () => {
+  it("should refuse unknown ones", async () => {
     const missing = await refusalOf(tokens().getJoinToken({ id: "nothing" }));
     expect(missing.reason).toBe("JOIN_TOKEN_NOT_FOUND");
     const page = await refusalOf(tokens().listJoinTokens({ pageToken: "x" }));
@@ -152,7 +152,7 @@ describe("listJoinTokens() and getJoinToken()", () => {
 });
 
 describe("revokeJoinToken()", () => {
-  it("should revoke once, and say who did it and why", async () => {
+  it("should revoke once, and record who did it and why", async () => {
     const { token } = await tokens().createJoinToken({});
     const request = { id: token?.id ?? "", reason: "leaked", requestId: randomUUID() };
     const first = await tokens().revokeJoinToken(request);
@@ -170,7 +170,7 @@ describe("revokeJoinToken()", () => {
     expect((await auditOf(request.id)).filter(([, method]) => method?.endsWith("Revoke"))).toEqual([]);
   });
 
-  it("should let one of many revoke it", async () => {
+  it("should let one of many callers revoke it", async () => {
     const { token } = await tokens().createJoinToken({});
     const id = token?.id ?? "";
     const calls = Array.from({ length: 6 }, () => tokens().revokeJoinToken({ id }));
@@ -179,7 +179,7 @@ describe("revokeJoinToken()", () => {
     expect(await eventsOf(rig.store, id)).toHaveLength(2);
   });
 
-  it("should refuse what is not there", async () => {
+  it("should refuse unknown ones", async () => {
     const error = await refusalOf(tokens().revokeJoinToken({ id: "nothing" }));
     expect(error.reason).toBe("JOIN_TOKEN_NOT_FOUND");
   });

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-/** A report of so many cores, as the registry or health would save it. */
+/** Save a report that a node has this number of cores, as the registry or health does. */
 const report = (id: string, cores: number) => save(id, { cpu: { threads: cores } });
 
 async function save(id: string, info: InfoReport["info"]): Promise<void> {
@@ -25,7 +25,7 @@ async function save(id: string, info: InfoReport["info"]): Promise<void> {
 const missing = async (id: string) => (await getNode(rig.store.db, id))?.missingHardware.map(({ message }) => message);
 
 describe("acceptNodeHardware()", () => {
-  it("should compare with the hardware as it is from then on", async () => {
+  it("should compare with the current hardware from then on", async () => {
     await addNode(rig.store, "shrunk", "APPROVED");
     await report("shrunk", 8);
     await report("shrunk", 4);
@@ -43,7 +43,7 @@ describe("acceptNodeHardware()", () => {
     expect(await missing("shrunk")).toEqual(["3 of 4 cores"]);
   });
 
-  it("should be what an approval does", async () => {
+  it("should match what an approval does", async () => {
     await addNode(rig.store, "waiting");
     await report("waiting", 8);
     await report("waiting", 4);
@@ -53,7 +53,7 @@ describe("acceptNodeHardware()", () => {
     expect(await missing("waiting")).toEqual(["2 of 4 cores"]);
   });
 
-  it("should take the GPUs that are known first when they were unknown at the approval", async () => {
+  it("should accept the first known GPUs if they were unknown at the approval", async () => {
     await addNode(rig.store, "blind");
     const info = { cpu: { threads: 8 } };
     await save("blind", { ...info, unknownFacts: [{ fact: "gpus", reason: "nvidia-smi gave no answer (too slow)" }] });
@@ -64,7 +64,7 @@ describe("acceptNodeHardware()", () => {
     expect(await missing("blind")).toEqual(["GPU 1 is gone (GPU-1)"]);
   });
 
-  it("should refuse what changes nothing, a node that has said nothing, and an orchestrator", async () => {
+  it("should refuse no-ops, a node that has reported nothing, and an orchestrator", async () => {
     await addNode(rig.store, "same", "APPROVED");
     await report("same", 8);
     expect(await refusalOf(rig.admin.acceptNodeHardware({ node: "same" }))).toMatchObject({

@@ -38,13 +38,13 @@ describe("approveNode()", () => {
     expect(await refusalOf(rig.admin.approveNode({ node: "done" }))).toMatchObject({
       code: Code.FailedPrecondition,
       reason: "NODE_ALREADY_APPROVED",
-      message: "node done already approved",
+      message: "node done is already approved",
       metadata: { node: "done" },
     });
     expect(await eventsOf(rig.store, "done")).toEqual([]);
   });
 
-  it("should refuse an orchestrator: they are approved always", async () => {
+  it("should refuse an orchestrator: they are always approved", async () => {
     await addOrchestrator(rig.store, "control");
     expect(await refusalOf(rig.admin.approveNode({ node: "control" }))).toMatchObject({
       reason: "NODE_ALREADY_APPROVED",

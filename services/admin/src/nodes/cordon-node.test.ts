@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 describe("cordonNode()", () => {
-  it("should let no new work come, and say who wants that and why", async () => {
+  it("should admit no new work, and report who wants that and why", async () => {
     await addNode(rig.store, "busy", "APPROVED");
     await observe(rig.store, "busy", "HEALTHY");
     const { node } = await rig.admin.cordonNode({ node: "busy", reason: "new disk" });
@@ -47,7 +47,7 @@ describe("cordonNode()", () => {
     expect(await refusalOf(rig.admin.cordonNode({ node: "held", reason: "x" }))).toMatchObject({
       code: Code.FailedPrecondition,
       reason: "NODE_ALREADY_CORDONED",
-      message: "node held already cordoned",
+      message: "node held is already cordoned",
     });
     expect(await eventsOf(rig.store, "held")).toHaveLength(1);
   });

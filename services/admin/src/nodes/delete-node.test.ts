@@ -35,7 +35,7 @@ describe("deleteNode()", () => {
     },
   );
 
-  it("should say that there is no such node the second time", async () => {
+  it("should report that the node does not exist when it is deleted again", async () => {
     await addNode(rig.store, "once");
     await rig.admin.deleteNode({ node: "once" });
     expect(await refusalOf(rig.admin.deleteNode({ node: "once" }))).toMatchObject({
@@ -44,7 +44,7 @@ describe("deleteNode()", () => {
     });
   });
 
-  it("should refuse an orchestrator that lives, and remove one that is lost", async () => {
+  it("should refuse a live orchestrator, and remove a lost one", async () => {
     await addOrchestrator(rig.store, "control");
     await addOrchestrator(rig.store, "gone", true);
     expect(await refusalOf(rig.admin.deleteNode({ node: "control" }))).toMatchObject({

@@ -13,23 +13,25 @@ import { drainWaitText } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import {
   type Db,
+  type DrainRow,
   type DrainWork,
   findNode,
   getDrain,
   readDrainWork,
-  recordTimeMs,
-  type StoredDrain,
+  storeTimeMs,
 } from "@rollcall/store";
 import type { AdminServices } from "../admin-services.ts";
 
-/** Most executions that an answer names. */
+/** Maximum number of executions that a response names. */
 const MOST_NAMED = 1_000;
-/** How often a watch looks: executions come and go without events. */
-const LOOK_EVERY_MS = 1_000;
-/** A watch of which nothing changes says so after this time, which shows that it is alive. */
+/**
+ * Poll interval of a watch, in milliseconds. A watch has to poll, because executions start and end without events.
+ */
+const SCAN_EVERY_MS = 1_000;
+/** Time after which a watch without changes repeats its message, to show that it is alive. */
 const REPEAT_AFTER_MS = 15_000;
 
-/** What happens to a drain: read once, or watched. */
+/** The methods that read and watch a drain. */
 export function drainMethods({ store, clock }: AdminServices): {
   readonly getDrain: MethodImpl<typeof AdminService.method.getDrain>;
   readonly watchDrain: MethodImpl<typeof AdminService.method.watchDrain>;
@@ -42,7 +44,7 @@ export function drainMethods({ store, clock }: AdminServices): {
       let toldAtMs = clock.nowMs();
       yield create(WatchDrainResponseSchema, { drain: shown });
       while (shown.state !== DrainState.DRAINED && shown.state !== DrainState.UNCONFIRMED) {
-        await clock.sleep(LOOK_EVERY_MS, signal);
+        await clock.sleep(SCAN_EVERY_MS, signal);
         const drain = await readDrain(store.db, nodeId);
         if (drain === null) {
           const cancelled = create(DrainSchema, {
@@ -63,7 +65,7 @@ export function drainMethods({ store, clock }: AdminServices): {
   };
 }
 
-/** Throws NODE_NOT_FOUND or NODE_NOT_DRAINING. */
+/** Read a drain. Throws NODE_NOT_FOUND or NODE_NOT_DRAINING. */
 async function mustRead(db: Db, node: string): Promise<Drain> {
   const { id } = await findNode(db, node);
   const drain = await readDrain(db, id);
@@ -76,11 +78,11 @@ async function readDrain(db: Db, nodeId: string): Promise<Drain | null> {
   if (drain === null) return null;
   const isOver = drain.drainedAtMs !== null;
   const nothing: DrainWork = { executions: [], count: 0 };
-  const [work, nowMs] = await Promise.all([isOver ? nothing : readDrainWork(db, drain, MOST_NAMED), recordTimeMs(db)]);
+  const [work, nowMs] = await Promise.all([isOver ? nothing : readDrainWork(db, drain, MOST_NAMED), storeTimeMs(db)]);
   return drainToProto(drain, work, nowMs);
 }
 
-function drainToProto(drain: StoredDrain, { executions, count }: DrainWork, nowMs: number): Drain {
+function drainToProto(drain: DrainRow, { executions, count }: DrainWork, nowMs: number): Drain {
   const { nodeId, deadlineAtMs, force, ignoreDaemons, keepIneligible, reason, actor } = drain;
   return create(DrainSchema, {
     ...{ nodeId, force, ignoreDaemons, keepIneligible, reason, actor },
@@ -101,12 +103,12 @@ function drainToProto(drain: StoredDrain, { executions, count }: DrainWork, nowM
   });
 }
 
-function stateOf({ queued, drainedAtMs, unconfirmed }: StoredDrain): DrainState {
+function stateOf({ queued, drainedAtMs, unconfirmed }: DrainRow): DrainState {
   if (drainedAtMs !== null) return unconfirmed ? DrainState.UNCONFIRMED : DrainState.DRAINED;
   return queued ? DrainState.QUEUED : DrainState.DRAINING;
 }
 
-/** Whether nothing but the time that is left has changed. */
+/** Whether two drains differ only in the remaining time. */
 function isSame(left: Drain, right: Drain): boolean {
   return equals(DrainSchema, withoutTime(left), withoutTime(right));
 }

@@ -11,8 +11,8 @@ import {
   getDrains,
   getNode,
   listNodeIds,
-  recordTimeMs,
   SCHEDULER_LEASE,
+  storeTimeMs,
   takeLease,
 } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
@@ -25,16 +25,16 @@ beforeEach(async () => {
 });
 afterEach(() => rig.close());
 
-/** Have had a scheduler. */
+/** Take the scheduler's lease, so that a scheduler counts as having run. */
 async function led(): Promise<void> {
   await takeLease(rig.store.db, { name: SCHEDULER_LEASE, instance: "s", service: "scheduler", address: "" });
 }
 
 async function end(...nodeIds: readonly string[]): Promise<void> {
-  const judged = await getDrains(rig.store.db, nodeIds);
+  const evaluated = await getDrains(rig.store.db, nodeIds);
   await rig.store.change(async (tx) => ({
     result: null,
-    events: await endDrains(tx, [...judged.values()], "scheduler:s"),
+    events: await endDrains(tx, [...evaluated.values()], "scheduler:s"),
   }));
 }
 
@@ -49,11 +49,11 @@ async function stateOf(node: string): Promise<DrainState | undefined> {
 const typesOf = async (node: string) => (await eventsOf(rig.store, node)).map(({ type }) => type);
 
 describe("drainNode()", () => {
-  it("should keep the intent with its deadline by the record's clock, and let no new work come", async () => {
+  it("should store the intent with a deadline by the database's clock, and admit no new work", async () => {
     await led();
     await add("busy");
     await observe(rig.store, "busy", "HEALTHY");
-    const fromMs = await recordTimeMs(rig.store.db);
+    const fromMs = await storeTimeMs(rig.store.db);
     const { node } = await rig.admin.drainNode({
       ...{ node: "busy", reason: "new disk", deadline: durationFromMs(90_000), ignoreDaemons: true },
     });
@@ -108,7 +108,7 @@ describe("drainNode()", () => {
     expect(await typesOf("n1")).toEqual(["node.drain.started", "node.scheduling.changed"]);
   });
 
-  it("should change the conditions that are given when it is asked again, and keep the others", async () => {
+  it("should change the given conditions when asked again, and keep the others", async () => {
     await led();
     await add("n1");
     await rig.admin.drainNode({ node: "n1", reason: "new disk", ignoreDaemons: true, keepIneligible: true });
@@ -123,7 +123,7 @@ describe("drainNode()", () => {
     });
   });
 
-  it("should only say what it would do when it is asked that", async () => {
+  it("should only report what it would do in a dry run", async () => {
     await led();
     await add("n1");
     const { outcomes } = await rig.admin.drainNode({ selector: { nodes: ["n1"] }, validateOnly: true });
@@ -131,13 +131,13 @@ describe("drainNode()", () => {
     expect(await refusalOf(rig.admin.getDrain({ node: "n1" }))).toMatchObject({ reason: "NODE_NOT_DRAINING" });
   });
 
-  it("should drain so many nodes of a selection at a time", async () => {
+  it("should drain at most N nodes of a selection at a time", async () => {
     await led();
     await add("a1", "a2", "a3", "other");
     const selector = { nodes: ["a1", "a2", "a3"] };
     await rig.admin.drainNode({ selector, maxParallel: 2, reason: "racks" });
     expect(await Promise.all(["a1", "a2", "a3"].map(stateOf))).toEqual(Array(3).fill(DrainState.QUEUED));
-    // Any number of processes may begin them at once.
+    // Several processes can start queued drains concurrently.
     const { reserved } = rig.store;
     const begun = await Promise.all([beginWaitingDrains(reserved), beginWaitingDrains(reserved)]);
     expect(begun.reduce((sum, count) => sum + count)).toBe(2);
@@ -145,7 +145,7 @@ describe("drainNode()", () => {
       ...[DrainState.DRAINING, DrainState.DRAINING, DrainState.QUEUED],
     ]);
     expect((await getNode(rig.store.db, "a3"))?.scheduling.state).toBe("DRAINING");
-    // One that waits is not done, whatever a scheduler says.
+    // A queued drain is not complete, whatever a scheduler reports.
     await end("a1", "a3");
     expect(await stateOf("a3")).toBe(DrainState.QUEUED);
     expect(await beginWaitingDrains(reserved)).toBe(1);
@@ -158,13 +158,13 @@ describe("drainNode()", () => {
 });
 
 describe("endDrains()", () => {
-  it("should leave a drain that was ordered again since it was judged", async () => {
+  it("should keep a drain that was requested again since it was evaluated", async () => {
     await led();
     await add("n1");
     await rig.admin.drainNode({ node: "n1", ignoreDaemons: true });
-    const judged = [...(await getDrains(rig.store.db, ["n1"])).values()];
+    const evaluated = [...(await getDrains(rig.store.db, ["n1"])).values()];
     await rig.admin.drainNode({ node: "n1", deadline: durationFromMs(60_000) });
-    await rig.store.change(async (tx) => ({ result: null, events: await endDrains(tx, judged, "scheduler:s") }));
+    await rig.store.change(async (tx) => ({ result: null, events: await endDrains(tx, evaluated, "scheduler:s") }));
     expect(await stateOf("n1")).toBe(DrainState.DRAINING);
   });
 
@@ -189,7 +189,7 @@ describe("endDrains()", () => {
 });
 
 describe("cancelDrain()", () => {
-  it("should let work come again, and refuse a node that is not drained", async () => {
+  it("should admit work again, and refuse a node that is not drained", async () => {
     await led();
     await add("n1");
     await rig.admin.drainNode({ node: "n1" });
@@ -205,7 +205,7 @@ describe("cancelDrain()", () => {
     });
   });
 
-  it("should leave a cordon where that was asked for", async () => {
+  it("should keep the cordon on request", async () => {
     await led();
     await add("n1");
     await rig.admin.drainNode({ node: "n1", keepIneligible: true });
@@ -214,7 +214,7 @@ describe("cancelDrain()", () => {
     expect(node?.scheduling).toMatchObject({ state: SchedulingState.INELIGIBLE, holds: [{ kind: HoldKind.OPERATOR }] });
   });
 
-  it("should be what uncordon does to a node that drains", async () => {
+  it("should match what uncordon does to a draining node", async () => {
     await led();
     await add("n1");
     await rig.admin.drainNode({ node: "n1" });
@@ -223,7 +223,7 @@ describe("cancelDrain()", () => {
     expect(await refusalOf(rig.admin.getDrain({ node: "n1" }))).toMatchObject({ reason: "NODE_NOT_DRAINING" });
   });
 
-  it("should race with the scheduler that ends the drain, and one of them wins whole", async () => {
+  it("should race with the scheduler that ends the drain, and let exactly one win", async () => {
     await led();
     for (let round = 0; round < 8; round += 1) {
       const id = `race-${round}`;
@@ -235,7 +235,7 @@ describe("cancelDrain()", () => {
     }
   });
 
-  it("should tell the outcome of each node of a selection", async () => {
+  it("should report the outcome of each selected node", async () => {
     await led();
     await add("n1", "n2");
     await rig.admin.drainNode({ node: "n1" });
@@ -282,7 +282,7 @@ describe("watchDrain()", () => {
     expect(await watch("n2", () => rig.admin.deleteNode({ node: "n2" }))).toEqual(expected);
   });
 
-  it("should name what is waited for, and why", async () => {
+  it("should name what it waits for, and why", async () => {
     await led();
     await add("n1");
     const types = { "a-daemon": "daemon", "b-service": "service", "c-batch": "batch" } as const;
@@ -306,15 +306,15 @@ describe("watchDrain()", () => {
       waitingCount: 3,
       waitingFor: [
         { executionId: "id-a-daemon", job: "a-daemon", waitingFor: "daemons stop last" },
-        { executionId: "id-b-service", waitingFor: "it waits for its replacement" },
-        { executionId: "id-c-batch", waitingFor: "it may finish until the deadline" },
+        { executionId: "id-b-service", waitingFor: "waiting for its replacement" },
+        { executionId: "id-c-batch", waitingFor: "can run until the deadline" },
       ],
     });
     await rig.admin.drainNode({ node: "n1", ignoreDaemons: true, force: true });
     await rig.store.db.updateTable("executions").set({ desired: "STOP" }).where("id", "=", "id-c-batch").execute();
     expect((await rig.admin.getDrain({ node: "n1" })).drain).toMatchObject({
       waitingCount: 2,
-      waitingFor: [{ waitingFor: "it is about to be stopped" }, { waitingFor: "it is being stopped" }],
+      waitingFor: [{ waitingFor: "about to be stopped" }, { waitingFor: "being stopped" }],
     });
   });
 
@@ -329,12 +329,14 @@ describe("watchDrain()", () => {
 describe("cordonNode() until a time", () => {
   it("should lift the cordon when the time has passed, and not before", async () => {
     await add("n1", "n2");
-    const nowMs = await recordTimeMs(rig.store.db);
+    const nowMs = await storeTimeMs(rig.store.db);
     await rig.admin.cordonNode({ node: "n1", untilTime: timestampFromMs(nowMs + 3_600_000) });
     const { node } = await rig.admin.cordonNode({ node: "n2", untilTime: timestampFromMs(nowMs + 3_600_000) });
     expect(node?.scheduling?.holds).toMatchObject([{ kind: HoldKind.OPERATOR, untilTime: expect.anything() }]);
+    const both = { node: "n3", untilTime: timestampFromMs(nowMs + 3_600_000), duration: durationFromMs(1_000) };
+    expect(await refusalOf(rig.admin.cordonNode(both))).toMatchObject({ violations: [{ field: "duration" }] });
     expect(await endCordons(rig.store.reserved)).toBe(0);
-    // Time passes: the hold says that it ends now.
+    // Let time pass: change the hold so that it ends now.
     const holds = JSON.stringify([{ kind: "OPERATOR", sinceMs: 0, message: "", actor: "x", untilMs: nowMs }]);
     await rig.store.db.updateTable("nodes").set({ holds }).where("id", "=", "n2").execute();
     const lifted = await Promise.all([endCordons(rig.store.reserved), endCordons(rig.store.reserved)]);

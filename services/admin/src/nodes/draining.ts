@@ -6,7 +6,7 @@ import { type DrainRequest, drainNode, MAX_DRAIN_DEADLINE_MS } from "@rollcall/d
 import { refuseFields } from "@rollcall/errors";
 import type { DecideNode } from "./operate.ts";
 
-/** What a request to drain nodes decides about each of them. Throws INVALID_REQUEST. */
+/** Create the decision that a drain request makes about each node. Throws INVALID_REQUEST. */
 export function draining(request: DrainNodeRequest): DecideNode {
   const asked = toRequest(request);
   const { selector } = request;
@@ -24,7 +24,7 @@ function toRequest(request: DrainNodeRequest): DrainRequest {
       ? []
       : [{ field: "deadline", description: "must be from 0 to 7 days" }]),
     ...(maxParallel > 0 && selector === undefined
-      ? [{ field: "max_parallel", description: "is for a selector; one node is drained at once" }]
+      ? [{ field: "max_parallel", description: "requires a selector" }]
       : []),
   ];
   if (violations.length > 0) throw refuseFields("INVALID_REQUEST", violations);
@@ -33,8 +33,9 @@ function toRequest(request: DrainNodeRequest): DrainRequest {
 }
 
 /**
- * Names what is drained in turns. A selection comes in several calls, each with a part of its names or of its pages, so
- * the name follows from what all of them have: who drains, and the conditions; without any, the names of the nodes.
+ * The id of a selection whose nodes are drained in batches. The selection arrives in several calls, each with some
+ * names or pages. Therefore, the id is derived from the values that the calls share: the caller and the conditions or,
+ * without conditions, the names of the nodes.
  */
 function selectionOf(selector: NodeSelector, actor: string): string {
   const conditions = create(NodeSelectorSchema, { ...selector, nodes: [], all: false });

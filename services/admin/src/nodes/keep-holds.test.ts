@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe("keepHolds()", () => {
-  it("should lift cordons and begin drains when it is time, and count them", async () => {
+  it("should lift cordons and start drains when due, and count them", async () => {
     const { store } = database;
     for (const id of ["cordoned", "d1", "d2"]) await addNode(store, id, "APPROVED");
     const until = { kind: "OPERATOR", sinceMs: 0, message: "", actor: "x", untilMs: 1 };

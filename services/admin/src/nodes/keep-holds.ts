@@ -2,10 +2,12 @@ import { counter, type Logger, type MetricsRegistry } from "@rollcall/process";
 import { beginWaitingDrains, endCordons, type LeasedTask, leasedTask } from "@rollcall/store";
 import type { AdminProcess } from "../admin-process.ts";
 
-/** How long a cordon may stand beyond its time, and a drain may wait although it is its turn. */
+/**
+ * Time between two scans, in milliseconds. Cordons are lifted, and queued drains are started, at most this late.
+ */
 const EVERY_MS = 1_000;
 
-/** Lift cordons whose time has passed, and begin drains whose turn it is: in one admin of the cluster. */
+/** Lift expired cordons, and start the next queued drains. Runs in one admin process of the cluster. */
 export function keepHolds({ store, clock, log, instance, metrics }: Omit<AdminProcess, "config">): LeasedTask {
   const counted = createHoldMetrics(metrics);
   return leasedTask({
@@ -21,14 +23,14 @@ export function keepHolds({ store, clock, log, instance, metrics }: Omit<AdminPr
   });
 }
 
-/** One look. What it writes needs no fence: two that look at once write nothing twice. */
+/** Scan once. The writes need no fencing, because two concurrent scans write nothing twice. */
 async function look(store: AdminProcess["store"]["reserved"], counted: HoldMetrics, log: Logger): Promise<void> {
   const lifted = await endCordons(store);
   counted.lifted(lifted);
-  if (lifted > 0) log.info({ nodes: lifted }, "cordons lifted whose time has passed");
+  if (lifted > 0) log.info({ nodes: lifted }, "expired cordons lifted");
   const begun = await beginWaitingDrains(store);
   counted.begun(begun);
-  if (begun > 0) log.info({ nodes: begun }, "drains begun that waited for others");
+  if (begun > 0) log.info({ nodes: begun }, "queued drains started");
 }
 
 interface HoldMetrics {
@@ -39,11 +41,11 @@ interface HoldMetrics {
 function createHoldMetrics(registry: MetricsRegistry): HoldMetrics {
   const lifted = counter(registry, {
     name: "rollcall_cordons_lifted_total",
-    help: "Cordons that were lifted since their time had passed.",
+    help: "Expired cordons that were lifted.",
   });
   const begun = counter(registry, {
     name: "rollcall_drains_begun_total",
-    help: "Drains that began since it was their turn in their selections.",
+    help: "Queued drains that were started.",
   });
   return { lifted: (nodes) => lifted.inc(nodes), begun: (nodes) => begun.inc(nodes) };
 }

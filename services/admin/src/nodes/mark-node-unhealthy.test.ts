@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 describe("markNodeUnhealthy()", () => {
-  it("should show the node UNHEALTHY, whatever it sends", async () => {
+  it("should show the node as UNHEALTHY, whatever it sends", async () => {
     await addNode(rig.store, "shaky", "APPROVED");
     await observe(rig.store, "shaky", "HEALTHY");
     const circumstances = {
@@ -40,7 +40,7 @@ describe("markNodeUnhealthy()", () => {
     expect(await refusalOf(rig.admin.markNodeUnhealthy({ node: "marked" }))).toMatchObject({
       code: Code.FailedPrecondition,
       reason: "NODE_ALREADY_MARKED",
-      message: "node marked already marked unhealthy",
+      message: "node marked is already marked unhealthy",
     });
   });
 

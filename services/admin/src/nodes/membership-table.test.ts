@@ -13,7 +13,7 @@ afterAll(() => rig.close());
 type State = "NONE" | "PENDING" | "APPROVED" | "REJECTED" | "BANNED" | "UNBANNED";
 type Verb = "approveNode" | "rejectNode" | "deleteNode" | "banNode" | "unbanNode";
 
-/** Bring a node to a state. BANNED and UNBANNED were approved before. */
+/** Bring a node into a state. BANNED and UNBANNED nodes were approved first. */
 async function prepare(id: string, state: State): Promise<void> {
   if (state === "NONE") return;
   const isPlain = state !== "BANNED" && state !== "UNBANNED";
@@ -22,14 +22,17 @@ async function prepare(id: string, state: State): Promise<void> {
   if (state === "UNBANNED") await rig.admin.unbanNode({ node: id });
 }
 
-/** What is left of it: its membership in a word, and whether its id is banned. */
+/** The membership of the id after a verb, and whether the id is banned. */
 async function outcomeOf(id: string): Promise<string> {
   const node = await getNode(rig.store.db, id);
   const bans = await findBans(rig.store.db, { nodeIds: [id], fingerprints: [] });
   return `${node?.membership.state ?? "gone"}${bans.length > 0 ? ", banned" : ""}`;
 }
 
-/** After each verb: what is left, or the reason with which it is refused and nothing changes. */
+/**
+ * The result of each verb in each state, or the reason for its refusal. A refusal changes
+ * nothing.
+ */
 const TABLE: Readonly<Record<State, Readonly<Record<Verb, string>>>> = {
   NONE: {
     approveNode: "NODE_NOT_FOUND",
@@ -79,7 +82,7 @@ const CASES = (Object.keys(TABLE) as State[]).flatMap((state) =>
   (Object.keys(TABLE[state]) as Verb[]).map((verb) => [state, verb, TABLE[state][verb]] as const),
 );
 
-describe("memberships, as operators decide them", () => {
+describe("memberships, as decided by operators", () => {
   it.each(CASES)("%s, %s: %s", async (state, verb, expected) => {
     const node = `${state}-${verb}`.toLowerCase();
     await prepare(node, state);

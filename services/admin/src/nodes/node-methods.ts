@@ -1,6 +1,6 @@
 import { create, type DescMethod, type DescMethodUnary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   AdminService,
@@ -46,7 +46,7 @@ import {
   operate,
 } from "./operate.ts";
 
-/** What operators decide about nodes: for each verb what it decides, and what it has to read for that. */
+/** The methods of the operators' verbs. Each verb is defined by its decision and the data that the decision reads. */
 export function nodeMethods(services: AdminServices) {
   const { method } = AdminService;
   const verb = verbsOf(services);
@@ -56,7 +56,7 @@ export function nodeMethods(services: AdminServices) {
     deleteNode: verb(method.deleteNode, () => membership("delete")),
     banNode: verb(method.banNode, () => membership("ban"), { bans: true }),
     unbanNode: verb(method.unbanNode, () => membership("unban"), { bans: true }),
-    cordonNode: verb(method.cordonNode, cordoning, { recordTime: true }),
+    cordonNode: verb(method.cordonNode, cordoning, { storeTime: true }),
     uncordonNode: verb(
       method.uncordonNode,
       () =>
@@ -66,7 +66,7 @@ export function nodeMethods(services: AdminServices) {
         drains: true,
       },
     ),
-    drainNode: verb(method.drainNode, draining, { drains: true, recordTime: true, scheduler: true }),
+    drainNode: verb(method.drainNode, draining, { drains: true, storeTime: true, scheduler: true }),
     cancelDrain: verb(
       method.cancelDrain,
       () =>
@@ -74,7 +74,7 @@ export function nodeMethods(services: AdminServices) {
           cancelDrain(node, by, drain),
       {
         drains: true,
-        recordTime: true,
+        storeTime: true,
       },
     ),
     requireKeyRotation: verb(method.requireKeyRotation, () => requireKeyRotation),
@@ -85,8 +85,8 @@ export function nodeMethods(services: AdminServices) {
   };
 }
 
-/** What every request of a verb has. */
-export interface NodeRequest {
+/** The fields that requests of all verbs share. */
+export interface NodeRequest extends Message {
   readonly node: string;
   readonly selector?: NodeSelector | undefined;
   readonly reason: string;
@@ -96,10 +96,10 @@ export interface NodeRequest {
   readonly pageToken: string;
 }
 
-/** What every answer of a verb has. */
+/** The fields that responses of all verbs share. */
 type NodeAnswer = Pick<ApproveNodeResponse, "node" | "outcomes" | "nextPageToken">;
 
-/** A verb of a request, before what the request means is known. */
+/** A verb with its request, before the nodes are resolved. */
 export interface NodeVerb {
   readonly method: DescMethod;
   readonly request: NodeRequest;
@@ -108,23 +108,23 @@ export interface NodeVerb {
   readonly needs: DecisionNeeds;
 }
 
-/** Read an operation on nodes out of a call: check what the schema cannot. Throws INVALID_REQUEST. */
+/** Create the operation for a call, and check what the schema cannot express. Throws INVALID_REQUEST. */
 export function readNodeOperation(services: Pick<AdminServices, "clock">, verb: NodeVerb): NodeOperation {
   const { method, request, context, decide, needs } = verb;
-  const { etag, selector, pageToken, validateOnly } = request;
+  const { etag, selector, pageToken } = request;
   const violations = [
     ...(selector !== undefined && etag !== ""
-      ? [{ field: "etag", description: "an etag is of one node; leave it out with a selector" }]
+      ? [{ field: "etag", description: "cannot be combined with a selector" }]
       : []),
     ...(selector === undefined && pageToken !== ""
-      ? [{ field: "page_token", description: "pages are those of a selector" }]
+      ? [{ field: "page_token", description: "requires a selector" }]
       : []),
   ];
   if (violations.length > 0) throw refuseFields("INVALID_REQUEST", violations);
-  return { ...readOperation(services, method, request, context), decide, needs, etag, validateOnly };
+  return { ...readOperation(services, method, request, context), decide, needs, etag };
 }
 
-/** Create the method of a verb from what its request decides. The responses of all verbs have the same fields. */
+/** Create the method of a verb from its decision. The responses of all verbs have the same fields. */
 function verbsOf(services: AdminServices) {
   const pageTokens = createPageTokens(services.store.clusterSecret());
   return <R extends Message & NodeRequest, A extends Message & NodeAnswer>(
@@ -149,8 +149,17 @@ function membership(kind: Exclude<MembershipCommand["kind"], "register">): Decid
   return (node, by, { bans }) => changeMembership(node, { kind }, by, bans);
 }
 
-/** The time is compared with the record's: INVALID_REQUEST is thrown for one that has passed. */
-function cordoning({ untilTime }: CordonNodeRequest): DecideNode {
+/**
+ * The decision to cordon a node. Throws INVALID_REQUEST for a time and a duration, or when the time has passed by the
+ * store's clock.
+ */
+function cordoning({ untilTime, duration }: CordonNodeRequest): DecideNode {
+  if (duration !== undefined) {
+    const description = "until_time is set; set either this or until_time";
+    if (untilTime !== undefined) throw refuseFields("INVALID_REQUEST", [{ field: "duration", description }]);
+    const lastsMs = durationMs(duration);
+    return (node, by) => cordon(node, by, by.atMs + lastsMs);
+  }
   if (untilTime === undefined) return (node, by) => cordon(node, by);
   const untilMs = timestampMs(untilTime);
   return (node, by) => {
@@ -166,8 +175,8 @@ function labels(change: LabelChange): DecideNode {
 }
 
 /**
- * Read which nodes a request means. Throws INVALID_SELECTOR, INVALID_PAGE_TOKEN, or INVALID_REQUEST when a selector has
- * no condition.
+ * Parse which nodes a request selects. Throws INVALID_SELECTOR or INVALID_PAGE_TOKEN, and INVALID_REQUEST for a
+ * selector without a condition.
  */
 function parseSelection(
   request: Pick<NodeRequest, "node" | "selector" | "pageToken">,
@@ -176,7 +185,7 @@ function parseSelection(
   const { selector } = request;
   if (selector === undefined) return { names: [request.node], filter: {}, isOne: true, after: "" };
   const filter = parseFilter(selector);
-  // The MAC says that the cursor was made below.
+  // The cast is safe, because the page token's MAC proves that this method created the cursor.
   const after = (pageTokens.open(listingOf(selector), request.pageToken) as string | null) ?? "";
   return { names: selector.nodes, filter, isOne: false, after };
 }
@@ -198,13 +207,13 @@ function parseFilter(selector: NodeSelector): NodeFilter {
   };
   const isEmpty = selector.nodes.length === 0 && Object.keys(filter).length === 0;
   if (isEmpty && !selector.all) {
-    const description = "name nodes or a condition; all: true means every node";
+    const description = "set names or a condition; all: true selects every node";
     throw refuseFields("INVALID_REQUEST", [{ field: "selector", description }]);
   }
   return filter;
 }
 
-/** What a page token of a selector is for. */
+/** Identifies a selector in page tokens. */
 function listingOf(selector: NodeSelector): string {
   const bytes = toBinary(NodeSelectorSchema, selector, { writeUnknownFields: false });
   return `nodes ${Buffer.from(bytes).toString("base64")}`;
@@ -219,7 +228,7 @@ function parseLabels(text: string) {
   });
 }
 
-/** The schema lets no unknown value through. */
+/** Drop undefined values, which stand for unknown enum values. The schema has rejected those. */
 function known<T extends string>(values: readonly (T | undefined)[]): readonly T[] {
   return [...new Set(values.filter((value) => value !== undefined))];
 }

@@ -30,21 +30,21 @@ beforeAll(async () => {
   for (const id of SHARED_IDS) await addNode(rig.store, id);
 });
 afterAll(async () => {
-  // None of the refused calls above has changed anything.
+  // The refused calls above have not changed anything.
   for (const id of SHARED_IDS.filter((it) => it !== "gpu")) {
     expect(await eventsOf(rig.store, id)).toEqual([]);
   }
   await rig.close();
 });
 
-/** Verbs are methods of a client that is made later than the table of tests. */
+/** Look up the method only when it is called, because the client is created after the table of tests. */
 function verb(name: (typeof VERBS)[number], client = rig.admin): Verb {
   return (request) => client[name](request);
 }
 
 describe.each(VERBS)("%s()", (name) => {
   it.each(["nobody", "none-11", "%", "' or 1=1", "a-name-beyond-the-longest-id".repeat(3)])(
-    "should say that there is no node %j",
+    "should report that there is no node %j",
     async (node) => {
       const refusal = await refusalOf(verb(name)({ node }));
       expect(refusal).toMatchObject({
@@ -80,14 +80,14 @@ describe.each(VERBS)("%s()", (name) => {
     expect(refusal.violations.map(({ field }) => field)).toEqual(["node", "reason", "etag", "request_id"]);
   });
 
-  it("should refuse texts that the record cannot keep, all at once", async () => {
+  it("should refuse texts that the store cannot keep, all at once", async () => {
     const nul = "a\0b";
     const refusal = await refusalOf(verb(name)({ node: nul, reason: nul, etag: nul, requestId: nul }));
     expect(refusal.reason).toBe("INVALID_REQUEST");
     expect(refusal.violations.map(({ field }) => field).toSorted()).toEqual(["etag", "node", "reason", "request_id"]);
   });
 
-  it("should ask for an operator's token", async () => {
+  it("should require an operator's token", async () => {
     const viewer = await createToken(rig.store, "viewer");
     const refusals = [undefined, "rc_0_guess", viewer.text].map(async (token) => {
       const { code, reason } = await refusalOf(verb(name, rig.client(token))({ node: "web-1" }));
@@ -131,11 +131,11 @@ describe.each(VERBS)("%s()", (name) => {
 });
 
 describe("operate() on one node, references", () => {
-  it("should take an exact id, also when other ids begin with it", async () => {
+  it("should accept an exact id, also when other ids begin with it", async () => {
     expect((await rig.admin.approveNode({ node: "gpu" })).node?.id).toBe("gpu");
   });
 
-  it("should find nothing when the node of an order that is repeated is gone", async () => {
+  it("should find nothing when the node of a repeated request is gone", async () => {
     await addNode(rig.store, "once-1");
     await addNode(rig.store, "once-12");
     await rig.admin.deleteNode({ node: "once-1" });
@@ -146,7 +146,7 @@ describe("operate() on one node, references", () => {
 });
 
 describe("operate() on one node, etags", () => {
-  it("should carry out a decision on what was read, and change the etag", async () => {
+  it("should carry out a decision on the state that was read, and change the etag", async () => {
     await addNode(rig.store, "versioned");
     const before = await getNode(rig.store.db, "versioned");
     const etag = before?.etag ?? "";
@@ -159,7 +159,7 @@ describe("operate() on one node, etags", () => {
     expect(rejected.node?.membership?.state).toBe(MembershipState.REJECTED);
   });
 
-  it("should not take the etag of a node that was deleted and came again", async () => {
+  it("should not accept the etag of a node that was deleted and returned", async () => {
     await addNode(rig.store, "reborn");
     const etag = (await getNode(rig.store.db, "reborn"))?.etag ?? "";
     await rig.admin.deleteNode({ node: "reborn", etag });
@@ -169,7 +169,7 @@ describe("operate() on one node, etags", () => {
     });
   });
 
-  it("should carry out one of two decisions on the same reading", async () => {
+  it("should carry out one of two decisions on the same state", async () => {
     for (let round = 0; round < 10; round += 1) {
       const node = `contested-${round}`;
       await addNode(rig.store, node);
@@ -183,7 +183,7 @@ describe("operate() on one node, etags", () => {
 });
 
 describe("operate() on one node, request ids", () => {
-  it("should give the first answer again, and do nothing more", async () => {
+  it("should repeat the first response, and do nothing more", async () => {
     await addNode(rig.store, "asked");
     const request = { node: "asked", reason: "fine", requestId: "r-1" };
     const first = await rig.admin.approveNode(request);
@@ -193,14 +193,14 @@ describe("operate() on one node, request ids", () => {
     expect(await eventsOf(rig.store, "asked")).toHaveLength(2);
   });
 
-  it("should give the first answer again when the node is gone", async () => {
+  it("should repeat the first response when the node is gone", async () => {
     await addNode(rig.store, "leaving");
     const request = { node: "leaving", requestId: "r-2" };
     const first = await rig.admin.deleteNode(request);
     expect(await rig.admin.deleteNode(request)).toEqual(first);
   });
 
-  it("should have one effect of many calls at once", async () => {
+  it("should have one effect for many concurrent calls", async () => {
     await addNode(rig.store, "stormed");
     const request = { node: "stormed", requestId: "r-3" };
     const answers = await Promise.all(Array.from({ length: 10 }, () => rig.admin.cordonNode(request)));
@@ -208,7 +208,7 @@ describe("operate() on one node, request ids", () => {
     expect(await eventsOf(rig.store, "stormed")).toHaveLength(1);
   });
 
-  it("should tell the same id of another method or another caller apart", async () => {
+  it("should distinguish the same id of another method or another caller", async () => {
     await addNode(rig.store, "shared");
     const request = { node: "shared", requestId: "r-4" };
     await rig.admin.approveNode(request);

@@ -1,9 +1,15 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { type NodeOutcome, NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import {
+  type ApproveNodeRequest,
+  ApproveNodeRequestSchema,
+  type NodeOutcome,
+  NodeOutcomeSchema,
+} from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { HealthState, MembershipState, NodeSchema, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { requestDigest } from "@rollcall/rpc";
 import { getNode, lockNode, type Store } from "@rollcall/store";
 import { createGate, createTestDatabase, refusalOf, saveLabels, until } from "@rollcall/testkit";
 import { addNode, addOrchestrator, eventsOf } from "../testing/record.ts";
@@ -16,7 +22,7 @@ beforeAll(async () => {
 beforeEach(() => rig.store.db.deleteFrom("nodes").execute());
 afterAll(() => rig.close());
 
-/** Each outcome in one line. */
+/** Format the outcomes, one per line. */
 function words(outcomes: readonly NodeOutcome[]): string[] {
   return outcomes.map(({ nodeId, result }) => {
     if (result.case === "refusal") return `${nodeId} ${ErrorReasonSchema.value[result.value.reason]?.localName}`;
@@ -55,7 +61,7 @@ async function isWaitingForLock({ db, address: { url } }: Store): Promise<boolea
 }
 
 describe("operate()", () => {
-  it("should do it to each node that is named, and tell what became of each", async () => {
+  it("should apply to each named node, and report each outcome", async () => {
     await add("gpu-1", "gpu-2", "web-1");
     await addNode(rig.store, "web-2", "APPROVED");
     const { node, outcomes, nextPageToken } = await rig.admin.approveNode({
@@ -74,7 +80,7 @@ describe("operate()", () => {
       value: { id: "gpu-1", membership: { state: MembershipState.APPROVED } },
     });
     expect(refused?.result).toMatchObject({
-      value: { message: "node web-2 already approved", metadata: { node: "web-2" } },
+      value: { message: "node web-2 is already approved", metadata: { node: "web-2" } },
     });
     expect(await eventsOf(rig.store, "gpu-1")).toHaveLength(1);
     expect(await eventsOf(rig.store, "web-2")).toEqual([]);
@@ -131,8 +137,8 @@ describe("operate()", () => {
     expect(await getNode(rig.store.db, "n-1")).toBeNull();
   });
 
-  it("should say what it would do, and do nothing, when asked so", async () => {
-    // Nodes of its own: refusals about others may be recorded meanwhile.
+  it("should report what it would do, and change nothing, in a dry run", async () => {
+    // Use new nodes, because refusals about other nodes may be written in the meantime.
     await add("dry-1");
     await addNode(rig.store, "dry-2", "APPROVED");
     const selector = { nodes: ["dry-1", "dry-2"] };
@@ -146,7 +152,7 @@ describe("operate()", () => {
     expect(words((await rig.admin.approveNode(request)).outcomes)).toEqual(words(outcomes));
   });
 
-  it("should go through more nodes than one call takes", async () => {
+  it("should handle more nodes than fit in one call", async () => {
     const ids = Array.from({ length: 640 }, (_, index) => `m-${String(index).padStart(3, "0")}`);
     await rig.store.db
       .insertInto("nodes")
@@ -175,7 +181,7 @@ describe("operate()", () => {
     const second = await rig.admin.approveNode({ selector, pageToken, requestId: "many" });
     expect(second.nextPageToken).toBe("");
     expect(words([...first.outcomes, ...second.outcomes])).toEqual(ids.map((id) => `${id} ok`));
-    // The same again is told as it was.
+    // Repeating the request returns the same response.
     expect(await rig.admin.approveNode({ selector, requestId: "many" })).toEqual(first);
     const other = { selector: { all: true }, pageToken };
     expect(await refusalOf(rig.admin.approveNode(other))).toMatchObject({
@@ -183,7 +189,7 @@ describe("operate()", () => {
     });
   });
 
-  it("should have one effect of the same request at once, whatever its names mean later", async () => {
+  it("should have one effect for concurrent copies of a request, whatever its names mean later", async () => {
     await add("p-1");
     const request = { selector: { nodes: ["p-1"] }, requestId: "r-1" };
     const answers = await Promise.all([1, 2, 3].map(() => rig.admin.deleteNode(request)));
@@ -194,7 +200,7 @@ describe("operate()", () => {
     expect(await getNode(rig.store.db, "p-12")).not.toBeNull();
   });
 
-  it("should leave alone what does not match any more once its lock is held", async () => {
+  it("should skip nodes that no longer match once their lock is held", async () => {
     await add("l-1", "l-2");
     for (const node of ["l-1", "l-2"]) await rig.admin.setNodeLabels({ node, set: { zone: "l" } });
     const [locked, released] = [createGate(), createGate()];
@@ -213,7 +219,7 @@ describe("operate()", () => {
     expect((await getNode(rig.store.db, "l-1"))?.holds).toEqual([]);
   });
 
-  it("should give an answer again that the version before this one remembered", async () => {
+  it("should repeat a response that the previous version stored", async () => {
     const node = create(NodeSchema, { id: "gone", etag: "as-it-was" });
     const outcome = create(NodeOutcomeSchema, { nodeId: "gone", result: { case: "node", value: node } });
     const part = {
@@ -222,21 +228,24 @@ describe("operate()", () => {
       next: null,
     };
     const method = "/rollcall.admin.v1.AdminService/ApproveNode";
-    const remembered = { caller: rig.operator.actor, request_id: "of-before" };
+    const one = create(ApproveNodeRequestSchema, { node: "gone", requestId: "one-before" });
+    const many = create(ApproveNodeRequestSchema, { selector: { nodes: ["gone"] }, requestId: "many-before" });
+    const remembered = (request: ApproveNodeRequest) => {
+      const digest = Buffer.from(requestDigest(ApproveNodeRequestSchema, request));
+      return { caller: rig.operator.actor, request_id: request.requestId, digest };
+    };
     await rig.store.db
       .insertInto("request_ids")
       .values([
-        { ...remembered, method, answer: Buffer.from(toBinary(NodeSchema, node)) },
-        { ...remembered, method: `${method}#`, answer: Buffer.from(JSON.stringify(part)) },
+        { ...remembered(one), method, answer: Buffer.from(toBinary(NodeSchema, node)) },
+        { ...remembered(many), method: `${method}#`, answer: Buffer.from(JSON.stringify(part)) },
       ])
       .execute();
-    const requestId = "of-before";
-    expect(await rig.admin.approveNode({ node: "gone", requestId })).toMatchObject({ node, outcomes: [] });
-    const selector = { nodes: ["gone"] };
-    expect(await rig.admin.approveNode({ selector, requestId })).toMatchObject({ outcomes: [outcome] });
+    expect(await rig.admin.approveNode(one)).toMatchObject({ node, outcomes: [] });
+    expect(await rig.admin.approveNode(many)).toMatchObject({ outcomes: [outcome] });
   });
 
-  it("should ask for an operator's token", async () => {
+  it("should require an operator's token", async () => {
     const viewer = rig.client((await createToken(rig.store, "viewer")).text);
     const call = viewer.approveNode({ selector: { all: true } });
     expect(await refusalOf(call)).toMatchObject({ reason: "ROLE_TOO_LOW" });

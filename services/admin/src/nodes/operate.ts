@@ -9,8 +9,8 @@ import {
   type DrainIntent,
   etagRefusal,
   type NewEvent,
-  type NodeRecord,
-  type NodeVerdict,
+  type NodeDecision,
+  type Node as StoredNode,
 } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError, refuse } from "@rollcall/errors";
 import { type AnswerCodec, auditOf, commit, type Operation } from "@rollcall/operations";
@@ -27,85 +27,91 @@ import {
   type NewAuditEntry,
   type NodeFilter,
   nodeNotFound,
-  recordTimeMs,
   type SelectedIds,
   saveNodeEffects,
   selectNodeIds,
+  storeTimeMs,
   type Tx,
   thoseThatMatch,
 } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
 
-/** What of the record a decision has beside the node; what it does not need is empty. */
+/** Data that a decision reads in addition to the node. Empty unless declared in DecisionNeeds. */
 export interface DecisionFacts {
-  /** Those on its id and keys. */
+  /** Bans on the node's id and keys. */
   readonly bans: readonly Ban[];
-  /** Null for a node that is not drained. */
+  /** The node's drain; null for none. */
   readonly drain: DrainIntent | null;
 }
 
-/** Decides the change of a node, whose row is locked until the change is written. */
-export type DecideNode = (node: NodeRecord, by: CommandSource, facts: DecisionFacts) => NodeVerdict;
+/** Decides about a node whose row stays locked until the change is written. */
+export type DecideNode = (node: StoredNode, by: CommandSource, facts: DecisionFacts) => NodeDecision;
 
-/** What of the record a decision needs beside the node. */
+/** Which extra data a decision needs. */
 export interface DecisionNeeds {
-  /** It decides by what was detected, which replicas must not change meanwhile, and by the record's time. */
+  /**
+   * Whether the decision depends on the store's time and on detected states. If so, replicas must not change these
+   * states in the meantime.
+   */
   readonly health?: boolean;
-  /** It places or lifts bans, and holds registrations off while it does. */
+  /** Whether the decision sets or lifts bans. Registrations are blocked during such a decision. */
   readonly bans?: boolean;
-  /** It decides about drains. */
+  /** Whether the decision reads drains. */
   readonly drains?: boolean;
-  /** It compares times with the record's. */
-  readonly recordTime?: boolean;
-  /** It needs a scheduler that does what is decided: refused with NO_SCHEDULER as long as none has ever run. */
+  /** Whether the decision compares times with the store's clock. */
+  readonly storeTime?: boolean;
+  /**
+   * Whether a scheduler must carry out the decision. Such a decision is refused with NO_SCHEDULER until a scheduler
+   * has run.
+   */
   readonly scheduler?: boolean;
 }
 
-/** An operation on nodes, each of which is decided by itself. */
+/** An operation on nodes, with a separate decision for each. */
 export interface NodeOperation extends Operation {
   readonly decide: DecideNode;
   readonly needs: DecisionNeeds;
-  /** The etag that the one node must have; empty for any. */
+  /** The etag that a single node must have; "" for any. */
   readonly etag: string;
-  readonly validateOnly: boolean;
 }
 
-/** Which nodes an operator means. */
+/** The nodes that an operator selected. */
 export interface NodeSelection {
-  /** Exact ids; empty when only the filter chooses. */
+  /** Exact ids; empty when the selection is only a filter. */
   readonly names: readonly string[];
   readonly filter: NodeFilter;
-  /** Whether one node is named without a selector: what is wrong with it fails the call. */
+  /** Whether the selection is one node by its name. A refusal then fails the call. */
   readonly isOne: boolean;
-  /** The node after which the selection goes on; empty at its beginning. */
+  /** The node after which the selection continues; "" at the start. */
   readonly after: string;
 }
 
-/** What happened to the nodes of a selection. */
+/** The result for the nodes of a selection. */
 export interface Operated {
   readonly outcomes: readonly NodeOutcome[];
-  /** The node after which the next call goes on; null at the end. */
+  /** The node after which the next call continues; null at the end. */
   readonly next: string | null;
 }
 
-/** Nodes of one transaction: their rows are locked together, and registrations of them wait. */
+/** Maximum number of nodes per transaction. The transaction locks their rows, so their registrations wait for it. */
 const NODES_A_TRANSACTION = 100;
-/** Nodes of one call: as many as can be done well within its deadline. */
+/** Maximum number of nodes per call, low enough to stay within the call's deadline. */
 const NODES_A_CALL = 500;
 /**
- * A call runs no further transaction once its outcomes have so many bytes, and a transaction takes at most as much:
- * labels that it adds to a hundred nodes still fit into the message with the outcomes of all.
+ * Maximum size in bytes of the outcomes of one transaction. A call whose outcomes exceed this size starts no further
+ * transaction. The response then still has room for new labels on a hundred nodes.
  */
 const OUTCOME_BYTES = 524_288;
 
 /**
- * Carry out a decision on each node of a selection, in order of id, some in a transaction: states, events, audit rows
- * and the answer to the request id together, under the locks of the nodes' rows, so that nothing that happens at the
- * same time can undo or outrun it. Each transaction is remembered by itself, so a call that broke off can be repeated.
+ * Carry out a decision on each node of a selection, in order of id, several per transaction. States, events, audit
+ * entries and the response for the request id are written together while the nodes' rows are locked, so that no
+ * concurrent change can undo or overtake them. Each transaction is remembered separately, so an interrupted call can
+ * be repeated.
  *
- * A refusal is the outcome of its node alone. The one node of a selection of one is refused by a throw instead:
- * NODE_NOT_FOUND, ETAG_MISMATCH, or the reason that was decided.
+ * A refusal becomes the outcome of its node. For a selection of one node it is thrown instead: NODE_NOT_FOUND,
+ * ETAG_MISMATCH, or the reason of the decision.
  */
 export async function operate(
   services: Pick<AdminServices, "store">,
@@ -134,20 +140,20 @@ export async function operate(
 }
 
 /**
- * Carry out a decision on nodes whose rows are locked: an outcome and an audit row for each, and the events of those
- * that change. Throws the refusal of the one node of a selection of one.
+ * Carry out a decision on nodes whose rows are locked. Returns an outcome and an audit entry for each node, and the
+ * events of nodes that change. Throws the refusal when the selection is a single node.
  */
 export async function operateOnLocked(
   tx: Tx,
   operation: NodeOperation,
-  nodes: readonly NodeRecord[],
+  nodes: readonly StoredNode[],
   isOne: boolean,
 ): Promise<Change<readonly NodeOutcome[]>> {
   const { needs } = operation;
   if (needs.scheduler === true && !(await hasSchedulerLed(tx))) throw noScheduler();
   const factsOf = await readFacts(tx, operation, nodes);
-  const isTimed = needs.health === true || needs.recordTime === true;
-  const by = isTimed ? { ...operation.by, atMs: await recordTimeMs(tx) } : operation.by;
+  const isTimed = needs.health === true || needs.storeTime === true;
+  const by = isTimed ? { ...operation.by, atMs: await storeTimeMs(tx) } : operation.by;
   const refusals = new Map<string, DecidedRefusal>();
   const events: NewEvent[] = [];
   const audit: NewAuditEntry[] = [];
@@ -163,7 +169,7 @@ export async function operateOnLocked(
     events.push(...decided.events);
     changed.push(node.id);
   }
-  // A removed node is returned as it last was.
+  // Return a removed node in its last state.
   const after = new Map((await getNodes(tx, changed)).map((node) => [node.id, node]));
   const outcomes = nodes.map((node) => {
     const refusal = refusals.get(node.id);
@@ -172,14 +178,14 @@ export async function operateOnLocked(
   return { result: outcomes, events, audit };
 }
 
-/** The node of a selection of one, as a field of an answer. */
+/** The node of a single selection, as a response field. */
 export function nodeOf([outcome]: readonly NodeOutcome[]): { readonly node?: Node } {
   return outcome?.result.case === "node" ? { node: outcome.result.value } : {};
 }
 
-/** What happened to the nodes of one transaction. */
+/** The result of one transaction. */
 interface Part extends Operated {
-  /** The named nodes that exist, found once for the whole call; null when the selection names none. */
+  /** Ids of the named nodes that exist, looked up once per call; null when the selection has no names. */
   readonly ids: readonly string[] | null;
 }
 
@@ -201,7 +207,7 @@ async function operatePart(tx: Tx, operation: NodeOperation, request: PartReques
   const locked = await (operation.needs.health === true ? lockWithSessions : lockNodes)(tx, ids);
   const [name = ""] = selection.names;
   if (isOne && locked.length === 0) throw refusalError(await nodeNotFound(tx, name), name);
-  // The labels and states by which they were chosen may have changed while the locks were waited for.
+  // Select again, because labels and states may have changed while this call waited for the locks.
   const lockedIds = locked.map(({ id }) => id);
   const chosen = await thoseThatMatch(tx, filter, lockedIds);
   const nodes = locked.filter(({ id }) => chosen.has(id));
@@ -210,7 +216,7 @@ async function operatePart(tx: Tx, operation: NodeOperation, request: PartReques
   return { ...change, result: { outcomes: [...refused, ...change.result], ids: named.ids, next } };
 }
 
-/** As many of the selected nodes as fit into one message. */
+/** Limit the selected nodes to those whose outcomes fit into one message. */
 async function fitting(tx: Tx, { ids, next }: SelectedIds): Promise<SelectedIds> {
   const count = await countThatFit(tx, ids, OUTCOME_BYTES);
   const last = ids[count - 1];
@@ -218,28 +224,28 @@ async function fitting(tx: Tx, { ids, next }: SelectedIds): Promise<SelectedIds>
 }
 
 function noScheduler() {
-  const message = "no scheduler has ever run here, so nothing would move the work; start one, or cordon the node";
+  const message = "no scheduler has ever run, so nothing would move the work; start one, or cordon the node";
   return refuse("NO_SCHEDULER", message, {});
 }
 
-/** What the decision needs of each of some nodes. */
+/** Read what the decision needs for each node. */
 async function readFacts(
   tx: Tx,
   operation: NodeOperation,
-  nodes: readonly NodeRecord[],
-): Promise<(node: NodeRecord) => DecisionFacts> {
+  nodes: readonly StoredNode[],
+): Promise<(node: StoredNode) => DecisionFacts> {
   const bansOn = await readBans(tx, operation, nodes);
   const ids = nodes.map(({ id }) => id);
   const drains = operation.needs.drains === true ? await getDrains(tx, ids) : new Map<string, DrainIntent>();
   return (node) => ({ bans: bansOn(node), drain: drains.get(node.id) ?? null });
 }
 
-/** The bans on each of some nodes, where the decision needs them. */
+/** Read the bans on each node if the decision needs them. */
 async function readBans(
   tx: Tx,
   { needs }: NodeOperation,
-  nodes: readonly NodeRecord[],
-): Promise<(node: NodeRecord) => readonly Ban[]> {
+  nodes: readonly StoredNode[],
+): Promise<(node: StoredNode) => readonly Ban[]> {
   if (needs.bans !== true) return () => [];
   const names = nodes.map(bannedNamesOf);
   const bans = await findBans(tx, {
@@ -252,7 +258,7 @@ async function readBans(
   };
 }
 
-function doneOutcome(node: NodeRecord): NodeOutcome {
+function doneOutcome(node: StoredNode): NodeOutcome {
   return create(NodeOutcomeSchema, { nodeId: node.id, result: { case: "node", value: nodeToProto(node) } });
 }
 
@@ -262,7 +268,7 @@ function refusedOutcome(nodeId: string, refusal: DecidedRefusal): NodeOutcome {
   return create(NodeOutcomeSchema, { nodeId, result: { case: "refusal", value } });
 }
 
-/** The answer about one node is remembered as the node. */
+/** Stores a response about one node as the node itself. */
 const ONE_CODEC: AnswerCodec<Part> = {
   encode: ({ outcomes: [outcome] }) => {
     if (outcome?.result.case !== "node") throw new Error("a refusal is not remembered");
@@ -278,18 +284,18 @@ const ONE_CODEC: AnswerCodec<Part> = {
 const PART_CODEC: AnswerCodec<Part> = {
   encode: ({ outcomes, ids, next }) => {
     const bytes = outcomes.map((it) => Buffer.from(toBinary(NodeOutcomeSchema, it)));
-    const kept: KeptPart = { outcomes: bytes.map((it) => it.toString("base64")), ids, next };
+    const kept: SavedPart = { outcomes: bytes.map((it) => it.toString("base64")), ids, next };
     return Buffer.from(JSON.stringify(kept));
   },
   decode: (bytes) => {
-    // Written by encode() above.
-    const { outcomes, ids, next } = JSON.parse(Buffer.from(bytes).toString()) as KeptPart;
+    // The parsed value is valid, because encode() wrote these bytes.
+    const { outcomes, ids, next } = JSON.parse(Buffer.from(bytes).toString()) as SavedPart;
     const read = outcomes.map((it) => fromBinary(NodeOutcomeSchema, Buffer.from(it, "base64")));
     return { outcomes: read, ids, next };
   },
 };
 
-interface KeptPart {
+interface SavedPart {
   readonly outcomes: readonly string[];
   readonly ids: readonly string[] | null;
   readonly next: string | null;

@@ -30,7 +30,9 @@ afterAll(async () => {
   await one.close();
 });
 
-/** A health replica that holds the node's stream: it opens sessions, and finds the node well or not. */
+/**
+ * Act as a health replica that holds the node's stream: open sessions, and write healthy and unhealthy in turn.
+ */
 async function stream(store: Store, nodeId: string, turns: number): Promise<void> {
   const replicaId = "replica-1";
   const origin = { replicaId, instanceId: "i", bootId: "b", machineFingerprint: "m", address: "10.0.0.1:1" };
@@ -50,7 +52,7 @@ async function stream(store: Store, nodeId: string, turns: number): Promise<void
   }
 }
 
-/** The node's own reports, as the registry saves them. */
+/** Save reports of the node, as the registry does. */
 async function report(store: Store, nodeId: string, turns: number): Promise<void> {
   const summary = { cores: 1, memoryBytes: 1, diskBytes: 1, gpus: 0 };
   for (let turn = 0; turn < turns; turn += 1) {
@@ -74,7 +76,10 @@ async function auditedSuccesses(store: Store, target: string): Promise<number> {
   return rows.length;
 }
 
-/** Each state of an event must begin where the one before it ended: nothing was undone unsaid. */
+/**
+ * Check that each event's `before` equals the `after` of the previous event, so that nothing was undone without
+ * an event.
+ */
 function expectUnbroken(events: readonly { readonly before: Json | null; readonly after: Json | null }[]): void {
   const known = new Map<string, string>();
   for (const { before, after } of events) {
@@ -113,7 +118,7 @@ describe("administrative changes that race each other", () => {
       ]);
       const successes = settled.filter(({ status }) => status === "fulfilled").length;
       const events = await eventsOf(one.store, node);
-      // What a mark allows is told besides the mark itself.
+      // Marking a node also writes events about the reactions that the mark releases.
       const decided = events.filter(
         ({ actor, type }) => actor.startsWith("token:") && type !== "node.reactions.allowed",
       );
@@ -128,7 +133,7 @@ describe("administrative changes that race each other", () => {
     }
   });
 
-  it("should honour an etag: one of many decisions on the same reading is carried out", async () => {
+  it("should honour an etag: only one of many decisions on the same state is carried out", async () => {
     for (let round = 0; round < 10; round += 1) {
       const node = `read-${round}`;
       await addNode(one.store, node);
@@ -164,7 +169,7 @@ describe("administrative changes that race each other", () => {
     }
   });
 
-  it("should go through with selections that overlap, in any order, beside single decisions", async () => {
+  it("should complete overlapping selections, in any order, concurrently with single decisions", async () => {
     const ids = Array.from({ length: 150 }, (_, index) => `many-${String(index).padStart(3, "0")}`);
     for (const id of ids) await addNode(one.store, id);
     const nodes = ids.toReversed();

@@ -38,12 +38,12 @@ describe("rejectNode()", () => {
     expect(await refusalOf(again)).toMatchObject({
       code: Code.FailedPrecondition,
       reason: "NODE_ALREADY_REJECTED",
-      message: "node out already rejected",
+      message: "node out is already rejected",
     });
     expect(await eventsOf(rig.store, "out")).toEqual([]);
   });
 
-  it("should refuse an orchestrator that lives, and reject one that is lost", async () => {
+  it("should refuse a live orchestrator, and reject a lost one", async () => {
     await addOrchestrator(rig.store, "control");
     await addOrchestrator(rig.store, "gone", true);
     expect(await refusalOf(rig.admin.rejectNode({ node: "control" }))).toMatchObject({

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 describe("requireKeyRotation()", () => {
-  it("should show since when it is wanted, and say so in the log", async () => {
+  it("should show since when it is wanted, and log it", async () => {
     await addNode(rig.store, "leaky", "APPROVED");
     const { node } = await rig.admin.requireKeyRotation({ node: "leaky", reason: "disk was sold" });
     expect(node?.keyRotationRequiredSince).toBeDefined();
@@ -24,7 +24,7 @@ describe("requireKeyRotation()", () => {
     });
   });
 
-  it("should take a selection, and tell each node's outcome", async () => {
+  it("should accept a selection, and report each node's outcome", async () => {
     for (const id of ["many1", "many2"]) await addNode(rig.store, id, "APPROVED");
     await rig.admin.requireKeyRotation({ node: "many1" });
     const answer = await rig.admin.requireKeyRotation({
@@ -36,7 +36,7 @@ describe("requireKeyRotation()", () => {
     ]);
   });
 
-  it("should refuse a node that was told already, and an orchestrator", async () => {
+  it("should refuse a node that was already marked, and an orchestrator", async () => {
     await addNode(rig.store, "told", "APPROVED");
     await rig.admin.requireKeyRotation({ node: "told" });
     expect(await refusalOf(rig.admin.requireKeyRotation({ node: "told" }))).toMatchObject({

@@ -32,7 +32,7 @@ async function say(id: string, agentLabels: Record<string, string>): Promise<voi
 }
 
 describe("setNodeLabels()", () => {
-  it("should say of a label that the node itself has set that it cannot be removed, and change nothing", async () => {
+  it("should report that the node's own label cannot be removed, and change nothing", async () => {
     await addNode(rig.store, "own");
     await say("own", { rack: "r7", zone: "a" });
     await rig.admin.setNodeLabels({ node: "own", set: { zone: "b" } });
@@ -47,7 +47,7 @@ describe("setNodeLabels()", () => {
     expect(refusal.message).toMatch(
       /^node own has rack=r7 from the node itself, and only labels that operators set can be removed; set another value to override it$/,
     );
-    // What an operator had set over it can be removed; then it is the node's own again.
+    // Removing an operator's label restores the node's own label.
     const { node } = await rig.admin.setNodeLabels({ node: "own", remove: ["zone", "nothing"] });
     expect(labelsIn(node)).toEqual([
       ["rack", "r7", "AGENT", []],
@@ -58,7 +58,7 @@ describe("setNodeLabels()", () => {
     expect(outcomes[0]?.result).toMatchObject({ case: "refusal" });
   });
 
-  it("should win over what the node says, and say where each value comes from", async () => {
+  it("should override the node's values, and report where each value comes from", async () => {
     await addNode(rig.store, "n1");
     await say("n1", { zone: "a", disk: "ssd" });
     const before = await getNode(rig.store.db, "n1");
@@ -83,7 +83,7 @@ describe("setNodeLabels()", () => {
         after: { labels: { zone: "b", team: "x" } },
       },
     ]);
-    // What the node says next changes nothing of what an operator said.
+    // Later reports of the node do not change an operator's label.
     await say("n1", { zone: "c" });
     const removed = await rig.admin.setNodeLabels({ node: "n1", remove: ["zone"] });
     expect(labelsIn(removed.node)).toEqual([
@@ -92,7 +92,7 @@ describe("setNodeLabels()", () => {
     ]);
   });
 
-  it("should take it as done when everything is so already, without an event", async () => {
+  it("should succeed without an event if nothing needs to change", async () => {
     await addNode(rig.store, "n2");
     await rig.admin.setNodeLabels({ node: "n2", set: { a: "1" } });
     const etag = (await getNode(rig.store.db, "n2"))?.etag;
@@ -101,7 +101,7 @@ describe("setNodeLabels()", () => {
     expect(await eventsOf(rig.store, "n2")).toHaveLength(1);
   });
 
-  it("should refuse the control plane's own keys, but for the group", async () => {
+  it("should refuse the control plane's own keys, except the group", async () => {
     await addNode(rig.store, "n3");
     const set = { "rollcall.io/group": "gold" };
     expect(labelsIn((await rig.admin.setNodeLabels({ node: "n3", set })).node)).toEqual([

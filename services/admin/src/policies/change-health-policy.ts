@@ -25,7 +25,7 @@ import { policyToProto } from "./convert.ts";
 import { editPolicy, parseScope } from "./policy-edit.ts";
 import { checkPolicyEtag, planPolicyEdit, policyNotFound } from "./policy-plan.ts";
 
-/** Make or change one health policy. */
+/** Create or change one health policy. */
 export function setHealthPolicy(
   services: AdminServices,
 ): MethodImpl<typeof HealthPolicyService.method.setHealthPolicy> {
@@ -37,7 +37,6 @@ export function setHealthPolicy(
   };
 }
 
-/** Remove one health policy. */
 export function deleteHealthPolicy(
   services: AdminServices,
 ): MethodImpl<typeof HealthPolicyService.method.deleteHealthPolicy> {
@@ -49,14 +48,14 @@ export function deleteHealthPolicy(
   };
 }
 
-/** Make or change one health policy in a transaction of an operation. */
+/** Create or change one health policy within an operation's transaction. */
 export async function setPolicyIn(
   tx: Tx,
   operation: Operation,
   request: SetHealthPolicyRequest,
 ): Promise<Change<SetHealthPolicyResponse>> {
-  // The node is not locked while other changes of policies are waited for; and its row before those of its policies, in
-  // the order in which the removal of a node locks them.
+  // Wait for other policy changes before locking the node. Lock the node's row before the rows of its policies, in
+  // the same order as when a node is deleted.
   await lockHealthPolicies(tx);
   const scope = await parseScope(request.scope, (id) => lockNamedNode(tx, id));
   const current = await getHealthPolicy(tx, scope);
@@ -76,7 +75,7 @@ export async function setPolicyIn(
   };
 }
 
-/** Remove one health policy in a transaction of an operation. */
+/** Remove one health policy within an operation's transaction. */
 export async function deletePolicyIn(
   tx: Tx,
   operation: Operation,

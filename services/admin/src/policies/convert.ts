@@ -29,10 +29,10 @@ import {
   type ResolvedPolicy,
   scopeOf,
 } from "@rollcall/domain";
-import type { HealthPolicyRecord } from "@rollcall/store";
+import type { HealthPolicyRow } from "@rollcall/store";
 
 /** The public message of a policy. */
-export function policyToProto(record: HealthPolicyRecord): ProtoHealthPolicy {
+export function policyToProto(record: HealthPolicyRow): ProtoHealthPolicy {
   const { entry, etag, actor, message, createdAtMs, updatedAtMs } = record;
   const override = entry.kind === "group" ? entry.group.override : entry.override;
   return create(HealthPolicySchema, {
@@ -62,13 +62,13 @@ function scopeToProto(scope: PolicyScope): ProtoScope {
   }
 }
 
-/** The values that are set. What is null in the domain is 0 in the API. */
+/** The values that a policy sets. Null in the domain is 0 in the API. */
 export function valuesToProto(override: PolicyOverride): HealthPolicyValues {
   const values = create(HealthPolicyValuesSchema);
   for (const field of POLICY_FIELD_NAMES) {
     const value = override[field];
     if (value === undefined) continue;
-    // The table names a field of this kind.
+    // This assignment is safe, because the table ensures that the field has this type.
     Object.assign(values, { [POLICY_FIELDS[field].name]: valueToProto(field, value) });
   }
   return values;
@@ -86,14 +86,14 @@ function valueToProto(field: keyof PolicyOverride, value: PolicyValue) {
   }
 }
 
-/** The values that a request sets; those that it leaves out are left out. */
+/** The values that a request sets. The number 0 in the API is null in the domain. */
 export function valuesFromProto(values: HealthPolicyValues | undefined): PolicyOverride {
   const override: Partial<Record<keyof PolicyOverride, PolicyValue>> = {};
   for (const field of POLICY_FIELD_NAMES) {
     const value = values?.[POLICY_FIELDS[field].name];
     if (value !== undefined) override[field] = valueFromProto(value);
   }
-  // The table names the field of each value.
+  // The cast is safe, because the table ensures that each field has this type.
   return override as PolicyOverride;
 }
 
@@ -103,7 +103,9 @@ function valueFromProto(value: Duration | number | boolean): PolicyValue {
   return Math.round(durationMs(value));
 }
 
-/** What results from several policies, and what follows from it for an agent without wishes. */
+/**
+ * The values that result from several policies, and the timing for an agent without preferences.
+ */
 export function effectiveToProto({ policy, sources }: ResolvedPolicy): EffectiveHealthPolicy {
   const { heartbeatMs } = intervalsFor(policy, NO_WISHES);
   const { unhealthyAfterMs, unknownAfterMs } = policyThresholds(policy);
@@ -120,7 +122,7 @@ export function effectiveToProto({ policy, sources }: ResolvedPolicy): Effective
   });
 }
 
-/** The public message of a change that a preview found. */
+/** The public message of a change in a preview. */
 export function changeToProto({ nodeId, before, after }: PolicyChange): PreviewedNode {
   return create(PreviewedNodeSchema, {
     nodeId,
@@ -129,7 +131,7 @@ export function changeToProto({ nodeId, before, after }: PolicyChange): Previewe
   });
 }
 
-/** The name of a field in HealthPolicyValues, as a field mask has it: "unhealthy_after". */
+/** The name of a HealthPolicyValues field in field masks: "unhealthy_after". */
 export function valueName(field: keyof PolicyOverride): string {
   return POLICY_FIELDS[field].name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

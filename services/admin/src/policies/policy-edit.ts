@@ -7,18 +7,18 @@ import {
   type PolicyScope,
 } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
-import { type Db, findNode, type NodeRecord } from "@rollcall/store";
+import { type Db, findNode, type Node } from "@rollcall/store";
 import { valueName, valuesFromProto } from "./convert.ts";
 
-/** Finds the node of an id; the finder decides whether it is locked. */
-export type FindNode = (id: string) => Promise<NodeRecord>;
+/** Finds a node by id. The implementation decides whether to lock the node. */
+export type FindNode = (id: string) => Promise<Node>;
 
 /** Finds nodes without locking them. */
 export function nodeFinder(db: Db): FindNode {
   return (id) => findNode(db, id);
 }
 
-/** The scope of a policy. Throws NODE_NOT_FOUND or NODE_IS_ORCHESTRATOR. */
+/** Parse the scope of a policy. Throws NODE_NOT_FOUND or NODE_IS_ORCHESTRATOR. */
 export async function parseScope(message: HealthPolicyScope | undefined, find: FindNode): Promise<PolicyScope> {
   const scope = message?.scope;
   switch (scope?.case) {
@@ -29,18 +29,18 @@ export async function parseScope(message: HealthPolicyScope | undefined, find: F
     case "node": {
       const node = await find(scope.value);
       if (node.type === "COMPUTE") return { kind: "node", nodeId: node.id };
-      const text = `node ${node.id} is a control-plane process; its lease alone says how it fares`;
+      const text = `node ${node.id} is a control-plane process; its health depends only on its lease`;
       throw refuse("NODE_IS_ORCHESTRATOR", text, { metadata: { node: node.id } });
     }
     default:
-      throw refuseFields("INVALID_REQUEST", [{ field: "scope", description: "say for whom the policy is" }]);
+      throw refuseFields("INVALID_REQUEST", [{ field: "scope", description: "set the scope of the policy" }]);
   }
 }
 
 /**
- * What a policy becomes by a request, given what it is now or null. Throws INVALID_REQUEST or INVALID_SELECTOR.
+ * Apply a request to a policy, which is null for a new one. Throws INVALID_REQUEST or INVALID_SELECTOR.
  *
- * @param scope that of the request.
+ * @param scope The scope in the request.
  */
 export function editPolicy(
   scope: PolicyScope,
@@ -57,19 +57,19 @@ export function editPolicy(
   throw refuse(reason, description, { metadata, violations: [{ field, description }] });
 }
 
-/** What of a policy the paths of a mask name. */
+/** The parts of a policy, by their paths in a field mask. */
 const PARTS: ReadonlyMap<string, PolicyPart> = new Map<string, PolicyPart>([
   ["selector", "selector"],
   ["priority", "priority"],
   ...POLICY_FIELD_NAMES.map((field) => [`values.${valueName(field)}`, field] as const),
 ]);
 
-/** What a mask names; null for no mask, which means everything. Throws INVALID_REQUEST. */
+/** Parse a field mask; null for none, which means all fields. Throws INVALID_REQUEST. */
 function parsePaths(paths: readonly string[]): ReadonlySet<PolicyPart> | null {
   if (paths.length === 0) return null;
   const parts = paths.map((path) => PARTS.get(path));
   const known = parts.filter((part) => part !== undefined);
   if (known.length === parts.length) return new Set(known);
-  const description = `names what cannot be changed; it may name ${[...PARTS.keys()].join(", ")}`;
+  const description = `names a field that cannot be changed; the fields are ${[...PARTS.keys()].join(", ")}`;
   throw refuseFields("INVALID_REQUEST", [{ field: "update_mask", description }]);
 }

@@ -31,11 +31,16 @@ import { nodeFinder, parseScope } from "./policy-edit.ts";
 import { policyNotFound } from "./policy-plan.ts";
 import { previewHealthPolicy } from "./preview-health-policy.ts";
 
-/** Every node of the fleet is looked at. */
+/**
+ * The method policy of changes. The deadline is long, because each changed health policy is evaluated for
+ * every node of the fleet.
+ */
 const CHANGE: MethodPolicy = { caller: "operator", deadlineMs: 30_000, idempotent: false };
 const READING: MethodPolicy = { caller: "viewer", deadlineMs: 10_000, idempotent: true };
 
-/** Who may call each method of health policies, for how long, and whether a client may repeat it by itself. */
+/**
+ * Who can call each method of health policies, its deadline, and whether clients can retry it automatically.
+ */
 export const HEALTH_POLICY_POLICIES: PolicyTable = definePolicies(HealthPolicyService, {
   setHealthPolicy: CHANGE,
   getHealthPolicy: READING,
@@ -44,7 +49,7 @@ export const HEALTH_POLICY_POLICIES: PolicyTable = definePolicies(HealthPolicySe
   previewHealthPolicy: { ...READING, deadlineMs: 30_000 },
 });
 
-/** Serve health policies: one line a method. */
+/** Register the methods of health policies. */
 export function routeHealthPolicies(router: ConnectRouter, services: AdminServices): void {
   router.service(HealthPolicyService, {
     setHealthPolicy: setHealthPolicy(services),
@@ -55,7 +60,7 @@ export function routeHealthPolicies(router: ConnectRouter, services: AdminServic
   });
 }
 
-/** Return one health policy, what results for its scope, or both. */
+/** Return one health policy, the resulting values for its scope, or both. */
 function getHealthPolicy({
   store: { db },
 }: AdminServices): MethodImpl<typeof HealthPolicyService.method.getHealthPolicy> {
@@ -71,7 +76,7 @@ function getHealthPolicy({
   };
 }
 
-/** What results for a scope; null for a group or node that is not there. */
+/** The resulting values for a scope; null for a group or node that does not exist. */
 async function resolve(db: Db, scope: PolicyScope): Promise<ResolvedPolicy | null> {
   const configured = await configuredPolicy(db);
   const { entries } = await readHealthPolicies(db);
@@ -100,7 +105,7 @@ function listHealthPolicies({
   const pageTokens = createPageTokens(store.clusterSecret());
   return async ({ pageSize, pageToken }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const after = pageTokens.open(LISTING, pageToken) as string | null;
     const page = await readPage(context, {
       rows: readHealthPolicyList(store.db, after ?? ""),

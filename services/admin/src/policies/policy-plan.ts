@@ -19,15 +19,15 @@ import { refusalError, refuse } from "@rollcall/errors";
 import {
   configuredPolicy,
   type Db,
-  type HealthPolicyRecord,
+  type HealthPolicyRow,
   policySubject,
   policySubjects,
   readHealthPolicies,
 } from "@rollcall/store";
 
 /**
- * Find the nodes that an edit gives another policy, in order of id.
- * Throws HEALTH_POLICY_CONTRADICTION or TOO_MANY_HEALTH_POLICIES.
+ * Find the nodes whose policy an edit changes, in order of id. Throws HEALTH_POLICY_CONTRADICTION or
+ * TOO_MANY_HEALTH_POLICIES.
  */
 export async function planPolicyEdit(db: Db, edit: PolicyEdit): Promise<readonly PolicyChange[]> {
   const configured = await configuredPolicy(db);
@@ -50,13 +50,13 @@ export async function planPolicyEdit(db: Db, edit: PolicyEdit): Promise<readonly
   throw refuse(reason, message, { metadata, violations });
 }
 
-/** Refuse an etag that is not that of the policy as it is. Throws ETAG_MISMATCH. */
-export function checkPolicyEtag(scope: PolicyScope, current: HealthPolicyRecord | null, etag: string): void {
+/** Check that an etag matches the current policy. Throws ETAG_MISMATCH. */
+export function checkPolicyEtag(scope: PolicyScope, current: HealthPolicyRow | null, etag: string): void {
   const refusal = policyEtagRefusal(scope, current?.etag ?? null, etag);
   if (refusal !== null) throw refusalError(refusal, formatPolicyScope(scope));
 }
 
-/** The refusal of a scope that has no policy, with the group that was most likely meant. */
+/** The error for a scope without a policy, with the most likely intended group. */
 export async function policyNotFound(db: Db, scope: PolicyScope): Promise<Error> {
   const message = `no health policy is set for ${describePolicyScope(scope)}`;
   const subject = formatPolicyScope(scope);
@@ -66,7 +66,7 @@ export async function policyNotFound(db: Db, scope: PolicyScope): Promise<Error>
   return refusalError(suggestName(missing, scope.name, groups), subject);
 }
 
-/** The nodes that an edit may concern. */
+/** The nodes that an edit can affect. */
 async function* subjectsOf(db: Db, scope: PolicyScope) {
   if (scope.kind !== "node") {
     yield* policySubjects(db);

@@ -24,7 +24,7 @@ const node = (value: string) => ({ scope: { case: "node", value } }) as const;
 const seconds = (amount: number) => durationFromMs(amount * 1_000);
 
 describe("previewHealthPolicy()", () => {
-  it("should tell what then happens, and change nothing", async () => {
+  it("should report what would happen, and change nothing", async () => {
     const set = { scope: group("g"), selector: "!zone", values: { unhealthyAfter: seconds(40) } };
     const preview = await policies.previewHealthPolicy({ change: { case: "set", value: set } });
     expect(preview.changedNodes).toBe(2);
@@ -61,7 +61,7 @@ describe("previewHealthPolicy()", () => {
     expect(await refusalOf(stolen)).toMatchObject({ reason: "INVALID_PAGE_TOKEN" });
   });
 
-  it("should tell what a deletion would change, and refuse as it would", async () => {
+  it("should report what a deletion would change, and refuse like a deletion", async () => {
     const scope = node("n2");
     const value = { scope };
     const preview = () => policies.previewHealthPolicy({ change: { case: "delete", value } });
@@ -72,7 +72,7 @@ describe("previewHealthPolicy()", () => {
 });
 
 describe("getHealthPolicy()", () => {
-  it("should tell what results, and where each value comes from", async () => {
+  it("should report the result, and where each value comes from", async () => {
     await policies.setHealthPolicy({ scope: byDefault, values: { infoInterval: seconds(5) } });
     const values = { unhealthyAfter: seconds(45) };
     await policies.setHealthPolicy({ scope: group("g"), selector: "gpu", values });

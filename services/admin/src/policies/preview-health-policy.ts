@@ -19,14 +19,17 @@ import { checkPolicyEtag, planPolicyEdit, policyNotFound } from "./policy-plan.t
 
 const DEFAULT_PAGE_SIZE = 100;
 
-/** Tell what a change would change. Each page looks at all nodes again, so that its count is that of the moment. */
+/**
+ * Preview the effect of a policy change. Each page evaluates all nodes again, so that its count is
+ * current.
+ */
 export function previewHealthPolicy({
   store,
 }: AdminServices): MethodImpl<typeof HealthPolicyService.method.previewHealthPolicy> {
   const pageTokens = createPageTokens(store.clusterSecret());
   return async (request, context) => {
     const listing = listingOf(request);
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const after = pageTokens.open(listing, request.pageToken) as string | null;
     const limit = request.pageSize === 0 ? DEFAULT_PAGE_SIZE : request.pageSize;
     const changes = await planPolicyEdit(store.db, await parseChange(store.db, request));
@@ -43,7 +46,7 @@ export function previewHealthPolicy({
 
 async function parseChange(db: Db, { change }: PreviewHealthPolicyRequest): Promise<PolicyEdit> {
   if (change.case === undefined) {
-    const description = "say what is to be set or deleted";
+    const description = "exactly one of set and delete is required";
     throw refuseFields("INVALID_REQUEST", [{ field: "change", description }]);
   }
   const scope = await parseScope(change.value.scope, nodeFinder(db));
@@ -56,7 +59,7 @@ async function parseChange(db: Db, { change }: PreviewHealthPolicyRequest): Prom
   return { kind: "delete", scope };
 }
 
-/** The name of one preview: its pages are of one change. */
+/** Identifies a preview in page tokens, because all its pages must be about one change. */
 function listingOf(request: PreviewHealthPolicyRequest): string {
   const { change } = request;
   const asked = create(PreviewHealthPolicyRequestSchema, { change });

@@ -25,7 +25,7 @@ const node = (value: string) => ({ scope: { case: "node", value } }) as const;
 const seconds = (amount: number) => durationFromMs(amount * 1_000);
 
 describe("setHealthPolicy()", () => {
-  it("should keep a policy, tell of it, and count the nodes that it changes", async () => {
+  it("should store a policy, publish it, and count the nodes that it changes", async () => {
     const values = { unhealthyAfter: seconds(45), unhealthyAfterMissed: 0 };
     const { policy, changedNodes } = await policies.setHealthPolicy({
       scope: byDefault,
@@ -59,7 +59,7 @@ describe("setHealthPolicy()", () => {
     expect(await eventsOf(rig.store, "health-policy/default")).toHaveLength(events.length);
   });
 
-  it("should replace a policy, or change what the mask names alone", async () => {
+  it("should replace a policy, or change only what the mask names", async () => {
     const scope = group("gpus");
     const values = { unhealthyAfter: seconds(45), infoInterval: seconds(5) };
     await policies.setHealthPolicy({ scope, selector: "gpu", priority: 3, values });
@@ -82,7 +82,7 @@ describe("setHealthPolicy()", () => {
     expect(replaced.policy?.values?.unhealthyAfter).toBeUndefined();
   });
 
-  it("should see token and operator labels alone", async () => {
+  it("should see only token and operator labels", async () => {
     const values = { infoInterval: seconds(5) };
     const gpus = await policies.setHealthPolicy({ scope: group("g"), selector: "gpu", values });
     expect(gpus.changedNodes).toBe(1);
@@ -141,7 +141,7 @@ describe("setHealthPolicy()", () => {
     });
   });
 
-  it("should refuse a contradiction that arises on one node alone, and name what meets there", async () => {
+  it("should refuse a contradiction on a single node, and name the settings that conflict", async () => {
     const scope = group("slow");
     await policies.setHealthPolicy({
       scope,
@@ -155,13 +155,13 @@ describe("setHealthPolicy()", () => {
       reason: "HEALTH_POLICY_CONTRADICTION",
     });
     expect(refusal.message).toContain("group slow with node n1: unhealthyAfterMs is 70000");
-    // Where the group does not reach, the same is fine.
+    // For a node outside of the group, the same values are valid.
     await policies.setHealthPolicy({ ...request, scope: node("n2") });
   });
 });
 
 describe("deleteHealthPolicy()", () => {
-  it("should let nodes fall back, and tell of it", async () => {
+  it("should let nodes fall back, and publish it", async () => {
     const scope = node("n1");
     await policies.setHealthPolicy({ scope, values: { infoInterval: seconds(5) } });
     const { changedNodes } = await policies.deleteHealthPolicy({ scope, reason: "over" });

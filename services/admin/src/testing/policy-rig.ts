@@ -4,10 +4,13 @@ import { replaceLabels } from "@rollcall/store";
 import { addNode, addOrchestrator } from "./record.ts";
 import { type Rig, type RigRecord, startRig } from "./rig.ts";
 
-/** An admin over three compute nodes: an operator says gpu of n1, n2 says gpu of itself, and n3 joined with a zone. */
+/**
+ * An admin with three compute nodes: an operator labeled n1 with gpu, n2 reports gpu itself, and n3 joined with
+ * the label zone.
+ */
 export interface PolicyRig extends Rig {
   readonly policies: Client<typeof HealthPolicyService>;
-  /** Forget every policy. */
+  /** Delete every policy. */
   clear(): Promise<void>;
 }
 

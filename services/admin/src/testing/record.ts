@@ -1,17 +1,17 @@
 import { decideMembership, type HealthState, type MembershipState } from "@rollcall/domain";
 import {
+  type EventRow,
   insertNode,
   joinAsOrchestrator,
   openSessions,
   orchestratorLost,
   readEvents,
   type Store,
-  type StoredEvent,
   writeTransitions,
 } from "@rollcall/store";
 import { saveKey, saveMembership } from "@rollcall/testkit";
 
-/** Add a node as registration does, and move it on to a membership. */
+/** Add a node as registration does, and bring it to a membership. */
 export async function addNode(store: Store, id: string, state: MembershipState = "PENDING"): Promise<void> {
   const by = { actor: "system", message: "", atMs: 0 };
   const decision = decideMembership(null, id, { kind: "register", manualApproval: true }, by);
@@ -28,7 +28,7 @@ export async function addNode(store: Store, id: string, state: MembershipState =
   });
 }
 
-/** Show a control-plane process as a node, and lose it again if told so. */
+/** Register a control-plane process as a node. With `lost`, end its connection again. */
 export async function addOrchestrator(store: Store, nodeId: string, lost = false): Promise<void> {
   const instance = `instance-of-${nodeId}`;
   await joinAsOrchestrator(store, {
@@ -47,7 +47,7 @@ export async function addOrchestrator(store: Store, nodeId: string, lost = false
   }));
 }
 
-/** Have a health replica hold a node's stream and find it so. */
+/** Let a health replica hold a node's stream and write the node's health. */
 export async function observe(store: Store, nodeId: string, health: HealthState): Promise<void> {
   const replicaId = "replica-1";
   const origin = { replicaId, instanceId: "i", bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
@@ -60,7 +60,6 @@ export async function observe(store: Store, nodeId: string, health: HealthState)
   await writeTransitions(store, replicaId, [{ nodeId, epoch: session.epoch, health: state }]);
 }
 
-/** What the log says of a node. */
-export async function eventsOf(store: Store, subject: string): Promise<readonly StoredEvent[]> {
+export async function eventsOf(store: Store, subject: string): Promise<readonly EventRow[]> {
   return (await readEvents(store.db, { after: 0n, limit: 10_000, subject })).events;
 }

@@ -18,23 +18,23 @@ import type { AdminProcess } from "../admin-process.ts";
 import { ADMIN_KEYS, type AdminConfig } from "../config.ts";
 import { createApp } from "../index.ts";
 
-/** The record of a rig; the testkit's TestDatabase is one. */
+/** The store of a rig. The testkit's TestDatabase satisfies this type. */
 export interface RigRecord {
   readonly store: Store;
   /** Called when the rig is closed. */
   drop?(): Promise<void>;
 }
 
-/** An access token, its text and how it is written as an actor. */
+/** An access token: its text, and its name as an actor. */
 export interface TestToken {
   readonly text: string;
   readonly actor: string;
 }
 
-/** What a test may change of the server. */
+/** The server options that a test can override. */
 export type RigOptions = Partial<Pick<RpcServerOptions, "authenticate" | "failures">>;
 
-/** An admin on a port of its own, and a client with an operator's token. */
+/** An admin on its own port, and a client with an operator's token. */
 export interface Rig {
   readonly store: Store;
   /** For example "http://127.0.0.1:41234". */
@@ -42,9 +42,9 @@ export interface Rig {
   readonly metrics: MetricsRegistry;
   readonly operator: TestToken;
   readonly admin: Client<typeof AdminService>;
-  /** A further client; without a token unless one is given. */
+  /** Create another client, by default without a token. */
   client(token?: string): Client<typeof AdminService>;
-  /** The same of another service. */
+  /** Create a client of another service, by default without a token. */
   clientOf<S extends DescService>(service: S, token?: string): Client<S>;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export const DEFAULT_CONFIG = Object.fromEntries(
   Object.entries(ADMIN_KEYS).map(([path, key]) => [path, key.default]),
 ) as AdminConfig;
 
-/** Start an admin as a process of its own would, on a real port and the real store. */
+/** Start an admin like a separate process, on a real port with a real store. */
 export async function startRig(
   record: RigRecord,
   options: RigOptions = {},
@@ -105,7 +105,7 @@ export async function startRig(
   };
 }
 
-/** Keep a new access token of a role. */
+/** Store a new access token with a role. */
 export async function createToken(store: Store, role: string): Promise<TestToken> {
   const text = `test-${randomBytes(24).toString("base64url")}`;
   const id = randomUUID();

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { TestAuthority } from "@rollcall/testkit/certificates";
 import { Webhook } from "standardwebhooks";
 
-/** A delivery as a receiver has it. */
+/** A received delivery. */
 export interface Received {
   readonly id: string;
   readonly type: string;
@@ -14,18 +14,18 @@ export interface Received {
   readonly body: string;
 }
 
-/** How a receiver answers; a status alone answers with nothing. "hang" never answers. */
+/** How a receiver responds; a number is a status without a body. "hang" never responds. */
 export type Answer = number | "hang" | ((response: ServerResponse) => void);
 
-/** A receiver of webhooks over HTTPS, with a certificate of a test's own authority. */
+/** A webhook receiver over HTTPS, with a certificate from a test authority. */
 export class TestReceiver {
-  /** What came, the oldest first, whatever was answered. */
+  /** All deliveries, oldest first, regardless of the response. */
   readonly received: Received[] = [];
-  /** What was answered with 200 to 299. */
+  /** Deliveries to which the receiver responded with 200 to 299. */
   readonly taken: Received[] = [];
-  /** Decides each answer. */
+  /** Decides how to respond to each delivery. */
   answer: (delivery: Received) => Answer = () => 204;
-  /** The names that clients asked for by SNI. */
+  /** Number of connections that clients have opened. */
   connections = 0;
   readonly #server: Server;
 
@@ -54,12 +54,12 @@ export class TestReceiver {
     return `https://127.0.0.1:${this.port}${path}`;
   }
 
-  /** The revisions of a subject's events as they were taken. */
+  /** The revisions of a subject's accepted events, in order. */
   takenOf(subject: string): readonly bigint[] {
     return this.taken.filter((one) => one.subject === subject).map(({ revision }) => revision);
   }
 
-  /** Check a signature as the library of Standard Webhooks does. Throws when it is not good. */
+  /** Verify a signature as the Standard Webhooks library does. Throws when it is invalid. */
   static verify({ headers, body }: Received, secret: string): unknown {
     return new Webhook(secret).verify(body, headers as Record<string, string>);
   }

@@ -18,15 +18,15 @@ import { createApp } from "../index.ts";
 import type { Resolve } from "../webhooks/delivery/guarded-lookup.ts";
 import { createToken, DEFAULT_CONFIG, type Rig, startRig } from "./rig.ts";
 
-/** What a test may change. */
+/** Options of a rig, for tests that need other values. */
 export interface WebhookRigOptions {
   readonly store: Store;
   readonly config?: Partial<AdminConfig>;
   readonly resolve?: Resolve;
 }
 
-/** Short pauses, and a lease that no slow machine loses: one that is released is taken at once. */
-const QUICK: WebhookTiming = { lookEveryMs: 20, baseMs: 20, maxMs: 100, renewEveryMs: 50, expiryMs: 60_000 };
+/** Short delays, but a lease that even a slow machine can keep. A released lease is taken over immediately. */
+const QUICK: WebhookTiming = { scanEveryMs: 20, baseMs: 20, maxMs: 100, renewEveryMs: 50, expiryMs: 60_000 };
 
 /** An admin with webhooks, and processes that deliver for it. */
 export class WebhookRig {
@@ -49,7 +49,7 @@ export class WebhookRig {
     return new WebhookRig(options, rig, rig.clientOf(WebhookService, token.text));
   }
 
-  /** Start a process that delivers as soon as it holds the lease. */
+  /** Start a process that delivers once it holds the lease. */
   publish(
     instance: string,
     changes: { readonly timing?: Partial<WebhookTiming>; readonly config?: Partial<AdminConfig>; log?: Logger } = {},
@@ -81,7 +81,7 @@ export class WebhookRig {
   }
 }
 
-/** Append events of nodes, each of a subject, and return their last revision. */
+/** Append one event for each subject, and return the last revision. */
 export function append(store: Store, subjects: readonly string[], type = "node.cordoned"): Promise<bigint> {
   const known = EVENT_TYPES.find((one) => one === type) ?? "node.scheduling.changed";
   const events = subjects.map((subject): NewEvent => {

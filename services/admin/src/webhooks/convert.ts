@@ -11,10 +11,10 @@ import {
 } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import type { WebhookSpec } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
-import { type BlockedSubjectRecord, type Db, type WebhookRecord, withSuggestion } from "@rollcall/store";
+import { type BlockedSubjectRow, type Db, type WebhookRow, withSuggestion } from "@rollcall/store";
 
 /** A webhook as the API shows it. */
-export function webhookToProto(record: WebhookRecord, blocked: readonly BlockedSubjectRecord[] = []): Webhook {
+export function webhookToProto(record: WebhookRow, blocked: readonly BlockedSubjectRow[] = []): Webhook {
   const { name, spec, etag, createdAtMs, updatedAtMs, updatedBy } = record;
   return create(WebhookSchema, {
     ...{ name, etag, updater: updatedBy },
@@ -25,7 +25,7 @@ export function webhookToProto(record: WebhookRecord, blocked: readonly BlockedS
   });
 }
 
-function statusToProto(record: WebhookRecord, blocked: readonly BlockedSubjectRecord[]): WebhookStatus {
+function statusToProto(record: WebhookRow, blocked: readonly BlockedSubjectRow[]): WebhookStatus {
   const { spec, pauseReason, pauseMessage, pausedAtMs, revision, head, succeededAtMs, failedAtMs } = record;
   const reason = pauseReason ?? (spec.paused ? "OPERATOR_PAUSED" : "");
   return create(WebhookStatusSchema, {
@@ -44,7 +44,7 @@ function statusToProto(record: WebhookRecord, blocked: readonly BlockedSubjectRe
   });
 }
 
-function blockedToProto({ subject, fromRevision, sinceMs, failures, error }: BlockedSubjectRecord): BlockedSubject {
+function blockedToProto({ subject, fromRevision, sinceMs, failures, error }: BlockedSubjectRow): BlockedSubject {
   const since = timestampFromMs(sinceMs);
   return create(BlockedSubjectSchema, { subject, revision: fromRevision, since, failures, failure: error });
 }
@@ -53,7 +53,7 @@ function timeOf<F extends string>(field: F, ms: number | null) {
   return ms === null ? {} : { [field]: timestampFromMs(ms) };
 }
 
-/** What a request asks for; the same whatever the order of its lists. */
+/** The specification in a request. It does not depend on the order of the lists in the request. */
 export function specOf(
   spec: {
     readonly [Field in keyof WebhookSpec]: WebhookSpec[Field];
@@ -64,16 +64,16 @@ export function specOf(
   return { url, types: named(spec.types), excludeTypes: named(spec.excludeTypes), labelSelector, description, paused };
 }
 
-/** The refusal of a name that no webhook has, with the webhook that was most likely meant. */
+/** The error for an unknown webhook, with the most likely intended one. */
 export async function webhookNotFound(db: Db, name: string): Promise<Error> {
   const message = `there is no webhook ${name}`;
   const missing = { reason: "WEBHOOK_NOT_FOUND", message, metadata: { webhook: name } } as const;
   return refusalError(await withSuggestion(db, "webhook", name, missing), name);
 }
 
-/** Throw ETAG_MISMATCH when a webhook is not as its caller saw it. */
-export function checkEtag({ name, etag }: Pick<WebhookRecord, "name" | "etag">, wanted: string): void {
+/** Throw ETAG_MISMATCH when a webhook has changed since the caller read it. */
+export function checkEtag({ name, etag }: Pick<WebhookRow, "name" | "etag">, wanted: string): void {
   if (wanted === "" || wanted === etag) return;
-  const message = `webhook ${name} was changed meanwhile; read it again, and decide again`;
+  const message = `webhook ${name} has changed in the meantime; read it again and retry`;
   throw refuse("ETAG_MISMATCH", message, { metadata: { webhook: name, etag } });
 }

@@ -71,7 +71,7 @@ describe("deliverWebhooks()", () => {
     expect(receiver.connections).toBeLessThanOrEqual(8);
   });
 
-  it("should block a subject whose delivery fails, deliver the others, and go on in order", async () => {
+  it("should block a subject whose delivery fails, deliver the others, and continue in order", async () => {
     await set();
     rig.publish("i1");
     receiver.answer = ({ subject }) => (subject === "bad" ? 503 : 204);
@@ -91,10 +91,10 @@ describe("deliverWebhooks()", () => {
     await eventually(async () => expect((await statusOf())?.blockedSubjects).toBe(0));
   });
 
-  it("should not deliver again what another process delivered while one receiver was slow", async () => {
+  it("should not redeliver what another process delivered while one receiver was slow", async () => {
     await set();
     const first = rig.publish("i1");
-    // It never answers.
+    // The receiver never responds to this subject.
     receiver.answer = ({ subject }) => (subject === "slow" ? () => {} : 204);
     const last = await append(store, ["slow", "a", "b", "a", "slow"]);
     await eventually(() => expect(receiver.taken).toHaveLength(3));
@@ -108,7 +108,7 @@ describe("deliverWebhooks()", () => {
     expect([receiver.takenOf("a").length, receiver.takenOf("b").length]).toEqual([3, 2]);
   });
 
-  it("should begin nothing new when too many subjects are blocked, and lose nothing", async () => {
+  it("should start nothing new while too many subjects are blocked, and lose nothing", async () => {
     await set();
     rig.publish("i1");
     receiver.answer = () => 500;
@@ -120,7 +120,7 @@ describe("deliverWebhooks()", () => {
     await eventually(() => expect(new Set(receiver.taken.map(({ subject }) => subject)).size).toBe(200));
   });
 
-  it("should pause when a subject has failed for too long, say so, and go on where it was", async () => {
+  it("should pause when a subject has failed for too long, say so, and continue where it stopped", async () => {
     await set();
     rig.publish("i1", { config: { "Webhooks.PauseAfter": 1 } });
     receiver.answer = () => 500;
@@ -146,7 +146,20 @@ describe("deliverWebhooks()", () => {
     await eventually(async () => expect(await statusOf()).toMatchObject({ pauseReason: "GONE" }));
   });
 
-  it("should wait for as long as the receiver asks", async () => {
+  it("should not deliver again what was delivered before it paused", async () => {
+    await set();
+    rig.publish("i1");
+    receiver.answer = ({ subject }) => (subject === "gone" ? 410 : 204);
+    await append(store, ["delivered", "gone"]);
+    await eventually(async () => expect(await statusOf()).toMatchObject({ pauseReason: "GONE" }));
+    expect(receiver.takenOf("delivered")).toHaveLength(1);
+    receiver.answer = () => 204;
+    await set();
+    await eventually(() => expect(receiver.takenOf("gone")).toHaveLength(1));
+    expect(receiver.takenOf("delivered")).toHaveLength(1);
+  });
+
+  it("should wait for as long as the receiver requests", async () => {
     await set();
     rig.publish("i1");
     receiver.answer = () => (response) => response.writeHead(429, { "retry-after": "3600" }).end();
@@ -158,7 +171,7 @@ describe("deliverWebhooks()", () => {
     expect(receiver.received).toHaveLength(3);
   });
 
-  it("should wait for so long too when another subject recovers", async () => {
+  it("should wait just as long when another subject recovers", async () => {
     await set();
     rig.publish("i1");
     receiver.answer = ({ subject }) =>
@@ -172,7 +185,7 @@ describe("deliverWebhooks()", () => {
     expect(receiver.received.filter(({ subject }) => subject === "told")).toHaveLength(1);
   });
 
-  it("should hold deliveries while an admin wants it, and catch up afterwards", async () => {
+  it("should pause deliveries while an admin wants it, and catch up afterwards", async () => {
     await set("ops", { paused: true });
     rig.publish("i1");
     await set("other");
@@ -183,7 +196,7 @@ describe("deliverWebhooks()", () => {
     await eventually(() => expect(receiver.taken).toHaveLength(2));
   });
 
-  it("should deliver what nodes with such labels do, and how they leave the selection", async () => {
+  it("should deliver events of nodes with such labels, and when they leave the selection", async () => {
     await addNode(store, "in", { labels: { zone: "a" } });
     await addNode(store, "out", { labels: { zone: "b" } });
     await set("ops", { labelSelector: "zone=a", types: [] });
@@ -212,7 +225,7 @@ describe("deliverWebhooks()", () => {
     expect(TestReceiver.verify(taken, secret)).toBeDefined();
   });
 
-  it("should sign with the secret before no longer than a day, also while it delivers", async () => {
+  it("should sign with the previous secret for at most a day, also during a delivery", async () => {
     const first = await set();
     const { secret } = await rig.client.setWebhook({
       name: "ops",
@@ -247,7 +260,7 @@ describe("deliverWebhooks()", () => {
     await eventually(() => expect(receiver.takenOf("n1")).toHaveLength(2));
   });
 
-  it("should look for rare types in steps", async () => {
+  it("should search for rare types in steps", async () => {
     await set();
     for (let round = 0; round < 21; round += 1) {
       await append(
@@ -272,7 +285,7 @@ describe("deliverWebhooks()", () => {
     await eventually(() => expect(receiver.taken).toHaveLength(1));
   });
 
-  it("should say when events were compacted before they were delivered, and go on", async () => {
+  it("should say when events were compacted before their delivery, and continue", async () => {
     await set("ops", { paused: true });
     const last = await append(store, ["n1", "n2", "n3"]);
     await compactEvents(store, -60_000);
@@ -288,7 +301,7 @@ describe("deliverWebhooks()", () => {
     expect((await statusOf())?.lostThrough).toBeGreaterThanOrEqual(last - 1n);
   });
 
-  it("should say so too when events of a blocked subject alone were compacted while it was paused", async () => {
+  it("should also report it if only events of a blocked subject were compacted while paused", async () => {
     await set();
     const running = rig.publish("i1");
     receiver.answer = ({ subject }) => (subject === "bad" ? 500 : 204);
@@ -298,7 +311,7 @@ describe("deliverWebhooks()", () => {
     await running.close();
     const last = await append(store, ["n1"]);
     await compactEvents(store, -60_000);
-    // It had read on: what waits is all that is lost.
+    // Move the webhook's position ahead, so that only blocked events are lost.
     await store.db
       .updateTable("webhooks")
       .set({ revision: last + 1n })
@@ -310,7 +323,7 @@ describe("deliverWebhooks()", () => {
     });
   });
 
-  it("should deliver again from a revision on", async () => {
+  it("should redeliver from a revision on", async () => {
     await set();
     rig.publish("i1");
     await append(store, ["n1", "n2", "n1"]);
@@ -352,7 +365,7 @@ describe("deliverWebhooks()", () => {
   });
 });
 
-/** Each revision once, as it first came. */
+/** Return each revision once, in order of first arrival. */
 function distinct(revisions: readonly bigint[]): readonly bigint[] {
   return [...new Set(revisions)];
 }

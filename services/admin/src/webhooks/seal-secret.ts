@@ -1,13 +1,13 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
-/** Seals the secrets of webhooks for the record, each for its webhook alone. */
+/** Encrypts webhook secrets for the store, each bound to its webhook. */
 export interface SecretSeal {
   seal(name: string, secret: Uint8Array): Buffer;
-  /** Null for what was sealed with another key, for another webhook, or was changed. */
+  /** Decrypt a secret. Returns null when it was sealed with another key or for another webhook, or was changed. */
   open(name: string, sealed: Uint8Array): Buffer | null;
 }
 
-/** Secrets of webhooks have so many random bytes. */
+/** Number of random bytes in a webhook secret. */
 export const SECRET_BYTES = 32;
 
 const VERSION = 1;
@@ -16,9 +16,9 @@ const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
 
 /**
- * Create the seal. Its key follows from the cluster's secret, which is in another table, and from a key outside of the
- * record where there is one: who reads the table of webhooks alone learns no secret, and with such a key neither does
- * who reads the whole record or a backup.
+ * Create the seal. Its key is derived from the cluster's secret, which is in another table, and from a key outside the
+ * store if there is one. The webhooks table alone therefore reveals no secret. With an outer key, neither does the
+ * whole store or a backup.
  */
 export function createSecretSeal(clusterSecret: Uint8Array, outerKey: string | undefined): SecretSeal {
   const key = Buffer.from(hkdfSync("sha256", clusterSecret, outerKey ?? "", "rollcall webhook secrets", SECRET_BYTES));
@@ -40,24 +40,25 @@ export function createSecretSeal(clusterSecret: Uint8Array, outerKey: string | u
       try {
         return Buffer.concat([decipher.update(bytes.subarray(1 + NONCE_BYTES + TAG_BYTES)), decipher.final()]);
       } catch {
-        // It does not say which of the reasons it was.
         return null;
       }
     },
   };
 }
 
-/** The sealed secrets of a webhook. */
 export interface SealedSecrets {
   readonly name: string;
   readonly secret: Uint8Array;
-  /** The one before; null without one. */
+  /** The previous secret; null for none. */
   readonly formerSecret: Uint8Array | null;
-  /** Until when the one before signs too, by the wall; null without one. */
+  /** Until when deliveries are also signed with the previous secret, by the wall clock; null for none. */
   readonly formerUntilMs: number | null;
 }
 
-/** Which secrets sign at a wall time, as Standard Webhooks writes them; null when the present one cannot be read. */
+/**
+ * The secrets that sign a delivery at a wall time, in the format of Standard Webhooks; null when the current secret
+ * cannot be decrypted.
+ */
 export function openSecrets(
   seal: SecretSeal,
   { name, secret, formerSecret, formerUntilMs }: SealedSecrets,
@@ -71,7 +72,7 @@ export function openSecrets(
   return (wallMs) => (wallMs < formerUntilMs ? both : alone);
 }
 
-/** A secret as Standard Webhooks writes it. */
+/** Format a secret as Standard Webhooks does. */
 export function secretText(secret: Uint8Array): string {
   return `whsec_${Buffer.from(secret).toString("base64")}`;
 }

@@ -22,7 +22,7 @@ afterAll(async () => {
 const URL_TEXT = "https://ops.example/hook?key=of-the-path";
 const spec = { url: URL_TEXT };
 
-/** Everything that is written in the record, as one text. */
+/** Everything in the database as one string. */
 async function dump(): Promise<string> {
   const { db } = database.store;
   const tables = ["webhooks", "events", "audit_log", "request_ids"] as const;
@@ -35,7 +35,7 @@ async function dump(): Promise<string> {
 }
 
 describe("setWebhook()", () => {
-  it("should make a webhook, show its secret once, and keep it sealed", async () => {
+  it("should create a webhook, show its secret once, and store it sealed", async () => {
     const { webhook, secret } = await rig.client.setWebhook({ name: "new", spec });
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(webhook).toMatchObject({ name: "new", spec: { url: URL_TEXT, paused: false }, status: { pauseReason: "" } });
@@ -51,7 +51,7 @@ describe("setWebhook()", () => {
     );
   });
 
-  it("should tell the log the host of the URL alone", async () => {
+  it("should log only the host of the URL", async () => {
     await rig.client.setWebhook({ name: "quiet", spec, reason: "for ops" });
     const [event, ...others] = await eventsOf(database.store, "webhook/quiet");
     expect(others).toEqual([]);
@@ -59,7 +59,7 @@ describe("setWebhook()", () => {
     expect(JSON.stringify([event?.before, event?.after])).not.toContain("key=");
   });
 
-  it("should change nothing when it is set already, and the etag with each change", async () => {
+  it("should change nothing if already set, and change the etag with each change", async () => {
     const { webhook: first } = await rig.client.setWebhook({
       name: "same",
       spec: { ...spec, types: ["node.approved"] },
@@ -74,7 +74,7 @@ describe("setWebhook()", () => {
     expect((await refusalOf(rig.client.setWebhook({ name: "absent", spec, etag: "1" }))).reason).toBe("ETAG_MISMATCH");
   });
 
-  it("should answer a repeated request with the same secret, to the same token alone", async () => {
+  it("should answer a repeated request with the same secret, only to the same token", async () => {
     const request = { name: "repeated", spec, requestId: randomUUID() };
     const first = await rig.client.setWebhook(request);
     expect(await rig.client.setWebhook(request)).toEqual(first);
@@ -82,7 +82,7 @@ describe("setWebhook()", () => {
     expect((await rig.client.setWebhook(request)).secret).toBe("");
   });
 
-  it("should begin where it is told to, within the log", async () => {
+  it("should start where requested, within the log", async () => {
     const head = await append(database.store, ["n1", "n2"]);
     const from = await rig.client.setWebhook({
       name: "from",
@@ -114,7 +114,7 @@ describe("setWebhook()", () => {
     expect((await refusalOf(rig.client.setWebhook({ name, spec }))).reason).toBe("INVALID_REQUEST");
   });
 
-  it("should let no more be made than there can be, all at once", async () => {
+  it("should create no more than the limit, all at once", async () => {
     const { webhooks } = await rig.client.listWebhooks({ pageSize: 1000 });
     const names = Array.from({ length: 97 - webhooks.length }, (_, index) => `many-${index}`);
     const facts = { types: [], excludeTypes: [], labelSelector: "", description: "", paused: false };
@@ -122,7 +122,7 @@ describe("setWebhook()", () => {
       const rest = { spec: { ...spec, ...facts }, secret: new Uint8Array(), revision: 0n, actor: "x" };
       for (const name of names) await insertWebhook(tx, { name, ...rest });
     });
-    // Fewer than the record has connections.
+    // Use fewer calls than the store has connections.
     const last = Array.from({ length: 6 }, (_, index) => rig.client.setWebhook({ name: `last-${index}`, spec }));
     const made = await Promise.allSettled(last);
     expect(made.filter(({ status }) => status === "rejected")).toHaveLength(3);
@@ -141,7 +141,7 @@ describe("setWebhook()", () => {
 });
 
 describe("the other methods", () => {
-  it("should refuse a webhook that is not there", async () => {
+  it("should refuse an unknown webhook", async () => {
     const calls = [
       rig.client.getWebhook({ name: "absent" }),
       rig.client.deleteWebhook({ name: "absent" }),
@@ -152,7 +152,7 @@ describe("the other methods", () => {
     expect((await refusalOf(rig.client.listWebhooks({ pageToken: "x" }))).reason).toBe("INVALID_PAGE_TOKEN");
   });
 
-  it("should be for admins alone", async () => {
+  it("should be for admins only", async () => {
     const operator = rig.rig.clientOf(WebhookService, rig.rig.operator.text);
     expect((await refusalOf(operator.listWebhooks({}))).reason).toBe("ROLE_TOO_LOW");
     const viewer = rig.rig.clientOf(WebhookService, (await createToken(database.store, "viewer")).text);
@@ -167,7 +167,7 @@ describe("the other methods", () => {
     expect(types).toEqual(["webhook.set", "webhook.deleted"]);
   });
 
-  it("should replay no further than it has come, and not what is forgotten", async () => {
+  it("should replay neither undelivered nor deleted events", async () => {
     const head = await append(database.store, ["n1"]);
     await rig.client.setWebhook({ name: "replayed", spec, start: { case: "afterRevision", value: head } });
     const ahead = rig.client.replayDeliveries({ name: "replayed", fromRevision: head + 2n });
@@ -178,13 +178,13 @@ describe("the other methods", () => {
     expect(await nothing).toMatchObject({ fromRevision: 1n, throughRevision: 0n });
   });
 
-  it("should tell what came of a test, without a connection to a private address", async () => {
+  it("should report the result of a test, without connecting to a private address", async () => {
     const resolve = async () => [{ address: "10.0.0.1", family: 4 }];
     const own = await WebhookRig.start({ store: database.store, resolve });
     await own.client.setWebhook({ name: "tested", spec });
     const answer = await own.client.testWebhook({ name: "tested" });
     expect(answer).toMatchObject({ delivered: false, statusCode: 0 });
-    expect(answer.failure).toContain("ops.example leads to 10.0.0.1, which is private");
+    expect(answer.failure).toContain("ops.example resolves to 10.0.0.1, which is private");
     await own.close();
   });
 });
@@ -194,7 +194,7 @@ describe("createSecretSeal()", () => {
   const cluster = Buffer.alloc(32, 1);
   const seal = createSecretSeal(cluster, undefined);
 
-  it("should open what it sealed, for the same webhook alone", () => {
+  it("should open what it sealed, only for the same webhook", () => {
     const sealed = seal.seal("a", secret);
     expect(seal.open("a", sealed)).toEqual(secret);
     expect(seal.open("b", sealed)).toBeNull();
@@ -203,7 +203,7 @@ describe("createSecretSeal()", () => {
     expect(createSecretSeal(Buffer.alloc(32, 2), undefined).open("a", sealed)).toBeNull();
   });
 
-  it("should refuse what was changed or cut, at any byte", () => {
+  it("should refuse data that was changed or truncated, at any byte", () => {
     const sealed = seal.seal("a", secret);
     for (let index = 0; index < sealed.length; index += 1) {
       const changed = Buffer.from(sealed);

@@ -22,7 +22,7 @@ import {
   lockWebhooks,
   type Tx,
   updateWebhook,
-  type WebhookRecord,
+  type WebhookRow,
 } from "@rollcall/store";
 import { derivedSecret, newSalt } from "../access/token-text.ts";
 import { checkEtag, specOf, webhookToProto } from "./convert.ts";
@@ -32,16 +32,18 @@ import type { WebhookServices } from "./webhook-services.ts";
 
 type Method = typeof WebhookService.method.setWebhook;
 
-/** What was set, now or by the first request of this id. */
+/** The result of setting a webhook, by this call or by an earlier call with the same request id. */
 export interface SetWebhook {
   readonly webhook: Webhook;
-  /** Empty when there is no new one, or the request is repeated with another access token. */
+  /** The new secret; "" when the secret did not change, or when the request was repeated with another access token. */
   readonly secret: string;
-  /** With the caller's own token it gives the same secret again; empty when there is no new one. */
+  /**
+   * Random bytes. Together with the caller's token, they yield the secret again. Empty when the secret did not change.
+   */
   readonly salt: Uint8Array;
 }
 
-/** Make or change one webhook, and show its secret once where that is new. */
+/** Create or change one webhook, and return a new secret once. */
 export function setWebhook(services: WebhookServices, method: Method): MethodImpl<Method> {
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
@@ -55,7 +57,7 @@ export function setWebhook(services: WebhookServices, method: Method): MethodImp
   };
 }
 
-/** What one webhook is set with. */
+/** The services, the request and its caller's token, to set one webhook. */
 export interface WebhookSetting {
   readonly services: WebhookServices;
   readonly operation: Operation;
@@ -64,7 +66,7 @@ export interface WebhookSetting {
   readonly bearer: string;
 }
 
-/** Make or change one webhook in a transaction of an operation. */
+/** Create or change one webhook within an operation's transaction. */
 export async function setWebhookIn(
   tx: Tx,
   { services, operation, request, spec, bearer }: WebhookSetting,
@@ -74,7 +76,7 @@ export async function setWebhookIn(
   await lockWebhooks(tx);
   const before = await lockWebhook(tx, name);
   if (before === null && etag !== "") {
-    const message = `webhook ${name} was deleted meanwhile; read it again, and decide again`;
+    const message = `webhook ${name} was deleted in the meantime; read it again and retry`;
     throw refuse("ETAG_MISMATCH", message, { metadata: { webhook: name } });
   }
   if (before !== null) checkEtag(before, etag);
@@ -104,14 +106,14 @@ async function insert(
 ): Promise<void> {
   const { name } = request;
   if ((await countWebhooks(tx)) >= MOST_WEBHOOKS) {
-    const message = `there are ${MOST_WEBHOOKS} webhooks, the most that can be; delete one first`;
+    const message = `there are ${MOST_WEBHOOKS} webhooks, which is the maximum; delete one first`;
     throw refuse("TOO_MANY_WEBHOOKS", message, { metadata: { most: String(MOST_WEBHOOKS) }, subject: name });
   }
   const revision = await startOf(tx, request);
   await insertWebhook(tx, { name, spec, secret: sealed ?? new Uint8Array(), revision, actor });
 }
 
-/** The revision after which a new webhook begins. */
+/** The revision after which deliveries of a new webhook start. */
 async function startOf(tx: Tx, { start }: SetWebhookRequest): Promise<bigint> {
   const compacted = await compactedRevision(tx);
   switch (start.case) {
@@ -127,11 +129,11 @@ async function startOf(tx: Tx, { start }: SetWebhookRequest): Promise<bigint> {
   }
 }
 
-/** The error of a revision that the log does not have. */
+/** The error for a revision that the log does not have. */
 export function revisionCompacted(revision: bigint, compacted: bigint, head: bigint): Error {
   const message =
-    `the log has no place after revision ${revision}: it has what comes after ${compacted}, up to ${head}; ` +
-    `begin there, or with the oldest event that is kept`;
+    `the event log cannot start after revision ${revision}: it has the revisions after ${compacted}, up to ${head}; ` +
+    `start there, or with the oldest event`;
   const metadata = { revision: `${revision}`, compacted: `${compacted}`, head: `${head}` };
   return refuse("REVISION_COMPACTED", message, { metadata });
 }
@@ -143,14 +145,16 @@ function checkedSpec({ webhooks }: WebhookServices, { spec: given }: SetWebhookR
   if (violations.length > 0) throw refuseFields("INVALID_REQUEST", [...violations]);
   const refused = webhooks.sender.refusedUrl(spec.url);
   if (refused === null) return spec;
-  // Not the URL itself: what follows its host can be a secret.
-  throw refuse("WEBHOOK_ADDRESS_REFUSED", `events cannot be posted to this URL: ${refused}`, {
+  // Do not repeat the URL in the error, because the part after the host can be a secret.
+  throw refuse("WEBHOOK_ADDRESS_REFUSED", `events cannot be delivered to this URL: ${refused}`, {
     metadata: { host: hostOf(spec.url) },
     violations: [{ field: "spec.url", description: refused }],
   });
 }
 
-/** A request that can be repeated gets a secret that follows from the caller's token: see derivedSecret(). */
+/**
+ * Create a secret. If the request can be repeated, the secret is derived from the caller's token: see derivedSecret().
+ */
 function newSecret({ key }: Operation, name: string, bearer: string, salt: Uint8Array): Uint8Array {
   return key === null ? randomBytes(SECRET_BYTES) : derivedSecret("webhook", name, bearer, salt);
 }
@@ -158,8 +162,8 @@ function newSecret({ key }: Operation, name: string, bearer: string, salt: Uint8
 const SALT_BYTES = 32;
 
 /**
- * What is remembered of the answer: the webhook, and the salt where there was a new secret; never the secret. It is
- * shown again as long as it is the webhook's, and the caller comes with the token that it came with the first time.
+ * How the response is stored: the webhook, and the salt of a new secret, never the secret. A repeated request returns
+ * the secret again while the webhook still has it and the caller uses the same token.
  */
 function codecFor({ webhooks }: WebhookServices, bearer: string): AnswerCodec<SetWebhook> {
   return {
@@ -174,7 +178,10 @@ function codecFor({ webhooks }: WebhookServices, bearer: string): AnswerCodec<Se
   };
 }
 
-/** A secret that was shown once, for a repetition; empty when it is no longer the webhook's, or not this caller's. */
+/**
+ * The secret for a repeated request; "" when the webhook no longer has this secret, or when another caller repeats the
+ * request.
+ */
 export async function secretAgain(
   tx: Tx,
   {
@@ -194,8 +201,8 @@ export async function secretAgain(
   return isSame ? secretText(derived) : "";
 }
 
-async function getExisting(tx: Tx, name: string): Promise<WebhookRecord> {
+async function getExisting(tx: Tx, name: string): Promise<WebhookRow> {
   const kept = await getWebhook(tx, name);
-  if (kept === null) throw new Error(`webhook ${name} is gone as it is set`);
+  if (kept === null) throw new Error(`webhook ${name} disappeared while it was set`);
   return kept;
 }

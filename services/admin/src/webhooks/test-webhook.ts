@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import { TestWebhookResponseSchema, type WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
-import { judgeAttempt } from "@rollcall/domain";
+import { evaluateAttempt } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { Limiter } from "@rollcall/rpc";
 import { getWebhook } from "@rollcall/store";
@@ -13,18 +13,18 @@ import type { WebhookServices } from "./webhook-services.ts";
 
 type Method = typeof WebhookService.method.testWebhook;
 
-/** Tests under way at a time: each holds a call and a connection for as long as its receiver takes. */
+/** Maximum number of concurrent tests. Each occupies a call and a connection until its receiver responds. */
 const AT_A_TIME = 4;
 const RETRY_AFTER_MS = 1_000;
 
-/** Post one event that is not in the log to a webhook, and tell the outcome of it. */
+/** Deliver one test event, which is not in the log, and return the outcome. */
 export function testWebhook({ store, clock, webhooks }: WebhookServices): MethodImpl<Method> {
   const limiter = new Limiter(AT_A_TIME);
   return async ({ name }, { signal }) => {
     const webhook = await getWebhook(store.db, name);
     if (webhook === null) throw await webhookNotFound(store.db, name);
     if (!limiter.isFree) {
-      const message = `${AT_A_TIME} webhooks are being tested at present; try again`;
+      const message = `${AT_A_TIME} webhooks are being tested at the moment; try again`;
       throw refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
     }
     const leave = await limiter.enter(signal);
@@ -39,16 +39,17 @@ export function testWebhook({ store, clock, webhooks }: WebhookServices): Method
 
     async function attempt(found: NonNullable<typeof webhook>) {
       const secretsAt = openSecrets(webhooks.seal, found);
-      if (secretsAt === null) return { failure: "the secret cannot be read: rotate it, or restore Webhooks.SecretKey" };
+      if (secretsAt === null)
+        return { failure: "the secret cannot be decrypted; rotate it, or restore Webhooks.SecretKey" };
       const id = randomUUID();
       const body = JSON.stringify(testEvent(id, { clusterId: store.clusterId(), wallMs: clock.wallMs(), name }));
       const secrets = secretsAt(clock.wallMs());
       const outcome = await webhooks.sender.post({ url: found.spec.url, secrets, id, body }, signal);
-      const judged = judgeAttempt(outcome);
+      const evaluated = evaluateAttempt(outcome);
       return {
-        delivered: judged.kind === "delivered",
+        delivered: evaluated.kind === "delivered",
         statusCode: outcome.kind === "answered" ? outcome.status : 0,
-        failure: judged.kind === "delivered" ? "" : judged.error,
+        failure: evaluated.kind === "delivered" ? "" : evaluated.error,
       };
     }
   };

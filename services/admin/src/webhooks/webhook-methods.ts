@@ -24,7 +24,7 @@ import {
   readBacklog,
   replayWebhook,
   type Tx,
-  type WebhookRecord,
+  type WebhookRow,
 } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import { checkEtag, webhookNotFound, webhookToProto } from "./convert.ts";
@@ -36,18 +36,21 @@ import type { WebhookServices } from "./webhook-services.ts";
 const CHANGE: MethodPolicy = { caller: "admin", deadlineMs: 10_000, idempotent: false };
 const READING: MethodPolicy = { caller: "admin", deadlineMs: 10_000, idempotent: true };
 
-/** Who may call each method of webhooks: URLs can hold secrets, and to set one is to make this process connect. */
+/**
+ * Who can call each method of webhooks. All require admin, because URLs can contain secrets, and a webhook makes this
+ * process connect to its URL.
+ */
 export const WEBHOOK_POLICIES: PolicyTable = definePolicies(WebhookService, {
   setWebhook: CHANGE,
   getWebhook: READING,
   listWebhooks: READING,
   deleteWebhook: CHANGE,
-  // Longer than Webhooks.Timeout can be.
+  // Set a deadline that is longer than the maximum of Webhooks.Timeout.
   testWebhook: { ...CHANGE, deadlineMs: 70_000 },
   replayDeliveries: CHANGE,
 });
 
-/** Serve webhooks: one line a method. */
+/** Register the methods of webhooks. */
 export function routeWebhooks(router: ConnectRouter, services: WebhookServices): void {
   router.service(WebhookService, {
     setWebhook: setWebhook(services, WebhookService.method.setWebhook),
@@ -61,7 +64,7 @@ export function routeWebhooks(router: ConnectRouter, services: WebhookServices):
 
 const SHOWN_SUBJECTS = 20;
 
-/** Return one webhook, with subjects that it waits for. */
+/** Return one webhook with its blocked subjects. */
 function getWebhook({ store }: WebhookServices): MethodImpl<typeof WebhookService.method.getWebhook> {
   return async ({ name }) => {
     const webhook = await getStored(store.db, name);
@@ -78,10 +81,10 @@ const LISTING = "ListWebhooks";
 function listWebhooks({ store }: WebhookServices): MethodImpl<typeof WebhookService.method.listWebhooks> {
   const pageTokens = createPageTokens(store.clusterSecret());
   return async ({ pageSize, pageToken }, context) => {
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const cursor = pageTokens.open(LISTING, pageToken) as string | null;
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    const rows = readRows<WebhookRecord, string>({
+    const rows = readRows<WebhookRow, string>({
       limit,
       from: cursor ?? "",
       read: (after, count) => listStored(store.db, { after, limit: count }),
@@ -94,7 +97,6 @@ function listWebhooks({ store }: WebhookServices): MethodImpl<typeof WebhookServ
   };
 }
 
-/** End one webhook. */
 function deleteWebhook(services: WebhookServices): MethodImpl<typeof WebhookService.method.deleteWebhook> {
   const method = WebhookService.method.deleteWebhook;
   const options = { codec: messageCodec(DeleteWebhookResponseSchema) };
@@ -105,7 +107,7 @@ function deleteWebhook(services: WebhookServices): MethodImpl<typeof WebhookServ
   };
 }
 
-/** End one webhook in a transaction of an operation. */
+/** Delete one webhook within an operation's transaction. */
 export async function deleteWebhookIn(
   tx: Tx,
   operation: Operation,
@@ -122,7 +124,7 @@ export async function deleteWebhookIn(
   };
 }
 
-/** Set one webhook back in the log. */
+/** Move one webhook back to an earlier revision. */
 function replayDeliveries(services: WebhookServices): MethodImpl<typeof WebhookService.method.replayDeliveries> {
   const method = WebhookService.method.replayDeliveries;
   const options = { codec: messageCodec(ReplayDeliveriesResponseSchema) };
@@ -150,7 +152,7 @@ function replayDeliveries(services: WebhookServices): MethodImpl<typeof WebhookS
 
 function notThatFar(name: string, wanted: bigint, revision: bigint): Error {
   const message =
-    `webhook ${name} has come to revision ${revision}, and not to ${wanted}; what comes after is delivered anyway, ` +
-    `give a revision up to ${revision}`;
+    `webhook ${name} is at revision ${revision}, before ${wanted}; later events are delivered anyway, ` +
+    `so use a revision up to ${revision}`;
   return refuse("WEBHOOK_NOT_THAT_FAR", message, { metadata: { webhook: name, revision: `${revision}` } });
 }

@@ -2,12 +2,12 @@ import type { AdminServices } from "../admin-services.ts";
 import type { WebhookSender } from "./delivery/webhook-sender.ts";
 import type { SecretSeal } from "./seal-secret.ts";
 
-/** What the methods of webhooks work with. */
+/** The objects that the methods of webhooks use. */
 export interface WebhookServices extends AdminServices {
   readonly webhooks: WebhookParts;
 }
 
-/** What methods and publisher share. */
+/** The objects that the methods and the publisher share. */
 export interface WebhookParts {
   readonly sender: WebhookSender;
   readonly seal: SecretSeal;

@@ -3,7 +3,7 @@ import { dueAtMs } from "../connection/agent-state.ts";
 import { nextDueMs } from "../stream/session-machine.ts";
 import type { SessionEffect, SessionState } from "../stream/session-state.ts";
 
-/** What an agent's machine did, as sdk/conformance/vectors writes it. */
+/** Format an effect of the agent's state machine, as in sdk/conformance/vectors. */
 export function agentEffectText(effect: AgentEffect): string {
   switch (effect.kind) {
     case "open":
@@ -20,13 +20,13 @@ export function agentEffectText(effect: AgentEffect): string {
   }
 }
 
-/** Its stage, and when it is to be asked again. */
+/** Format the agent's stage, and the time of the next `due` event. */
 export function agentStateText(state: AgentState): string {
   const at = dueAtMs(state);
   return `${state.stage.kind} ${at === null ? "never" : Math.round(at)} ${state.failures} ${state.unreachable}`;
 }
 
-/** What a stream's machine did. */
+/** Format an effect of the stream's state machine. */
 export function sessionEffectText(effect: SessionEffect): string {
   switch (effect.kind) {
     case "read-info":
@@ -53,7 +53,7 @@ export function sessionEffectText(effect: SessionEffect): string {
   }
 }
 
-/** Its phase, and when it is to be asked again. */
+/** Format the stream's phase, and the time of the next `due` event. */
 export function sessionStateText(state: SessionState): string {
   const at = nextDueMs(state);
   return `${state.phase} ${at === null ? "never" : Math.round(at)}`;

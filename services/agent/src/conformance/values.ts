@@ -19,14 +19,14 @@ import { nodeInfoDigest } from "@rollcall/wire";
 import { decideNextStep } from "../connection/next-step.ts";
 import { resolveEndpoints } from "../registration/registrar.ts";
 import { DEFAULT_PACE, paceAfterAck, silenceLimitMs, silentAtMs } from "../stream/pace.ts";
-import { applyExecutions, type KeptWork, NOTHING_DESIRED, planWork, pruneForgotten } from "../work/desired-work.ts";
+import { applyExecutions, type LiveWork, NOTHING_DESIRED, planWork, pruneForgotten } from "../work/desired-work.ts";
 import { executionsDigest, reportParts } from "../work/report-parts.ts";
 import { seeded } from "./walks.ts";
 
-/** The fixed start of a private key's PKCS 8 text; the seed follows. */
+/** The fixed prefix of a private key in PKCS #8, before the seed. */
 const PKCS8_PREFIX = "302e020100300506032b657004220420";
 
-/** Texts that are signed, with keys that are made from seeds. */
+/** Signed byte strings, with keys derived from seeds. */
 export function proofVectors() {
   const methods = ["health.v1.HealthService/Heartbeat", "registry.v1.RegistryService/RegisterNode"];
   return ["00", "7f", "ff"].flatMap((byte, index) =>
@@ -78,7 +78,7 @@ export function nodeInfoVectors() {
   return INFOS.map((info) => ({ info, digest: hex(nodeInfoDigest(fromJson(NodeInfoSchema, info))) }));
 }
 
-/** What a machine has of executions, with its digest; how long reports are cut; and the digest of a spec. */
+/** A machine's executions with their digest, the sizes of report parts, and the digest of a spec. */
 export function executionVectors() {
   const sets = [
     [],
@@ -118,7 +118,10 @@ function manyExecutions(count: number): readonly (readonly [string, number])[] {
   return Array.from({ length: count }, (_, index) => [`execution-${index}`, index % 7] as const);
 }
 
-/** Endpoints as servers name them, by the host of the registry. */
+/**
+ * Endpoints as servers return them, and the addresses that agents derive from them, for different hosts of the
+ * registry.
+ */
 export function endpointVectors() {
   const named = [":7701", "10.0.0.1:7701", "h-1.example:1", ":7701", "[fd00::1]:7701", "", ":", ":0", ":99999", "h:0"];
   return ["registry.example", "10.0.0.9", "fd00::9"].map((registryHost) => {
@@ -128,7 +131,7 @@ export function endpointVectors() {
   });
 }
 
-/** What follows each end, by what happened before. */
+/** The next step after each kind of session end, depending on earlier attempts. */
 export function nextStepVectors() {
   const random = seeded(99);
   const ends = [
@@ -163,7 +166,7 @@ function refused(reason: string) {
   return { kind: "refused", reason, message: "" } as const;
 }
 
-/** When a path counts as dead. */
+/** How long a server can be silent before the connection counts as dead, for different intervals. */
 export function paceVectors() {
   return [1_000, 3_000, 15_000, 60_000, 90_000].flatMap((unhealthyAfterMs) =>
     [0, 5, 100, 15_000].map((nextIntervalMs) => {
@@ -180,14 +183,14 @@ export function paceVectors() {
   );
 }
 
-/** Walks of the keys: what happens, and which key is used then. */
+/** Walks through key rotation: events, and the key that is used after each event. */
 export function keyVectors() {
   return Array.from({ length: 20 }, (_, seed) => {
     const random = seeded(seed + 31);
     const onDisk = random() < 0.5 ? null : "next-0";
     let keys: AgentKeys = keysOnDisk("key-0", onDisk);
     const steps = Array.from({ length: 12 }, (_each, index) => {
-      const key = random() < 0.5 ? keys.current : keys.phase === "settled" ? "stranger" : keys.next;
+      const key = random() < 0.5 ? keys.current : keys.phase === "settled" ? "other" : keys.next;
       const other = random() < 0.5 ? `next-${index}` : keys.phase === "settled" ? "" : keys.next;
       const kind = (["new", "answer", "accepted", "refused"] as const)[Math.floor(random() * 4)] ?? "new";
       if (kind === "new") keys = afterNewKey(keys, `next-${index}`);
@@ -201,7 +204,7 @@ export function keyVectors() {
   });
 }
 
-/** What is wanted, what there is, and what follows. */
+/** Desired and actual executions, and the resulting actions. */
 export function workVectors() {
   const states = ["RUN", "STOP", "FORGET"];
   return Array.from({ length: 60 }, (_, seed) => {
@@ -232,7 +235,7 @@ export function workVectors() {
     const specs = { [hex(digest("aa"))]: random() < 0.5 ? "0102" : null };
     let desired = NOTHING_DESIRED;
     for (const frame of frames) desired = applyExecutions(desired, fromJson(ExecutionsSchema, frame as JsonValue));
-    const has = new Map<string, KeptWork>(
+    const has = new Map<string, LiveWork>(
       kept.map(({ id, hasEnded, logId }) => {
         const state = hasEnded ? ObservedState.ENDED : ObservedState.RUNNING;
         return [id, { observation: create(ExecutionObservationSchema, { id, state }), logId }];

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "@jest/globals";
+import { authorityVectors } from "./authorities.ts";
 import {
   endpointVectors,
   executionVectors,
@@ -16,7 +17,7 @@ const FOLDER = new URL("../../../../sdk/conformance/vectors/", import.meta.url);
 const WALKS = 40;
 const seeds = Array.from({ length: WALKS }, (_, index) => index + 1);
 
-/** What every agent has to agree with. `UPDATE_VECTORS=1` writes the files, which is to be read as a diff. */
+/** The vectors that every agent implementation must match. `UPDATE_VECTORS=1` writes the files; review the diff. */
 const VECTORS: Readonly<Record<string, () => unknown>> = {
   proofs: proofVectors,
   "node-info": nodeInfoVectors,
@@ -25,6 +26,7 @@ const VECTORS: Readonly<Record<string, () => unknown>> = {
   "next-step": nextStepVectors,
   pace: paceVectors,
   keys: keyVectors,
+  authorities: authorityVectors,
   work: workVectors,
   "agent-machine": () => seeds.map(agentWalk),
   "session-machine": () => seeds.map(sessionWalk),
@@ -42,7 +44,8 @@ describe("the vectors of sdk/conformance", () => {
     const stages = new Set(seeds.flatMap((seed) => agentWalk(seed).steps.map(({ state }) => state.split(" ")[0])));
     const known = ["registering", "opening", "connected", "waiting", "idle", "closing", "closed"];
     expect([...stages].sort()).toEqual(known.sort());
-    // An agent that lost its session asks the registry, and goes on with what that names, or with the round.
+    // An agent that has lost its session asks the registry for endpoints. It continues with the new endpoints, or with
+    // the rest of its round.
     const walks = seeds.flatMap((seed) => turnsOf(agentWalk(seed).steps));
     for (const turn of ["not-opened: register", "registered: open", "not-registered: open"]) {
       expect([turn, walks.filter((it) => it === turn).length > 2]).toEqual([turn, true]);
@@ -52,7 +55,7 @@ describe("the vectors of sdk/conformance", () => {
     );
     expect([...effects].sort()).toEqual(
       [
-        "acked cancel describe ended executions log-request measure membership move-asked opened read-info",
+        "acked authorities cancel describe ended executions log-request measure membership move-asked opened read-info",
         "report-acked send-beat send-goodbye send-hello send-info send-report send-want-specs settings spec",
       ]
         .join(" ")
@@ -62,7 +65,7 @@ describe("the vectors of sdk/conformance", () => {
   });
 });
 
-/** What each event leads to, once a session was held and while the agent knows that it is registered. */
+/** The event and the first effect of each step, from the first session until the agent must register again. */
 function turnsOf(steps: ReturnType<typeof agentWalk>["steps"]): readonly string[] {
   const held = steps.findIndex(({ effects }) => effects.includes("hold"));
   const afterwards = held < 0 ? [] : steps.slice(held);
@@ -75,7 +78,7 @@ function first(text: string): string | undefined {
   return text.split(" ")[0];
 }
 
-/** One line for each item of a list, so that a diff shows which have changed. */
+/** One line for each item of a list, so that a diff shows which items have changed. */
 function linesOf(value: unknown): string {
   if (!Array.isArray(value)) return JSON.stringify(value, null, 1);
   return `[\n${value.map((item) => JSON.stringify(item)).join(",\n")}\n]`;

@@ -8,7 +8,7 @@ import { beginSession, nextDueMs, stepSession } from "../stream/session-machine.
 import type { SessionEvent } from "../stream/session-state.ts";
 import { agentEffectText, agentStateText, sessionEffectText, sessionStateText } from "./texts.ts";
 
-/** Long enough to lose a session, find no replica, and ask the registry. */
+/** Number of steps in a walk: enough to lose a session, find no replica, and ask the registry. */
 const AGENT_STEPS = 60;
 const SESSION_STEPS = 40;
 const ENDPOINTS = ["1", "2", "3", "4", "5", "6"].map((host) => `10.0.0.${host}:7701`);
@@ -25,7 +25,7 @@ const REASONS = [
 
 const ENDING = ["SERVER_SHUTTING_DOWN", undefined] as const;
 
-/** Numbers that repeat with their seed, from 0 to less than 1, with few digits. */
+/** Pseudorandom numbers in [0, 1) that depend only on the seed, with few digits. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -34,11 +34,11 @@ export function seeded(seed: number): () => number {
   };
 }
 
-/** A walk of the agent's machine: each step an event, what it did, and what it is then. */
+/** A walk of the agent's state machine: each step is an event, its effects, and the resulting state. */
 export function agentWalk(seed: number) {
   const random = seeded(seed);
   const begin01 = random();
-  // In one walk of two hardly any endpoint takes agents.
+  // In every second walk, hardly any endpoint accepts agents.
   const chances = { random, away: seed % 2 === 0 ? 0.9 : 0.35 };
   let state = beginAgent(begin01);
   let nowMs = 1_000;
@@ -58,7 +58,7 @@ export function agentWalk(seed: number) {
 
 interface Chances {
   readonly random: () => number;
-  /** How likely an end is that of an endpoint that takes no agents. */
+  /** The probability that a failure means that the endpoint accepts no agents. */
   readonly away: number;
 }
 
@@ -147,9 +147,10 @@ const FRAMES: readonly JsonObject[] = [
   { logRequest: { token: "AQI=", executionId: "e-1" } },
   { goAway: { reason: "ERROR_REASON_SERVER_SHUTTING_DOWN", action: "GO_AWAY_ACTION_MOVE" } },
   { challenge: { nonce: "AQI=", clusterId: "late" } },
+  { authorities: { certificates: ["AQI="] } },
 ];
 
-/** A walk of the machine of a stream. */
+/** A walk of the stream's state machine. */
 export function sessionWalk(seed: number) {
   const random = seeded(seed + 7_919);
   let nowMs = 5_000;
@@ -215,12 +216,15 @@ function toSessionEvent(json: SessionJson): SessionEvent {
 }
 
 function toJsonEvent(event: AgentEvent): JsonObject {
-  // Why it leaves is each agent's own.
+  // Leave out the reason, because each implementation gives a different one.
   if (event.kind === "close") return { kind: event.kind };
   return JSON.parse(JSON.stringify(event, (_, value) => (typeof value === "bigint" ? String(value) : value)));
 }
 
-/** Mostly short, sometimes long; whole milliseconds that a quarter of stays exact. */
+/**
+ * A time step in whole milliseconds, mostly short, sometimes long. It is a multiple of 4, so that a quarter of it is
+ * exact.
+ */
 function grow(random: () => number): number {
   const chance = random();
   return Math.floor(chance * chance * chance * 40_000) * 4;

@@ -18,7 +18,7 @@ import { GOODBYE_LIMIT_MS } from "./agent-machine.ts";
 import { type AgentEvent, beginAgent, dueAtMs } from "./agent-state.ts";
 
 describe("stepAgent()", () => {
-  it("should register first where it never did, and open a stream then", () => {
+  it("should register first if it never did, then open a stream", () => {
     const run = new Run();
     expect(run.step(loaded(false, []))).toEqual(["register"]);
     expect(run.step(registered)).toEqual(["open a"]);
@@ -26,17 +26,17 @@ describe("stepAgent()", () => {
     expect(run.state).toMatchObject({ held: { endpoint: "a", epoch: 4n }, membership: "APPROVED", endpoints: ["b"] });
   });
 
-  it("should skip registration where it is remembered, and spread over the endpoints", () => {
+  it("should skip a remembered registration, and spread over the endpoints", () => {
     const run = new Run();
     run.state = beginAgent(1 / 1_024);
     expect(run.step(loaded(true))).toEqual(["open b"]);
   });
 
-  it("should try every endpoint before it waits, and begin with the next one after that", () => {
+  it("should try every endpoint before waiting, then start with the next one", () => {
     const run = new Run(loaded(true));
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open b"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open c"]);
-    // It was just started, and what it knows may be old.
+    // The agent was just started, and its endpoints may be outdated.
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
     expect(run.step(notRegistered(refused("OVERLOADED")))).toEqual(["log retry"]);
     expect(run.state).toMatchObject({ stage: { kind: "waiting" }, unreachable: 3, failures: 1 });
@@ -46,7 +46,7 @@ describe("stepAgent()", () => {
     expect(run.wait()).toEqual(["open b"]);
   });
 
-  it("should not open a stream before a registration that the server asks for", () => {
+  it("should not open a stream before a registration that the server requests", () => {
     const run = connected();
     expect(run.step(ended(refused("NODE_NOT_REGISTERED")))).toEqual(["log retry"]);
     expect(run.wait()).toEqual(["register"]);
@@ -73,7 +73,7 @@ describe("stepAgent()", () => {
   it.each([
     ["where the server says", ["z"], "open z"],
     ["elsewhere", [], "open b"],
-  ])("should move %s, and leave the present stream only then", (_, named, open) => {
+  ])("should move %s, and close the current stream only then", (_, named, open) => {
     const run = connected();
     expect(run.step(moveAsked(named))).toEqual([]);
     expect(run.state.held?.endpoint).toBe("a");
@@ -83,7 +83,7 @@ describe("stepAgent()", () => {
     expect(run.state).toMatchObject({ held: { epoch: 2n }, stage: { kind: "connected", move: null } });
   });
 
-  it("should move after the time that the server gives and up to a second of its own", () => {
+  it("should move after the server's delay and up to a second of jitter", () => {
     for (const [random01, atMs] of [
       [0, 100],
       [0.5, 600],
@@ -94,13 +94,13 @@ describe("stepAgent()", () => {
     }
   });
 
-  it("should stay at its replica for a wish of its own", () => {
+  it("should stay at its replica if it requests the new stream itself", () => {
     const run = connected();
     run.step(moveAsked([], true));
     expect(run.wait()).toEqual(["open a"]);
   });
 
-  it("should begin a move where the server says, and go on to all that it knows", () => {
+  it("should start a move at the server's endpoints, and continue with all known ones", () => {
     const run = connected();
     run.step(moveAsked(["y", "c"]));
     expect(run.wait()).toEqual(["open y"]);
@@ -112,7 +112,7 @@ describe("stepAgent()", () => {
     expect(run.step(notOpened(UNREACHABLE))).toEqual([]);
   });
 
-  it("should try its own address, behind which others may be, where it knows no other", () => {
+  it("should try its current address, which may stand for other replicas, if it knows no other", () => {
     const run = new Run(loaded(true, ["a"]), opened());
     run.step(moveAsked(["z"]));
     expect(run.wait()).toEqual(["open z"]);
@@ -124,7 +124,7 @@ describe("stepAgent()", () => {
     expect(run.wait()).toEqual(["open a"]);
   });
 
-  it("should come back where it was sent, when its stream ends before it has moved, until a Welcome names others", () => {
+  it("should reconnect to where it was sent if its stream ends before the move, until a Welcome names others", () => {
     const run = connected();
     run.step(moveAsked(["y", "z"]));
     run.step(ended(refused("SERVER_SHUTTING_DOWN")));
@@ -134,14 +134,14 @@ describe("stepAgent()", () => {
     expect(run.wait()).not.toEqual(["open y"]);
   });
 
-  it("should follow an order to move in place of a move that waits", () => {
+  it("should replace a waiting move by a newer request to move", () => {
     const run = connected();
     run.step(moveAsked([], true));
     expect(run.step(moveAsked(["y"]))).toEqual([]);
     expect(run.wait()).toEqual(["open y"]);
   });
 
-  it("should follow an order to move once what is being opened has failed", () => {
+  it("should follow a request to move once the current attempt has failed", () => {
     const run = connected();
     run.step(moveAsked([], true));
     expect(run.wait()).toEqual(["open a"]);
@@ -150,11 +150,11 @@ describe("stepAgent()", () => {
     expect(run.wait()).toEqual(["open y"]);
   });
 
-  it("should keep opening the next stream when the present one ends meanwhile", () => {
+  it("should keep opening the next stream if the current one ends", () => {
     const run = connected();
     run.step(moveAsked(["z"]));
     run.wait();
-    // The Hello of the move took the session: that is no other process with this identity.
+    // The Hello of the move took over the session, so no other process has this identity.
     expect(run.step(ended(refused("SESSION_SUPERSEDED")))).toEqual([]);
     for (const endpoint of ["b", "c"]) expect(run.step(notOpened(UNREACHABLE))).toEqual([`open ${endpoint}`]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
@@ -167,15 +167,18 @@ describe("stepAgent()", () => {
     expect(dueAtMs(run.state)).toBeGreaterThanOrEqual(30_000);
   });
 
-  it.each(["NODE_REJECTED", "NODE_BANNED"])("should leave the present stream too when a move is told %s", (reason) => {
-    const run = connected();
-    run.step(moveAsked());
-    run.wait();
-    expect(run.step(notOpened(refused(reason)))).toEqual(["drop", "log retry"]);
-    expect(run.state.held).toBeNull();
-  });
+  it.each(["NODE_REJECTED", "NODE_BANNED"])(
+    "should close the current stream too if a move is refused with %s",
+    (reason) => {
+      const run = connected();
+      run.step(moveAsked());
+      run.wait();
+      expect(run.step(notOpened(refused(reason)))).toEqual(["drop", "log retry"]);
+      expect(run.state.held).toBeNull();
+    },
+  );
 
-  it("should say goodbye on the present stream, whatever is being opened", () => {
+  it("should send its goodbye on the current stream, whatever is being opened", () => {
     const run = connected();
     run.step(moveAsked());
     run.wait();
@@ -202,7 +205,7 @@ describe("stepAgent()", () => {
     expect(run.state).toMatchObject({ failures: 0, rejectedAtMs: null });
   });
 
-  it("should back off from a server that welcomes it and ends its stream at once", () => {
+  it("should back off from a server that welcomes it and ends its stream immediately", () => {
     const run = connected();
     const waits = Array.from({ length: 6 }, () => {
       run.step({ kind: "acked" });
@@ -215,7 +218,7 @@ describe("stepAgent()", () => {
     expect(waits).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000]);
   });
 
-  it("should never hold two sessions, nor open two streams, and end for good, whatever comes", () => {
+  it("should never hold two sessions or open two streams, and stop permanently, under random events", () => {
     const ends = [UNREACHABLE, { kind: "silent" } as const, refused("NODE_REJECTED"), refused("NODE_NOT_REGISTERED")];
     const event = fc.constantFrom<AgentEvent>(
       ...[registered, opened(), moveAsked(["z"]), moveAsked([], true), due, due, { kind: "acked" } as const],
@@ -226,7 +229,7 @@ describe("stepAgent()", () => {
         const run = new Run(loaded(true));
         let opening = 1;
         for (const it of history) {
-          // A shell answers for what it was told to do alone.
+          // The shell only reports results of effects that are in progress.
           if ((it.kind === "opened" || it.kind === "not-opened") && opening === 0) continue;
           if (it.kind === "session-ended" && run.state.held === null) continue;
           if (it.kind === "opened" || it.kind === "not-opened") opening -= 1;

@@ -24,19 +24,21 @@ import {
   type NextStep,
 } from "./next-step.ts";
 
-/** How long a goodbye may take to be delivered. */
+/** The time limit for delivering a goodbye. */
 export const GOODBYE_LIMIT_MS = 5_000;
 
 /**
- * Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends
- * their streams is not asked in a tight loop.
+ * Minimum duration of a steady session. Shorter sessions count as consecutive failures, so that agents do not
+ * reconnect in a tight loop to a server that welcomes them and then ends their streams.
  */
 const STEADY_AFTER_MS = 10_000;
 
-/** A move without a time of its own begins within this, so that the agents of one replica do not move at once. */
+/**
+ * Maximum delay of a move. Each delay is random, so that the agents of one replica do not all move at the same time.
+ */
 const MOVE_JITTER_MS = 1_000;
 
-/** Decide what an event does to an agent. Events that come too late for its stage change nothing. */
+/** Decide what an event does to an agent. Events that arrive too late for the current stage change nothing. */
 export function stepAgent(state: AgentState, event: AgentEvent, input: AgentInput): AgentStep {
   const { stage } = state;
   switch (event.kind) {
@@ -97,7 +99,7 @@ function onNotRegistered(state: AgentState, end: SessionEnd, input: AgentInput):
   return endsRound(end) ? afterEnd(asked, end, input) : goOn(asked, question, [], input);
 }
 
-/** Go on with the round in which the registry was asked, first with the endpoints that are new. */
+/** Continue the round after asking the registry, starting with the new endpoints. */
 function goOn(state: AgentState, question: Question, news: readonly string[], input: AgentInput): AgentStep {
   const { end, isOtherKey, notBeforeMs } = question;
   const places = distinct([...inTurn(news, state.turn), ...question.rest]);
@@ -118,7 +120,7 @@ function onOpened(
   const attempt = attemptOf(state);
   if (attempt === null) return stay(state);
   const { epoch, endpoints, membership, hasNewerKey } = event;
-  // The wish for a stream with that key came while this one was being opened, and was passed over.
+  // While this stream was being opened, a request to use the new key arrived and was ignored, so repeat it now.
   const move = hasNewerKey ? beginMove({ isOwnWish: true, retryAfterMs: 0 }, input) : null;
   return {
     state: {
@@ -135,7 +137,10 @@ function onOpened(
   };
 }
 
-/** A control plane without a health replica names none: what was known before is the best guess then. */
+/**
+ * A control plane without health replicas returns no endpoints. In that case, keep the previous ones as the best
+ * guess.
+ */
 function namedOrKnown(named: readonly string[], { endpoints }: AgentState): readonly string[] {
   return named.length > 0 ? named : endpoints;
 }
@@ -171,7 +176,7 @@ function retryAfterMsOf(end: SessionEnd): number {
   return end.kind === "refused" ? (end.retryAfterMs ?? 0) : 0;
 }
 
-/** Whether the registry may be asked now where the replicas are. */
+/** Whether the registry can be asked for endpoints now. */
 function mayAsk(state: AgentState, isRoundOver: boolean, { nowMs }: AgentInput): boolean {
   return state.held === null && nowMs >= state.asksAtMs && asksForEndpoints(state, isRoundOver);
 }
@@ -219,7 +224,7 @@ function onMoveAsked(
   const known = event.isOwnWish ? state : { ...state, sentTo: event.endpoints };
   if (move === null) return stay({ ...known, stage: { kind: "connected", move: beginMove(event, input) } });
   if (event.isOwnWish) return stay(state);
-  // What is being opened goes on. The server's order is for a wish of the agent's own as well.
+  // Let an opening in progress continue. The server's request to move replaces the agent's own request.
   const ordered = move.step.kind === "opening" ? { ...move, isOwnWish: false } : beginMove(event, input);
   return stay({ ...known, stage: { kind: "connected", move: { ...ordered, attempts: move.attempts } } });
 }
@@ -241,16 +246,17 @@ function onDue(state: AgentState, input: AgentInput): AgentStep {
   if (stage.kind === "waiting") return beginAttempt(state, input);
   if (stage.kind !== "connected" || stage.move === null || held === null) return stay(state);
   const { isOwnWish, attempts } = stage.move;
-  const places = isOwnWish ? [held.endpoint] : placesToMoveTo(state, held.endpoint, attempts);
+  const places = isOwnWish ? [held.endpoint] : replicasToMoveTo(state, held.endpoint, attempts);
   const [endpoint = held.endpoint, ...rest] = places;
   return open(state, { endpoint, rest, places, isOtherKey: false, notBeforeMs: 0, hasAsked: false });
 }
 
 /**
- * Where the server says, then anywhere but here. Where no other endpoint is known, one address may stand for many
- * replicas: it is tried, too, once no replica has taken the agent where the server says.
+ * The endpoints to try for a move: first those that the server named, then all other known ones. The current address is
+ * added only if no other endpoint is known, and the server named none or the named ones have failed: one address may
+ * stand for many replicas.
  */
-function placesToMoveTo({ endpoints, sentTo, turn }: AgentState, here: string, attempts: number): readonly string[] {
+function replicasToMoveTo({ endpoints, sentTo, turn }: AgentState, here: string, attempts: number): readonly string[] {
   const others = inTurn(without(endpoints, [here]), turn);
   const isHereToo = others.length === 0 && (attempts > 0 || sentTo.length === 0);
   return distinct([...sentTo, ...others, ...(isHereToo ? [here] : [])]);
@@ -262,7 +268,7 @@ function close(state: AgentState, reason: string): AgentStep {
   const giveUp: AgentEffect = { kind: "give-up" };
   const isOver = stage.kind === "connected" && stage.move !== null && stage.move.over !== null;
   if (state.held === null || isOver) return { state: closed(state), effects: [giveUp] };
-  // The present stream is the one that says goodbye.
+  // Send the goodbye on the current stream.
   return {
     state: { ...state, stage: { kind: "closing" } },
     effects: [giveUp, { kind: "goodbye", reason, limitMs: GOODBYE_LIMIT_MS }],
@@ -273,7 +279,7 @@ function closed(state: AgentState): AgentState {
   return { ...state, stage: { kind: "closed" }, held: null };
 }
 
-/** Register where that is due, then open a stream. */
+/** Register if required, then open a stream. */
 function beginAttempt(state: AgentState, input: AgentInput): AgentStep {
   return state.mustRegister ? register(state, null) : beginOpening(state, false, input);
 }
@@ -282,7 +288,7 @@ function register(state: AgentState, question: Question | null): AgentStep {
   return { state: { ...state, stage: { kind: "registering", question } }, effects: [{ kind: "register" }] };
 }
 
-/** @param hasAsked whether the registry has just named the endpoints. */
+/** @param hasAsked whether the registry has just returned the endpoints. */
 function beginOpening(state: AgentState, hasAsked: boolean, input: AgentInput): AgentStep {
   const places = distinct([...state.sentTo, ...inTurn(state.endpoints, state.turn)]);
   const [endpoint, ...rest] = places;
@@ -302,7 +308,7 @@ function open(state: AgentState, attempt: Attempt): AgentStep {
   return { state: { ...state, stage: { kind: "opening", attempt } }, effects };
 }
 
-/** The attempt that is under way; null when there is none. */
+/** The attempt in progress; null if there is none. */
 function attemptOf({ stage }: AgentState): Attempt | null {
   if (stage.kind === "opening") return stage.attempt;
   if (stage.kind === "connected" && stage.move?.step.kind === "opening") return stage.move.step.attempt;
@@ -340,7 +346,11 @@ function follow(state: AgentState, end: SessionEnd, next: NextStep, { nowMs }: A
 
 const NO_REPLICA: SessionEnd = { kind: "unreachable", message: "no health replica is known" };
 
-/** A Hello of this move may have taken the session although its Welcome was lost: no other process has the identity. */
+/**
+ * Convert the end of the old stream during a move. If the move's Hello took over the session and its Welcome was lost,
+ * the old stream ends as superseded. In that case, no other process has the node's identity, so treat the old stream
+ * as silent.
+ */
 function endOfMove(end: SessionEnd): SessionEnd {
   const isSuperseded = end.kind === "refused" && end.reason === "SESSION_SUPERSEDED";
   return isSuperseded ? { kind: "silent" } : end;

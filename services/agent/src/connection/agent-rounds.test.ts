@@ -16,7 +16,7 @@ import {
 import { dueAtMs } from "./agent-state.ts";
 
 describe("stepAgent(): a round over the endpoints", () => {
-  it("should ask the registry when the fifth endpoint in a row takes no agents, and begin with what is new to it", () => {
+  it("should ask the registry after five consecutive endpoints accept no agents, and start with new endpoints", () => {
     const run = new Run(loaded(true, ["a", "b"]), opened(), ended({ kind: "silent" }));
     for (const _ of [1, 2]) {
       expect(run.wait()).toEqual(["open b"]);
@@ -28,7 +28,7 @@ describe("stepAgent(): a round over the endpoints", () => {
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
     expect(run.step({ ...registered, endpoints: ["a", "b", "y", "z"] })).toEqual(["open y"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open z"]);
-    // What is left of the round in which it asked.
+    // After asking the registry, the agent continues with the rest of the round.
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["open a"]);
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
   });
@@ -55,7 +55,7 @@ describe("stepAgent(): a round over the endpoints", () => {
     ["refuses", notRegistered(refused("OVERLOADED"))],
     ["names nothing new", { ...registered, endpoints: ["a", "b"] } as const],
     ["names nothing", { ...registered, endpoints: [] } as const],
-  ])("should go on with the round when the registry %s, and leave it alone for a while", (_, answer) => {
+  ])("should continue the round if the registry %s, and not ask it for a while", (_, answer) => {
     const run = new Run(loaded(true, ["a", "b", "c", "d", "e", "f", "g"]), opened());
     run.step(ended({ kind: "silent" }), 0);
     expect(run.wait()).toEqual(["open b"]);
@@ -74,7 +74,7 @@ describe("stepAgent(): a round over the endpoints", () => {
   it.each([
     ["waits for a person", refused("NODE_BANNED"), ["log retry"]],
     ["is that the node was deleted", refused("NODE_DELETED"), ["log idle", "forget"]],
-  ])("should leave the round when the registry's answer %s", (_, end, effects) => {
+  ])("should end the round if the registry's answer %s", (_, end, effects) => {
     const run = new Run(loaded(true, ["a"]));
     expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
     expect(run.step(notRegistered(end))).toEqual(effects);
@@ -85,7 +85,7 @@ describe("stepAgent(): a round over the endpoints", () => {
     ["is ending sooner", { ...refused("SERVER_SHUTTING_DOWN"), retryAfterMs: 300 } as SessionEnd],
     ["is busy", refused("OVERLOADED")],
     ["never answers the Hello", { kind: "silent" }],
-  ])("should wait as long as a replica that is ending has said, although the next one %s", (_, last) => {
+  ])("should wait as long as a replica that shuts down has said, although the next one %s", (_, last) => {
     const run = connected();
     run.step(ended({ kind: "silent" }));
     run.wait();
@@ -95,7 +95,7 @@ describe("stepAgent(): a round over the endpoints", () => {
     expect(dueAtMs(run.state)).toBeGreaterThanOrEqual(run.nowMs + 6_000);
   });
 
-  it("should ask after each round until it has connected, and wait as long as it was told", () => {
+  it("should ask after each round until it has connected, and wait for the requested time", () => {
     const run = new Run(loaded(true, ["a"]));
     for (const answer of [notRegistered(UNREACHABLE), { ...registered, endpoints: ["a"] }]) {
       expect(run.step(notOpened(UNREACHABLE))).toEqual(["register"]);
@@ -113,7 +113,7 @@ describe("stepAgent(): a round over the endpoints", () => {
     expect(run.step(loaded(true, []))).toEqual(["register"]);
   });
 
-  it("should go on to the next endpoint where a replica is ending", () => {
+  it("should continue with the next endpoint if a replica is shutting down", () => {
     const run = connected();
     run.step(ended(refused("SERVER_SHUTTING_DOWN")));
     expect(run.wait()).toEqual(["open b"]);

@@ -3,97 +3,100 @@ import { DEFAULT_PACE, type Pace } from "../stream/pace.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
 import type { NextStep } from "./next-step.ts";
 
-/** What the agent is at. */
+/** The current activity of the agent, with its data. */
 export type Stage =
   | { readonly kind: "starting" }
-  /** `question`: where it also asks for endpoints, while it opens a stream; null for a registration that is due. */
+  /** `question` is the interrupted round if the agent asks for endpoints, and null if it must register. */
   | { readonly kind: "registering"; readonly question: Question | null }
-  /** Opens the first stream since the last one was lost. */
+  /** Opening a stream while none is open. */
   | { readonly kind: "opening"; readonly attempt: Attempt }
   /** Holds a session. */
   | { readonly kind: "connected"; readonly move: Move | null }
   /** Between two attempts. */
   | { readonly kind: "waiting"; readonly untilMs: number }
-  /** Deleted by an operator: it does nothing until it is started again. */
+  /** An operator deleted the node: the agent is idle until it is restarted. */
   | { readonly kind: "idle" }
-  /** Its goodbye is on its way. */
+  /** Sending a goodbye. */
   | { readonly kind: "closing" }
   | { readonly kind: "closed" };
 
-/** Endpoints that are tried one after the other. */
+/** One round over the endpoints, which are tried in order. */
 export interface Attempt {
   readonly endpoint: string;
-  /** Those that follow when it takes no agents. */
+  /** The endpoints to try next if this one accepts no agents. */
   readonly rest: readonly string[];
-  /** Where it began, for the same round with the node's other key. */
+  /** All endpoints of the round, so that it can be repeated with the node's other key. */
   readonly places: readonly string[];
   readonly isOtherKey: boolean;
-  /** No round follows this one before: as replicas that are ending have said. */
+  /** The earliest time of the next round. Replicas that are shutting down request it. */
   readonly notBeforeMs: number;
-  /** Whether the registry was asked in this round: it is not asked again before a wait. */
+  /** Whether the registry was already asked in this round. A round asks only once. */
   readonly hasAsked: boolean;
 }
 
-/** What led an agent to ask the registry where the replicas are. */
+/** The reason why an agent interrupted a round to ask the registry for endpoints, and the rest of the round. */
 export interface Question {
-  /** How the last endpoint answered. */
+  /** How the last attempt ended. */
   readonly end: SessionEnd;
-  /** What is left of the round. */
+  /** The endpoints that the round has not tried yet. */
   readonly rest: readonly string[];
   readonly isOtherKey: boolean;
   /** See Attempt. */
   readonly notBeforeMs: number;
 }
 
-/** A stream that is opened elsewhere while the present one goes on. */
+/** A move to a new stream. The current stream stays open while the new one is opened. */
 export interface Move {
-  /** Whether this agent wants it, for a new key; it stays at its replica then. */
+  /**
+   * Whether the agent itself started the move, in order to use a new key. In that case, the agent stays at its
+   * replica.
+   */
   readonly isOwnWish: boolean;
   readonly attempts: number;
   readonly step:
     | { readonly kind: "waiting"; readonly untilMs: number }
     | { readonly kind: "opening"; readonly attempt: Attempt };
-  /** How the present stream ended while the next one was being opened; null while it goes on. */
+  /** How the current stream ended while the next one was being opened; null while the current stream is open. */
   readonly over: SessionEnd | null;
 }
 
 /** A session that a server has welcomed. */
-export interface HeldSession {
+export interface LiveSession {
   readonly endpoint: string;
   readonly epoch: bigint;
   readonly sinceMs: number;
 }
 
-/** All that decides what an agent does next. Points in time are of the monotonic clock. */
+/** Everything that decides what an agent does next. Times are from the monotonic clock. */
 export interface AgentState {
   readonly stage: Stage;
-  readonly held: HeldSession | null;
-  /** What the operators decided, as far as the agent knows. */
+  readonly held: LiveSession | null;
+  /** Whether operators have admitted the node, as far as the agent knows. */
   readonly membership: MembershipState | undefined;
-  /** Health endpoints, as registration or the last Welcome named them. */
+  /** Health endpoints from the registration or the last Welcome. */
   readonly endpoints: readonly string[];
-  /** Where the last order to move since then sent it: tried first. */
+  /** Endpoints that the server named in a later request to move. They are tried first. */
   readonly sentTo: readonly string[];
-  /** With which of them the next attempt begins. */
+  /** The index of the endpoint that the next attempt starts with, modulo the number of endpoints. */
   readonly turn: number;
-  /** The intervals of the last stream, with which the next one begins. */
+  /** The intervals of the last stream. The next stream starts with them. */
   readonly pace: Pace;
   readonly mustRegister: boolean;
-  /** Ends since a session was last steady: held for a while, and acknowledged. */
+  /** Failures and lost sessions since the last steady session, which lasted for a while and was acknowledged. */
   readonly failures: number;
-  /** Endpoints in a row that took no agents. */
+  /** The number of consecutive endpoints that accepted no agents. */
   readonly unreachable: number;
-  /** The registry is not asked for endpoints before. */
+  /** The earliest time to ask the registry for endpoints. */
   readonly asksAtMs: number;
   /** Whether this process has held a session. */
   readonly hasConnected: boolean;
-  /** When the node was first told that it is rejected, unless it was taken in since. */
+  /** When the node was first notified that it is rejected; null once it is admitted again. */
   readonly rejectedAtMs: number | null;
 }
 
-/** What happens to an agent. */
+/** An event in the life of an agent. */
 export type AgentEvent =
-  /** What an earlier run remembered was read. */
+  /** The state remembered by an earlier run was read. */
   | { readonly kind: "loaded"; readonly isRegistered: boolean; readonly endpoints: readonly string[] }
   | {
       readonly kind: "registered";
@@ -102,7 +105,8 @@ export type AgentEvent =
     }
   | { readonly kind: "not-registered"; readonly end: SessionEnd }
   /**
-   * The stream that was being opened was welcomed; `hasNewerKey` when a next key was offered since it began to open.
+   * The server welcomed the stream that was being opened. `hasNewerKey` is set if a next key was offered after
+   * the opening started.
    */
   | {
       readonly kind: "opened";
@@ -111,7 +115,10 @@ export type AgentEvent =
       readonly endpoints: readonly string[];
       readonly hasNewerKey: boolean;
     }
-  /** The stream that was being opened has ended; `hasOtherKey` when its key was refused and there is another one. */
+  /**
+   * The stream that was being opened has ended. `hasOtherKey` is set if the server refused its key and the node
+   * has another one.
+   */
   | { readonly kind: "not-opened"; readonly end: SessionEnd; readonly hasOtherKey: boolean }
   /** The stream that holds the session has ended. */
   | { readonly kind: "session-ended"; readonly end: SessionEnd; readonly pace: Pace }
@@ -123,44 +130,44 @@ export type AgentEvent =
     }
   | { readonly kind: "acked" }
   | { readonly kind: "membership"; readonly membership: MembershipState | undefined }
-  /** The time that dueAtMs() named has come. */
+  /** The time returned by dueAtMs() has come. */
   | { readonly kind: "due" }
-  /** End for good, with a goodbye that gives this reason. */
+  /** Stop permanently, with a goodbye that gives this reason. */
   | { readonly kind: "close"; readonly reason: string }
-  /** End for good, at once. */
+  /** Stop permanently and immediately. */
   | { readonly kind: "abort" };
 
-/** What the shell of an agent carries out, in order. */
+/** Effects that the shell of an agent carries out, in the order of the list. */
 export type AgentEffect =
-  /** Register, then answer `registered` or `not-registered`. */
+  /** Register, then report `registered` or `not-registered`. */
   | { readonly kind: "register" }
-  /** Open a stream, then answer `opened` or `not-opened`. */
+  /** Open a stream, then report `opened` or `not-opened`. */
   | { readonly kind: "open"; readonly endpoint: string }
-  /** The stream that was opened holds the session from now on; the one before is dropped. */
+  /** Let the opened stream hold the session, and drop the previous one. */
   | { readonly kind: "hold" }
   /** Drop the stream that holds the session. */
   | { readonly kind: "drop" }
-  /** Give up what was begun by `register` or `open`: no answer is wanted. */
+  /** Cancel what `register` or `open` started. The shell reports no result. */
   | { readonly kind: "give-up" }
   | { readonly kind: "goodbye"; readonly reason: string; readonly limitMs: number }
   /** Forget the registration, so that the next start registers. */
   | { readonly kind: "forget" }
-  /** Say how an attempt or a stream ended, and what follows. */
+  /** Log how an attempt or a stream ended, and the next step. */
   | { readonly kind: "log-end"; readonly end: SessionEnd; readonly next: NextStep };
 
-/** A state, and what has to be done to get there. */
+/** The next state, and the effects to carry out. */
 export interface AgentStep {
   readonly state: AgentState;
   readonly effects: readonly AgentEffect[];
 }
 
-/** What decides beside the state: the monotonic time, and a random number from 0 to less than 1. */
+/** The inputs of a step in addition to the state: the monotonic time, and a random number in [0, 1). */
 export interface AgentInput {
   readonly nowMs: number;
   readonly random01: number;
 }
 
-/** An agent that has just been started. `random01` spreads the agents of a fleet over its replicas. */
+/** The initial state of an agent. `random01` spreads the agents of a fleet over its replicas. */
 export function beginAgent(random01: number): AgentState {
   return {
     stage: { kind: "starting" },
@@ -179,7 +186,7 @@ export function beginAgent(random01: number): AgentState {
   };
 }
 
-/** When the next `due` event is to come; null for never. */
+/** When the next `due` event is expected; null for never. */
 export function dueAtMs({ stage }: AgentState): number | null {
   if (stage.kind === "waiting") return stage.untilMs;
   if (stage.kind === "connected" && stage.move?.step.kind === "waiting") return stage.move.step.untilMs;

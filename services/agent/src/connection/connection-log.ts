@@ -5,10 +5,10 @@ import type { Logger } from "@rollcall/process";
 import type { SessionEnd } from "../stream/session-end.ts";
 import { isDecision, type NextStep } from "./next-step.ts";
 
-/** A clock that is further off than this is worth a word, although nothing depends on it. */
+/** The minimum clock skew to log, although nothing depends on the clock. */
 const NOTABLE_SKEW_MS = 60_000;
 
-/** Says what happens to an agent's connection in lines that a person can act on. */
+/** Logs what happens to an agent's connection, in lines that a person can act on. */
 export class ConnectionLog {
   readonly #log: Logger;
   readonly #wallMs: () => number;
@@ -33,11 +33,14 @@ export class ConnectionLog {
     }
   }
 
-  /** An end, and what follows. The same trouble again and again is said once, then only at debug level. */
+  /**
+   * Log an end and the next step. A repeated problem is logged once, then only at debug level, unless a
+   * person must decide.
+   */
   ended(end: SessionEnd, step: NextStep): void {
     const fields = describe(end);
     if (step.kind === "idle") {
-      this.#log.error(fields, "node was deleted, idle until the agent is started again");
+      this.#log.error(fields, "node was deleted, idle until the agent is restarted");
       return;
     }
     const trouble = `${fields.reason} ${fields.detail}`;
@@ -67,16 +70,19 @@ function describe(end: SessionEnd): { readonly reason: string; readonly detail: 
   }
 }
 
-/** The options and commands that help, for refusals that a control plane words without them. */
+/** Options and commands that help after a refusal whose message does not name them. */
 const HINTS: ReadonlyMap<string, string> = new Map([
-  ["JOIN_TOKEN_REQUIRED", "`rollcall token create` makes one; give it with --join-token or ROLLCALL_JOIN_TOKEN_FILE"],
+  [
+    "JOIN_TOKEN_REQUIRED",
+    "create one with `rollcall token create`; pass it with --join-token or ROLLCALL_JOIN_TOKEN_FILE",
+  ],
   ...["INVALID", "EXPIRED", "REVOKED", "USED_UP", "NAME_MISMATCH", "WRONG_CLUSTER"].map(
-    (why) => [`JOIN_TOKEN_${why}`, "`rollcall token create` makes one"] as const,
+    (why) => [`JOIN_TOKEN_${why}`, "create one with `rollcall token create`"] as const,
   ),
-  ["NODE_KEY_MISMATCH", "`rollcall node delete` deletes a node"],
-  ["NODE_ID_CONFUSABLE", "`rollcall node delete` deletes a node"],
-  ["TLS_REQUIRED", "name an authority that this machine does not trust with --ca-file"],
-  ["CLIENT_CERTIFICATE_REQUIRED", "name one with --client-cert and --client-key"],
+  ["NODE_KEY_MISMATCH", "delete a node with `rollcall node delete`"],
+  ["NODE_ID_CONFUSABLE", "delete a node with `rollcall node delete`"],
+  ["TLS_REQUIRED", "pass --ca-file if this machine does not trust the authority"],
+  ["CLIENT_CERTIFICATE_REQUIRED", "pass one with --client-cert and --client-key"],
 ]);
 
 const TLS_FLAGS: Readonly<Record<TlsOption, string>> = {
@@ -85,7 +91,7 @@ const TLS_FLAGS: Readonly<Record<TlsOption, string>> = {
   "client-certificate": "--client-cert, --client-key",
 };
 
-/** OpenSSL's own words come last: what is wrong, and what to do, is clearer. */
+/** Put OpenSSL's own message last, because the problem and the advice are clearer. */
 function explained(message: string): string {
   const trouble = explainTlsError(message);
   if (trouble === null) return message;

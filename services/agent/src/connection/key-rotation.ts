@@ -4,34 +4,36 @@ import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import type { Registrar } from "../registration/registrar.ts";
 import { type AgentIdentity, toMs } from "../stream/hello.ts";
 
-/** What a rotation works with. */
 export interface KeyRotationOptions {
   readonly identity: AgentIdentity;
   readonly registrar: Registrar;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Numbers from 0 to less than 1, for jitter. */
+  /** Returns numbers in [0, 1), for jitter. */
   readonly random: () => number;
   /** The age at which the key is rotated without an operator's request; 0 for never. */
   readonly intervalMs: number;
-  /** When the present key was made, by this machine's wall clock. */
+  /** When the current key was created, by this machine's wall clock. */
   readonly keyMadeAtMs: number;
-  /** Called when the server has the next key: open a stream with it, which is its first use. */
+  /**
+   * Called when the server has accepted the next key. The callback opens a stream with it, which is the key's first
+   * use.
+   */
   readonly onOffered: () => void;
 }
 
 const BACKOFF_BASE_MS = 1_000;
 const BACKOFF_MAX_MS = 300_000;
 /**
- * A stream with the next key should be open by then. If it is not, the offer is made again, signed with the next key:
- * that is a use too.
+ * How long to wait until a stream with the next key is open. After that, the offer is repeated and signed with the
+ * next key, and this signature also counts as the key's use.
  */
 const USE_WITHIN_MS = 15_000;
 const LONGEST_WAIT_MS = 86_400_000;
 
 /**
- * Rotates the node's key when an operator wants it or its age calls for it, and goes on with a rotation that a crash
- * cut short.
+ * Rotates the node's key when an operator requests it or the key is old enough, and resumes a rotation that a crash
+ * interrupted.
  */
 export class KeyRotation {
   readonly #options: KeyRotationOptions;
@@ -45,7 +47,7 @@ export class KeyRotation {
     this.#madeAtMs = options.keyMadeAtMs;
   }
 
-  /** Note what the server's settings say; they say it for as long as the rotation is wanted. */
+  /** Apply the server's settings. They repeat the request for a rotation until the rotation is done. */
   heed({ rotateKeyWithin }: Settings): void {
     if (rotateKeyWithin === undefined) {
       this.#dueAtMs = undefined;
@@ -56,9 +58,9 @@ export class KeyRotation {
     this.#wake.abort();
   }
 
-  /** Work until the signal aborts. */
+  /** Run until the signal aborts. */
   async run(signal: AbortSignal, succeeded: () => void = () => {}): Promise<void> {
-    // Not a Loop: each wait has a length of its own.
+    // Do not use a Loop, because the waits differ in length.
     while (!signal.aborted) {
       const waitMs = this.#waitMs();
       if (waitMs > 0) {
@@ -69,18 +71,18 @@ export class KeyRotation {
     }
   }
 
-  /** Time until there is something to do; infinite when nothing is in sight. */
+  /** Time until the next rotation; infinite if none is planned. */
   #waitMs(): number {
     const { identity, clock, intervalMs } = this.#options;
     if (identity.keys.phase !== "settled") return 0;
     const dueMs = this.#dueAtMs === undefined ? Infinity : this.#dueAtMs - clock.nowMs();
     if (intervalMs === 0) return dueMs;
     const ageMs = Math.max(0, clock.wallMs() - this.#madeAtMs);
-    // A timer cannot be set for months.
+    // Limit the wait, because timers cannot be set months ahead.
     return Math.min(dueMs, intervalMs - ageMs, LONGEST_WAIT_MS);
   }
 
-  /** Offer the next key, and see it used. Whether the server had an answer. */
+  /** Offer the next key, and wait until it is used. Returns whether the server responded. */
   async #rotate(signal: AbortSignal): Promise<boolean> {
     const { identity, registrar, log, onOffered } = this.#options;
     const { keys, nodeId } = identity;
@@ -94,7 +96,8 @@ export class KeyRotation {
       if (signal.aborted) return false;
       const { reason, message } = describeError(error);
       const isOther = reason === "PROOF_INVALID" && keys.refused(keyPair);
-      // With the other key it is tried at once: the server may have taken that one before its answer was lost.
+      // Retry immediately with the other key, because the server may have accepted that key although its response
+      // was lost.
       const waitMs = isOther && this.#failures === 0 ? 0 : this.#backoffMs();
       this.#failures += 1;
       log.warn({ reason, detail: message, retry_in_ms: waitMs }, "key cannot be rotated");
@@ -110,7 +113,7 @@ export class KeyRotation {
     return true;
   }
 
-  /** The next key is the node's key now, however that came about. */
+  /** Called when the next key has become the node's key, by a rotation or otherwise. */
   used(): void {
     this.#dueAtMs = undefined;
     this.#madeAtMs = this.#options.clock.wallMs();
@@ -120,12 +123,12 @@ export class KeyRotation {
   #backoffMs(): number {
     const { random } = this.#options;
     const limits = { baseMs: BACKOFF_BASE_MS, maxMs: BACKOFF_MAX_MS };
-    // Never nothing: the registry would be asked in a tight loop.
+    // Never wait 0 ms, because the agent would then ask the registry in a tight loop.
     const spreadMs = fullJitter({ attempt: this.#failures, ...limits, random01: random() });
     return BACKOFF_BASE_MS + spreadMs;
   }
 
-  /** Resolves after the time, or earlier when something has changed or the signal aborts. */
+  /** Resolves after the time, or earlier if something changes or the signal aborts. */
   async #wait(ms: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     this.#wake = new AbortController();
@@ -133,7 +136,8 @@ export class KeyRotation {
     if (ms === Infinity) {
       await new Promise((resolve) => either.addEventListener("abort", resolve, { once: true }));
     } else {
-      // Rejects with the abort alone, after which the caller looks at how things are.
+      // Ignore the rejection, because sleep() rejects only on an abort, after which the caller checks the state
+      // again.
       await this.#options.clock.sleep(ms, either).catch(() => {});
     }
   }

@@ -50,7 +50,7 @@ describe("decideNextStep()", () => {
       { delayMs: 67_500 },
     ],
     ["a reason of a newer server", refused({ reason: "BRAND_NEW" }), { delayMs: 500 }],
-  ])("should know what to do after %s", (_, end, step) => {
+  ])("should decide what to do after %s", (_, end, step) => {
     expect(decideNextStep(end, FIRST)).toMatchObject({ kind: "retry", ...step });
   });
 
@@ -96,7 +96,7 @@ describe("decideNextStep()", () => {
     [4, 15_999],
     [5, 19_999],
     [500, 19_999],
-  ])("should double the bound of its backoff, up to its limit: %d failures", (failures, delayMs) => {
+  ])("should double its backoff up to the limit: %d failures", (failures, delayMs) => {
     const end: SessionEnd = { kind: "unreachable", message: "" };
     expect(decideNextStep(end, { ...FIRST, failures, random01: 0.99999 })).toMatchObject({
       delayMs,
@@ -112,7 +112,7 @@ describe("asksForEndpoints()", () => {
     [false, 1, false, false],
     [false, 1, true, true],
     [false, 5, false, true],
-    // It knows no endpoint at all.
+    // An agent that knows no endpoint.
     [false, 0, true, true],
   ])(
     "should answer for hasConnected %j, unreachable %d, isRoundOver %j: %j",
@@ -141,7 +141,7 @@ describe("isOfEndpoint()", () => {
     [refused({ reason: "OVERLOADED" }), false],
     [refused({}), false],
     [{ kind: "silent" } as const, false],
-  ])("should tell what says nothing of other endpoints", (end, isOf) => {
+  ])("should recognize ends that say nothing about other endpoints", (end, isOf) => {
     expect(isOfEndpoint(end)).toBe(isOf);
   });
 });
@@ -152,7 +152,7 @@ describe("isDecision()", () => {
     [refused({ reason: "INVALID_LABEL" }), true],
     [refused({ reason: "OVERLOADED" }), false],
     [refused({}), false],
-  ])("should tell what waits for a person", (end, decision) => {
+  ])("should recognize refusals that need a person", (end, decision) => {
     expect(isDecision(end)).toBe(decision);
   });
 });
@@ -164,7 +164,7 @@ describe("isRejection()", () => {
     [refused({ reason: "JOIN_TOKEN_REQUIRED" }), false],
     [refused({}), false],
     [{ kind: "silent" } as const, false],
-  ])("should tell an operator's rejection from the rest", (end, rejection) => {
+  ])("should recognize an operator's rejection", (end, rejection) => {
     expect(isRejection(end)).toBe(rejection);
   });
 });

@@ -2,56 +2,59 @@ import { chooseWithin, rejectedRetry, spreadRetry } from "@rollcall/domain";
 import { fullJitter } from "@rollcall/process";
 import type { SessionEnd } from "../stream/session-end.ts";
 
-/** What an agent does after an attempt has failed or a stream has ended. */
+/** The next action of an agent after an attempt has failed or a stream has ended. */
 export type NextStep =
   | {
       readonly kind: "retry";
       readonly delayMs: number;
-      /** Whether a stream is of no use before a registration has succeeded. */
+      /** Whether to register before opening a stream. */
       readonly mustRegister: boolean;
     }
-  /** Forget the registration, and do nothing until the agent is started again. */
+  /** Forget the registration, and do nothing until the agent is restarted. */
   | { readonly kind: "idle" };
 
-/** What happened before this end. */
+/** The agent's history before the end of the current attempt. */
 export interface Attempts {
-  /** Ends since a session was last steady, this one not counted. */
+  /** Failures and lost sessions since the last steady session, not counting this one. */
   readonly failures: number;
   /**
-   * Since the node was first told that it is rejected or banned, without having been taken in again; 0 when this is the
-   * first time.
+   * How long the node has known that it is rejected or banned; 0 if it has just been notified. An admission in between
+   * resets the time.
    */
   readonly rejectedForMs: number;
   /** Upper bound of the backoff. */
   readonly backoffMaxMs: number;
-  /** A random number from 0 to less than 1. */
+  /** A random number in [0, 1). */
   readonly random01: number;
 }
 
-/** After this many endpoints in a row that took no agents, an agent asks the registry where they are now. */
+/** After this many consecutive endpoints that accept no agents, an agent asks the registry for current endpoints. */
 const UNREACHABLE_LIMIT = 5;
 
-/** Agents ask after a random part of this at the soonest: a fleet that lost all replicas must not ask at once. */
+/**
+ * Range of the random delay before an agent asks the registry, in milliseconds. The delay keeps a fleet that has lost
+ * all replicas from asking at the same time.
+ */
 const ASKS_SPREAD_MS = 15_000;
 
-/** A registry that named no new endpoint is asked again no sooner than this. */
+/** How long to wait before asking again after the registry returned no new endpoint. */
 const NOTHING_NEW_MS = 10_000;
 
-/** What only a person can lift is asked about again no sooner than this. For a rejection see rejectedRetry(). */
+/** The minimum delay after a refusal that only a person can resolve. After a rejection, rejectedRetry() decides. */
 const DECISION_RETRY_MS = 120_000;
 
-/** Another process has this node's identity: two that fight over it must not do so in a tight loop. */
+/** The delay when another process has this node's identity, so that the two do not fight over it in a tight loop. */
 const SUPERSEDED_RETRY_MS = 30_000;
 
 /**
- * The server may want the loser of a session back at once: that it comes back proves that two processes have the
- * identity, which a restart never does.
+ * The minimum delay when the server asks the process that lost its session to reconnect immediately. If it reconnects,
+ * two processes have the identity: a process that was replaced in a restart has ended and cannot reconnect.
  */
 const SUPERSEDED_LEAST_MS = 1_000;
 
 const BACKOFF_BASE_MS = 1_000;
 
-/** Refusals that only a person can lift, here or at the control plane. */
+/** Refusals that only a person can resolve, on this machine or in the control plane. */
 const DECISIONS: ReadonlySet<string> = new Set([
   "NODE_REJECTED",
   "NODE_BANNED",
@@ -74,12 +77,15 @@ const DECISIONS: ReadonlySet<string> = new Set([
   "INVALID_PUBLIC_KEY",
 ]);
 
-/** Decisions of an operator who may have named the wrong node. */
+/**
+ * Refusals because an operator rejected or banned the node. The operator may have chosen the wrong node and soon
+ * correct the mistake, so these refusals have their own retry times.
+ */
 const REJECTIONS: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED"]);
 
 /**
- * Decide whether an agent asks the registry for endpoints, once an endpoint took no agents. What an agent knows that
- * has not connected since it was started comes from a file and may be old: it asks after one round over its endpoints.
+ * Decide whether an agent asks the registry for endpoints after an endpoint accepted no agents. An agent that has not
+ * connected since its start asks after one round, because it has its endpoints from a file, where they may be outdated.
  */
 export function asksForEndpoints(
   { unreachable, hasConnected }: { readonly unreachable: number; readonly hasConnected: boolean },
@@ -88,14 +94,15 @@ export function asksForEndpoints(
   return unreachable >= UNREACHABLE_LIMIT || (isRoundOver && !hasConnected);
 }
 
-/** From when on an agent may ask the registry for endpoints that has just lost its session. */
+/** The earliest time at which an agent that has just lost its session asks the registry for endpoints. */
 export function asksAfterLoss({ nowMs, random01 }: { readonly nowMs: number; readonly random01: number }): number {
   return nowMs + Math.floor(random01 * ASKS_SPREAD_MS);
 }
 
 /**
- * From when on an agent may ask the registry again that has just named no new endpoint, or did not answer. One that has
- * not connected since it was started asks after each round: its replicas may be about to start as well.
+ * The earliest time at which an agent asks the registry again, after the registry returned no new endpoint or did not
+ * respond. An agent that has not connected since its start asks after each round, because its replicas may be starting
+ * as well.
  */
 export function asksAfterNothingNew(
   { hasConnected }: { readonly hasConnected: boolean },
@@ -104,17 +111,17 @@ export function asksAfterNothingNew(
   return hasConnected ? NOTHING_NEW_MS + asksAfterLoss(at) : at.nowMs;
 }
 
-/** Whether a registry that refuses so ends the round of endpoints, too, in which it was asked. */
+/** Whether a refusal by the registry also ends the round of endpoints. */
 export function endsRound(end: SessionEnd): boolean {
   return isDecision(end) || (end.kind === "refused" && (end.action !== undefined || end.reason === "NODE_DELETED"));
 }
 
-/** Decide what follows the end of a stream or the failure to open one. */
+/** Decide what to do after the end of a stream or the failure to open one. */
 export function decideNextStep(end: SessionEnd, attempts: Attempts): NextStep {
   switch (end.kind) {
     case "left":
     case "silent":
-      // The path is known to be dead: every moment of waiting counts towards UNHEALTHY.
+      // Do not wait, because the connection is dead, and waiting brings the node closer to UNHEALTHY.
       return { kind: "retry", delayMs: 0, mustRegister: false };
     case "unreachable":
       return { kind: "retry", delayMs: backoff(attempts), mustRegister: false };
@@ -123,12 +130,12 @@ export function decideNextStep(end: SessionEnd, attempts: Attempts): NextStep {
   }
 }
 
-/** Whether a refusal waits for a person, so that it should be said loudly and once. */
+/** Whether a refusal needs a person's decision, so that it should be logged prominently. */
 export function isDecision(end: SessionEnd): boolean {
   return end.kind === "refused" && end.reason !== undefined && DECISIONS.has(end.reason);
 }
 
-/** Whether this address has no replica that takes agents, while another one may have. */
+/** Whether the failure concerns only this address, because another address may have a replica that accepts agents. */
 export function isOfEndpoint(end: SessionEnd): boolean {
   return end.kind === "unreachable" || (end.kind === "refused" && end.reason === "SERVER_SHUTTING_DOWN");
 }
@@ -146,7 +153,7 @@ function afterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts)
 
 function delayAfterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts): number {
   const { random01 } = attempts;
-  // The server knows when the node was rejected; an agent that was started since does not.
+  // Prefer the server's delay, because the server knows when the node was rejected, and a restarted agent does not.
   if (isDecision(end)) return spreadRetry(end.retryAfterMs ?? ownWait(end, attempts), random01);
   if (end.reason === "SESSION_SUPERSEDED") {
     return spreadRetry(Math.max(SUPERSEDED_LEAST_MS, end.retryAfterMs ?? SUPERSEDED_RETRY_MS), random01);
@@ -154,7 +161,7 @@ function delayAfterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Atte
   return (end.retryAfterMs ?? 0) + backoff(attempts);
 }
 
-/** The least time until the agent asks again when the server does not say. */
+/** The minimum delay if the server does not give one. */
 function ownWait(end: SessionEnd, { rejectedForMs, random01 }: Attempts): number {
   return isRejection(end) ? chooseWithin(rejectedRetry(rejectedForMs), random01) : DECISION_RETRY_MS;
 }

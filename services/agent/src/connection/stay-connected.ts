@@ -5,6 +5,7 @@ import type { NodeKeyPair } from "@rollcall/identity";
 import { membershipStateFromProto } from "@rollcall/wire";
 import type { AgentPhase, AgentStatus } from "../agent-status.ts";
 import { Alarm } from "../alarm.ts";
+import type { AgentTrust } from "../network/agent-trust.ts";
 import { Enrolment, type EnrolmentOptions } from "../registration/enrolment.ts";
 import { HeartbeatSession, type SessionServices } from "../stream/heartbeat-session.ts";
 import { toMs } from "../stream/hello.ts";
@@ -14,27 +15,32 @@ import { stepAgent } from "./agent-machine.ts";
 import { type AgentEffect, type AgentEvent, type AgentState, beginAgent, dueAtMs } from "./agent-state.ts";
 import { ConnectionLog } from "./connection-log.ts";
 
-/** What keeps an agent connected. */
 export interface StayConnectedOptions extends EnrolmentOptions, SessionServices {
-  /** Numbers from 0 to less than 1, for jitter. */
+  readonly trust?: Pick<AgentTrust, "digest" | "hear" | "isReady">;
+  /** Returns numbers in [0, 1), for jitter. */
   readonly random: () => number;
-  /** Told what the server's settings are, whenever they come. */
+  /** Called with the server's settings whenever they arrive. */
   readonly onSettings?: (settings: Settings) => void;
-  /** Told of each session that a server has welcomed. */
+  /** Called for each session that a server has welcomed. */
   readonly onConnected?: () => void;
-  /** Called when a proof by the next key was accepted: it is the node's key now. */
+  /** Called when the server has accepted a proof with the next key, which is now the node's key. */
   readonly onKeyUsed?: () => void;
 }
 
-/** What `register` or `open` has begun, which ends with one answer to stepAgent(); `give-up` ends it without one. */
+/**
+ * A registration or an opening in progress. It ends with one event for stepAgent(), or with none after `give-up`.
+ */
 type Begun =
   | { readonly kind: "registration"; readonly stop: AbortController }
   | { readonly kind: "stream"; readonly session: HeartbeatSession; readonly welcome: Welcome | null };
 
-/** What keeps the process alive while nothing is due: a service manager would start it again, as a new node. */
-const IDLE_TURN_MS = 86_400_000;
+/**
+ * Period of a timer that keeps an idle process alive. If the process exited, a service manager would restart it,
+ * and it would register as a new node.
+ */
+const IDLE_TICK_MS = 86_400_000;
 
-/** Registers the node when that is needed, and keeps one stream open: carries out what stepAgent() decides. */
+/** Registers the node if needed, and keeps one stream open. It carries out the decisions of stepAgent(). */
 export class StayConnected {
   readonly #options: StayConnectedOptions;
   readonly #enrolment: Enrolment;
@@ -42,12 +48,12 @@ export class StayConnected {
   readonly #alarm: Alarm;
   readonly #closed = new AbortController();
   #state: AgentState;
-  /** The stream of the state's session. */
+  /** The stream that holds the session. */
   #held: HeartbeatSession | null = null;
   #begun: Begun | null = null;
-  /** Whether what the node is has changed since the stream that is being opened said it. */
+  /** Whether the node's description has changed since it was sent on the stream that is being opened. */
   #hasNews = false;
-  /** Of the task that runs. */
+  /** The callback that run() was given. */
   #succeeded: () => void = () => {};
 
   constructor(options: StayConnectedOptions) {
@@ -70,38 +76,42 @@ export class StayConnected {
   }
 
   /**
-   * Open a new stream, and leave the present one only then. Without one the next attempt is new anyway, and what is
-   * being opened with the former key is renewed once it is open.
+   * Open a new stream with the next key, and leave the current stream only after that. If no stream is open, the
+   * next attempt uses the new key anyway. A stream that is being opened with the old key is replaced once it is
+   * open.
    */
   renew(): void {
     this.#dispatch({ kind: "move-asked", isOwnWish: true, retryAfterMs: 0, endpoints: [] });
   }
 
-  /** Have the server told soon that what the node is has changed. */
+  /** Send the changed description of the node to the server soon. */
   look(): void {
     this.#hasNews = true;
     this.#held?.look();
   }
 
-  /** Work until the signal aborts or the agent is closed. An abort leaves without a goodbye. */
+  /** Run until the signal aborts or the agent is closed. An abort sends no goodbye. */
   async run(signal: AbortSignal, succeeded: () => void = () => {}): Promise<void> {
     this.#succeeded = succeeded;
     const abort = (): void => this.#dispatch({ kind: "abort" });
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
-    // The first of two measurements between which the CPU's share is taken.
+    // Take the first measurement, because CPU usage is calculated from two.
     this.#options.usage.measure();
-    // Begun here so that it is done by the time that a server asks who is there.
+    // Read the machine now, so that its description is ready when a server sends a Challenge.
     void this.#options.info.current();
     await this.#enrolment.load();
     const { sentinel } = this.#enrolment;
     const endpoints = sentinel?.healthEndpoints ?? [];
-    this.#dispatch({ kind: "loaded", isRegistered: sentinel !== undefined, endpoints });
+    // Without the authority, no stream can be opened. Registration fetches it, so register again even if the sentinel
+    // says that this node is registered.
+    const isRegistered = sentinel !== undefined && (this.#options.trust?.isReady ?? true);
+    this.#dispatch({ kind: "loaded", isRegistered, endpoints });
     await this.#ended();
     signal.removeEventListener("abort", abort);
   }
 
-  /** Say goodbye and end for good. */
+  /** Send a goodbye and stop permanently. */
   async close(reason: string): Promise<void> {
     this.#dispatch({ kind: "close", reason });
     await this.#ended();
@@ -127,7 +137,7 @@ export class StayConnected {
       this.#alarm.clear();
       this.#closed.abort();
     } else if (state.stage.kind === "idle") {
-      this.#alarm.setAt(this.#options.clock.nowMs() + IDLE_TURN_MS);
+      this.#alarm.setAt(this.#options.clock.nowMs() + IDLE_TICK_MS);
     } else {
       const atMs = dueAtMs(state);
       if (atMs === null) this.#alarm.clear();
@@ -221,7 +231,7 @@ export class StayConnected {
 
   #note(news: Exclude<SessionNews, { readonly kind: "opened" | "ended" }>): void {
     switch (news.kind) {
-      // The session itself hands on what is about work and trust.
+      // Do nothing, because the session handles these itself.
       case "authorities":
       case "executions":
       case "spec":
@@ -257,8 +267,8 @@ export class StayConnected {
   }
 
   /**
-   * The server has taken a proof by this key. Trouble with the files is logged where they are written, and holds up
-   * nothing.
+   * Called when the server has accepted a proof with this key. Failures to write the files are logged where they
+   * happen, and do not stop the agent.
    */
   async #accepted(keyPair: NodeKeyPair, clusterId: string, endpoints: readonly string[]): Promise<void> {
     const { keys } = this.#options.identity;
@@ -268,7 +278,7 @@ export class StayConnected {
     await this.#enrolment.remember(clusterId, endpoints);
   }
 
-  /** The answer to what was begun is no event any more. */
+  /** Cancel the registration or opening in progress, and ignore its result. */
   #giveUp(): void {
     const begun = this.#begun;
     this.#begun = null;
@@ -276,7 +286,7 @@ export class StayConnected {
     else begun?.session.drop();
   }
 
-  /** Its end is no event any more. */
+  /** Drop the stream that holds the session, and ignore its end. */
   #drop(): void {
     const session = this.#held;
     this.#held = null;
@@ -299,7 +309,7 @@ export class StayConnected {
     });
   }
 
-  /** @param before the phase before a proof was tried. */
+  /** @param before the phase before the proof was sent. */
   #noteKey(before: AgentKeys["phase"]): void {
     const { phase } = this.#options.identity.keys;
     if (before !== "settled" && phase === "settled") this.#options.onKeyUsed?.();
@@ -317,12 +327,12 @@ const PHASES: Readonly<Record<AgentState["stage"]["kind"], AgentPhase>> = {
   closed: "closed",
 };
 
-/** Whether the server refused the key with which the stream was opened. */
+/** Whether the server refused the stream's key. */
 function isKeyRefused(end: SessionEnd): boolean {
   return end.kind === "refused" && end.reason === "PROOF_INVALID";
 }
 
-/** The state of a membership, as far as this agent knows its name. */
+/** Convert the state of a membership; undefined if this agent does not know the state. */
 function stateOf(membership: Membership | undefined): MembershipState | undefined {
   return membership && membershipStateFromProto(membership.state);
 }

@@ -46,7 +46,7 @@ describe("usableMillis()", () => {
     ["a set of CPUs", { cpuSet: [0, 4, 5] }, 3_000],
     ["the smaller of both", { cpus: 1.25, cpuSet: [0, 1] }, 1_250],
     ["an empty set, which means no limit", { cpuSet: [] }, 8_000],
-  ])("should know %s", (_, limits, millis) => {
+  ])("should handle %s", (_, limits, millis) => {
     expect(usableMillis(8, { ...UNLIMITED, ...limits })).toBe(millis);
   });
 });
@@ -75,7 +75,7 @@ describe("readCpu()", () => {
     });
   });
 
-  it("should leave out CPUs that are offline", async () => {
+  it("should ignore CPUs that are offline", async () => {
     const machine = await plant({
       files: {
         ...topologyFiles({ sockets: 1, coresEach: 4, threadsEach: 1 }),
@@ -85,7 +85,7 @@ describe("readCpu()", () => {
     expect(await readCpu(machine, UNLIMITED)).toMatchObject({ sockets: 1, cores: 3, threads: 3 });
   });
 
-  it("should fall back to what Node counts where there is no /sys", async () => {
+  it("should fall back to Node's counts without /sys", async () => {
     const machine = await plant({ system: { parallelism: () => 6 } });
     expect(await readCpu(machine, UNLIMITED)).toEqual({
       model: undefined,

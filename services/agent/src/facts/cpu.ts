@@ -3,14 +3,14 @@ import type { Machine } from "../machine/machine.ts";
 import { parseCpuList, parseFields } from "../machine/parse-text.ts";
 import type { CpuFacts } from "./machine-facts.ts";
 
-/** What /proc/cpuinfo says that does not change from moment to moment. */
+/** The parts of /proc/cpuinfo that do not change from moment to moment. */
 export interface CpuInfo {
   readonly model: string | undefined;
-  /** The extension for virtual machines; absent on instruction sets without such a flag. */
+  /** The virtualization extension; absent on instruction sets without such a flag. */
   readonly extension: "vmx" | "svm" | undefined;
 }
 
-/** How the threads are spread over cores and sockets. */
+/** How the threads are distributed over cores and sockets. */
 interface CpuTopology {
   readonly sockets: number;
   readonly cores: number;
@@ -19,7 +19,7 @@ interface CpuTopology {
 
 const CPU_ROOT = "/sys/devices/system/cpu";
 
-/** Read the processors, and how much of them the container may use. */
+/** Read the processors, and how much of them the container can use. */
 export async function readCpu(machine: Machine, limits: ContainerLimits): Promise<CpuFacts> {
   const info = parseCpuInfo((await machine.readText("/proc/cpuinfo")) ?? "");
   const topology = (await readTopology(machine)) ?? flatTopology(machine.system.parallelism());
@@ -55,7 +55,10 @@ async function readTopology(machine: Machine): Promise<CpuTopology | undefined> 
     : { sockets, cores, threads: cpus.length };
 }
 
-/** Count the distinct sibling lists, reading one file a group: ids of cores repeat between dies, lists do not. */
+/**
+ * Count the distinct sibling lists, reading one file for each group. Sibling lists are used because core ids
+ * repeat between dies.
+ */
 async function countGroups(
   machine: Machine,
   cpus: readonly number[],
@@ -78,7 +81,10 @@ function flatTopology(threads: number): CpuTopology {
   return { sockets: 1, cores: threads, threads };
 }
 
-/** ARM kernels tell numbers where others tell a name. The parts of servers and of common boards are named here. */
+/**
+ * The name of an ARM processor, for parts in servers and common boards. ARM kernels report numbers instead of a
+ * name.
+ */
 function armModel(fields: ReadonlyMap<string, string>): string | undefined {
   const implementer = fields.get("CPU implementer");
   const part = fields.get("CPU part");

@@ -8,11 +8,13 @@ import { GPU_SERVER, LAPTOP, RASPBERRY_PI, VIRTUAL_MACHINE } from "../testing/re
 import { createFactsReader } from "./facts-reader.ts";
 import { readOtherPlatform } from "./other-platform.ts";
 
+const DISK = { value: 1024, unknown: null };
+
 describe("createFactsReader()", () => {
   let planted: PlantedMachine;
   afterEach(() => planted?.remove());
 
-  it("should put together everything about a server", async () => {
+  it("should combine all facts about a server", async () => {
     planted = await plantMachine(GPU_SERVER);
     const facts = await createFactsReader(planted.machine, tmpdir()).read();
     expect(facts).toMatchObject({
@@ -39,7 +41,7 @@ describe("createFactsReader()", () => {
     expect(await reader.read()).toEqual(await reader.read());
   });
 
-  it("should report the container's memory and share where they are smaller", async () => {
+  it("should report the container's memory and share if they are smaller", async () => {
     planted = await plantMachine({
       ...GPU_SERVER,
       files: {
@@ -55,7 +57,7 @@ describe("createFactsReader()", () => {
     });
   });
 
-  it("should report the last limits that were known, or none, while the container's cannot be read", async () => {
+  it("should report the last known limits, or none, while the container's cannot be read", async () => {
     const limit = "/sys/fs/cgroup/memory.max";
     planted = await plantMachine({
       ...GPU_SERVER,
@@ -76,14 +78,17 @@ describe("createFactsReader()", () => {
     const cpu = { threads: 224, usableMillis: 2_500 };
     expect(await reader.read()).toMatchObject({ cpu, memoryBytes: 4_294_967_296, unknown });
     const facts = await never.read();
-    expect(facts).toMatchObject({ cpu: { threads: 224, usableMillis: 0 }, unknown });
+    expect(facts).toMatchObject({ cpu: { threads: 224, usableMillis: undefined }, unknown });
     expect(facts.memoryBytes).toBeUndefined();
   });
 
-  it("should leave out a file system that is not there", async () => {
-    planted = await plantMachine(RASPBERRY_PI);
+  it.each(["linux", "darwin"] as const)("should report an unreadable disk as unknown, on %s", async (os) => {
+    planted = await plantMachine({ ...RASPBERRY_PI, system: { ...RASPBERRY_PI.system, platform: os } });
     const facts = await createFactsReader(planted.machine, "/no/such/directory").read();
     expect(facts.diskBytes).toBeUndefined();
+    expect(facts.unknown).toEqual([
+      { fact: "disk_bytes", reason: expect.stringContaining("/no/such/directory"), knownAtMs: null },
+    ]);
   });
 
   it("should read the machine that this test runs on", async () => {
@@ -113,7 +118,7 @@ describe("readOtherPlatform()", () => {
         ],
       },
     });
-    const facts = await readOtherPlatform(planted.machine, tmpdir(), async () => ({
+    const facts = await readOtherPlatform(planted.machine, DISK, async () => ({
       osInfo: async () => ({ distro: "macOS", release: "14.5" }),
       cpu: async () => ({
         manufacturer: "Apple",
@@ -129,14 +134,14 @@ describe("readOtherPlatform()", () => {
       operatingSystem: { family: "darwin", name: "macOS 14.5", kernel: "23.5.0" },
       cpu: { model: "Apple M3 Pro", sockets: 1, cores: 12, threads: 12, usableMillis: 12_000 },
       memoryBytes: 36 * 1024 ** 3,
-      vm: { capable: false, message: "there is no KVM on darwin", nested: false },
+      vm: { capable: false, message: "KVM is not available on darwin", nested: false },
       interfaces: [{ name: "en0", mac: "f0:18:98:01:02:03", addresses: ["192.168.1.5/24"] }],
     });
   });
 
-  it("should say what Node knows where systeminformation cannot be loaded", async () => {
+  it("should report what Node knows if systeminformation cannot be loaded", async () => {
     const planted = await plantMachine({ system: { platform: "freebsd", parallelism: () => 3 } });
-    const facts = await readOtherPlatform(planted.machine, tmpdir(), async () => undefined);
+    const facts = await readOtherPlatform(planted.machine, DISK, async () => undefined);
     await planted.remove();
     expect(facts.cpu).toEqual({
       model: undefined,

@@ -4,7 +4,7 @@ import type { Machine } from "../machine/machine.ts";
 import { readCpu } from "./cpu.ts";
 import { inOneOrder, type Probed, probeNvidia, probeRocm } from "./gpus.ts";
 import { readInterfaces } from "./interfaces.ts";
-import { LastKnown } from "./last-known.ts";
+import { LastKnown, type Reported } from "./last-known.ts";
 import type { CpuFacts, MachineFacts, UnknownFact } from "./machine-facts.ts";
 import { readMemoryBytes } from "./memory.ts";
 import { NODE_ROOT, readNumaNodes } from "./numa.ts";
@@ -13,13 +13,12 @@ import { readOtherPlatform } from "./other-platform.ts";
 import { PCI_ROOT, readVfioGpus } from "./pci.ts";
 import { readVm } from "./vm.ts";
 
-/** Reads what a machine is. */
+/** Reads the facts about a machine. */
 export interface FactsReader {
   /** Read everything again. Never rejects; takes at most a few times the time limit of a vendor tool. */
   read(): Promise<MachineFacts>;
 }
 
-/** What a reader can be made with. */
 export interface FactsReaderOptions {
   readonly log?: Pick<Logger, "warn" | "info">;
   /** The wall clock. */
@@ -27,8 +26,8 @@ export interface FactsReaderOptions {
 }
 
 /**
- * Create the reader of this machine's facts. Linux is read from /proc and /sys, others through systeminformation. What
- * cannot be determined is reported as unknown, with the last value that was known: that is kept in the state directory.
+ * Create the reader of this machine's facts. On Linux it reads /proc and /sys, elsewhere it uses systeminformation.
+ * Facts that cannot be determined are reported as unknown, with their last known value from the state directory.
  */
 export function createFactsReader(
   machine: Machine,
@@ -41,18 +40,19 @@ export function createFactsReader(
   function warn(unknown: readonly UnknownFact[]): void {
     const text = unknown.map(({ fact, reason }) => `${fact}: ${reason}`).join("; ");
     if (text !== "" && text !== warned) {
-      log?.warn({ unknown: text }, "facts about the machine cannot be determined, the last known ones are reported");
+      log?.warn({ unknown: text }, "some facts about the machine are unknown, reporting their last known values");
     }
-    if (text === "" && warned !== "") log?.info({}, "all facts about the machine can be determined again");
+    if (text === "" && warned !== "") log?.info({}, "all facts about the machine are known again");
     warned = text;
   }
 
   return {
     read: async () => {
+      const disk = await lastKnown.take("disk", "disk_bytes", await probeDisk(machine, stateDirectory));
       const facts =
         machine.system.platform === "linux"
-          ? await readLinux(machine, stateDirectory, lastKnown)
-          : await readOtherPlatform(machine, stateDirectory);
+          ? await readLinux(machine, disk, lastKnown)
+          : await readOtherPlatform(machine, disk);
       warn(facts.unknown);
       await lastKnown.save();
       return facts;
@@ -60,13 +60,12 @@ export function createFactsReader(
   };
 }
 
-async function readLinux(machine: Machine, stateDirectory: string, lastKnown: LastKnown): Promise<MachineFacts> {
+async function readLinux(machine: Machine, disk: Reported<number>, lastKnown: LastKnown): Promise<MachineFacts> {
   const limits = await readContainerLimits(machine);
-  const [operatingSystem, cpu, memory, disk, numaNodes, nvidia, amd, vm, vfioGpus, interfaces] = await Promise.all([
+  const [operatingSystem, cpu, memory, numaNodes, nvidia, amd, vm, vfioGpus, interfaces] = await Promise.all([
     readOperatingSystem(machine),
     readCpu(machine, limits).then((read) => knownCpu(read, limits, lastKnown)),
     probeMemory(machine, limits).then((probed) => lastKnown.take("memory", "memory_bytes", probed)),
-    probeDisk(machine, stateDirectory).then((probed) => lastKnown.take("disk", "disk_bytes", probed)),
     probeFolder(machine, NODE_ROOT, readNumaNodes).then((probed) => lastKnown.take("numa", "numa_nodes", probed)),
     probeNvidia(machine).then((probed) => lastKnown.take("nvidia", "gpus", probed)),
     probeRocm(machine).then((probed) => lastKnown.take("amd", "gpus", probed)),
@@ -90,15 +89,15 @@ async function readLinux(machine: Machine, stateDirectory: string, lastKnown: La
   };
 }
 
-/** The processors. When the container's limits are unknown, the last known share is used; 0 if there never was one. */
+/** The processors. While the container's limits are unknown, `usableMillis` is the last known value, if any. */
 async function knownCpu(
   cpu: CpuFacts,
   { cpuUnknown: reason }: ContainerLimits,
   lastKnown: LastKnown,
 ): Promise<{ readonly value: CpuFacts; readonly unknown: UnknownFact | null }> {
-  const probed: Probed<number> =
+  const probed: Probed<number | undefined> =
     reason === undefined ? { kind: "known", value: cpu.usableMillis } : { kind: "unknown", reason };
-  const { value: usableMillis = 0, unknown } = await lastKnown.take("cpu", "cpu.usable_millis", probed);
+  const { value: usableMillis, unknown } = await lastKnown.take("cpu", "cpu.usable_millis", probed);
   return { value: { ...cpu, usableMillis }, unknown };
 }
 
@@ -111,10 +110,12 @@ async function probeMemory(machine: Machine, limits: ContainerLimits): Promise<P
 async function probeDisk(machine: Machine, stateDirectory: string): Promise<Probed<number>> {
   const size = await machine.fileSystemSize(stateDirectory);
   if (size !== undefined) return { kind: "known", value: size.totalBytes };
-  return { kind: "unknown", reason: `the file system of ${stateDirectory} does not tell its size` };
+  return { kind: "unknown", reason: `the file system of ${stateDirectory} does not report its size` };
 }
 
-/** Read what a directory of /sys is the root of. Without the directory the machine has none of it. */
+/**
+ * Read the devices that a directory of /sys lists. If the directory does not exist, the machine has no such devices.
+ */
 async function probeFolder<T>(
   machine: Machine,
   root: string,

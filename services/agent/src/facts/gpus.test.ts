@@ -24,7 +24,7 @@ const card = (address: string, vendor: string, pciClass: string) => ({
   [`/sys/bus/pci/devices/${address}/vendor`]: `${vendor}\n`,
   [`/sys/bus/pci/devices/${address}/class`]: `${pciClass}\n`,
 });
-/** A bus with a GPU that NVIDIA's driver holds. */
+/** A bus with a GPU that uses NVIDIA's driver. */
 const WITH_GPU: RecordedMachine = {
   files: card("0000:1b:00.0", "0x10de", "0x030200"),
   links: { "/sys/bus/pci/devices/0000:1b:00.0/driver": "../../../bus/pci/drivers/nvidia" },
@@ -59,7 +59,7 @@ describe("the GPUs among the facts", () => {
     expect(gpus.map((gpu) => gpu.vendor)).toEqual([...Array(8).fill("NVIDIA"), "AMD", "AMD"]);
   });
 
-  it("should use no index twice, and keep each when the other vendor's tool names none", async () => {
+  it("should use no index twice, and keep each if the other vendor's tool lists none", async () => {
     const nvidia = Array.from({ length: 8 }, (_, at) => card(`0000:${at + 10}:00.0`, "0x10de", "0x030200"));
     await plant({
       programs: { "rocm-smi": MI250_FACTS, "nvidia-smi": H100_FACTS },
@@ -77,12 +77,12 @@ describe("the GPUs among the facts", () => {
     expect(await indices()).toEqual([8, 9]);
   });
 
-  it("should find nvidia-smi where Windows puts it", async () => {
+  it("should find nvidia-smi at its path on Windows", async () => {
     await plant({ programs: { "/usr/lib/wsl/lib/nvidia-smi": H100_FACTS } });
     expect(await gpusOf(reader())).toHaveLength(8);
   });
 
-  it("should ask an older driver, which refuses a query about MIG, without it", async () => {
+  it("should query an older driver, which does not support MIG, without it", async () => {
     await plant({});
     const asked: (readonly string[])[] = [];
     const run = async (program: string, args: readonly string[]): Promise<CommandResult> => {
@@ -101,12 +101,12 @@ describe("the GPUs among the facts", () => {
     ["cannot reach its driver", FAILS],
     ["names no GPU", NONE],
     ["is not installed", null],
-  ])("should report them as unknown, with the last ones that were known, where the tool %s", async (_, answer) => {
+  ])("should report them as unknown, with the last known ones, if the tool %s", async (_, answer) => {
     await plant({ ...WITH_GPU, programs: { "nvidia-smi": H100_FACTS } });
     const known = await reader().read();
     expect([known.gpus.length, known.unknown]).toEqual([8, []]);
     planted.answer("nvidia-smi", answer ?? { kind: "missing" });
-    // After a restart, too: they are kept in the state directory.
+    // A new reader, as after a restart, gets the last known GPUs from the state directory.
     const later = reader(AT_MS + 60_000);
     for (let count = 0; count < 3; count += 1) {
       const facts = await later.read();
@@ -123,7 +123,7 @@ describe("the GPUs among the facts", () => {
   it.each<[string, CommandResult]>([
     ["fails", { kind: "finished", exitCode: 2, stdout: "" }],
     ["cannot be started", { kind: "no-answer", cause: "not-started" }],
-  ])("should report AMD's as unknown, with the last ones that were known, where the tool %s", async (_, answer) => {
+  ])("should report AMD's as unknown, with the last known ones, if the tool %s", async (_, answer) => {
     await plant({
       files: card("0000:31:00.0", "0x1002", "0x038000"),
       links: { "/sys/bus/pci/devices/0000:31:00.0/driver": "../../../bus/pci/drivers/amdgpu" },
@@ -141,14 +141,14 @@ describe("the GPUs among the facts", () => {
     expect(await readRocmUsage(planted.machine)).toBeUndefined();
   });
 
-  it("should report them as unknown where none were ever known", async () => {
+  it("should report them as unknown if none were ever known", async () => {
     await plant({ ...WITH_GPU, programs: { "nvidia-smi": HANGS } });
     expect(await reader().read()).toMatchObject({ gpus: [], unknown: [{ fact: "gpus", knownAtMs: null }] });
     await writeFile(join(state, "last-known.json"), "{broken");
     expect(await reader().read()).toMatchObject({ gpus: [], unknown: [{ fact: "gpus", knownAtMs: null }] });
   });
 
-  it("should believe a tool that names no GPU where the bus has none, and a missing one", async () => {
+  it("should accept that there is no GPU if the bus has none and the tool lists none or is missing", async () => {
     await plant({ programs: { "nvidia-smi": H100_FACTS }, files: card("0000:00:02.0", "0x8086", "0x030000") });
     const facts = reader();
     await facts.read();
@@ -160,14 +160,14 @@ describe("the GPUs among the facts", () => {
     expect(await facts.read()).toMatchObject({ gpus: [], unknown: [] });
   });
 
-  it("should not believe a tool that fails where the bus cannot be seen, as in some containers", async () => {
+  it("should not trust a tool that fails if the bus cannot be read, as in some containers", async () => {
     await plant({ programs: { "nvidia-smi": FAILS } });
     expect((await reader().read()).unknown).toHaveLength(1);
     planted.answer("nvidia-smi", NONE);
     expect((await reader().read()).unknown).toEqual([]);
   });
 
-  it("should show a GPU that tells no id as unusable", async () => {
+  it("should report a GPU without an id as unusable", async () => {
     await plant({ programs: { "nvidia-smi": BROKEN_FACTS } });
     const gpus = await gpusOf(reader());
     const shown = gpus.map(({ uuid, unusable }) => [uuid, unusable !== ""]);
@@ -178,13 +178,13 @@ describe("the GPUs among the facts", () => {
     ]);
   });
 
-  it("should show a GPU in MIG mode as unusable, and say why", async () => {
+  it("should report a GPU in MIG mode as unusable, with the reason", async () => {
     await plant({ programs: { "nvidia-smi": MIG_FACTS } });
     const gpus = await gpusOf(reader());
     expect(gpus.map(({ unusable }) => unusable)).toEqual([expect.stringContaining("MIG mode"), ""]);
   });
 
-  it("should know no GPU where there is no tool", async () => {
+  it("should report no GPUs without a tool", async () => {
     await plant({});
     expect(await reader().read()).toMatchObject({ gpus: [], unknown: [] });
   });

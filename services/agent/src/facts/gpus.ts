@@ -5,7 +5,7 @@ import { NVIDIA_FACTS_ARGS, NVIDIA_PROGRAMS, OLDER_NVIDIA_FACTS_ARGS, parseNvidi
 import { firstAmdIndex, hasDeviceOf, PCI_ROOT } from "./pci.ts";
 import { parseRocmFacts, ROCM_FACTS_ARGS, ROCM_PROGRAMS } from "./rocm.ts";
 
-/** What a probe found, or why it could not find it out. */
+/** The value that a probe found, or why the probe failed. */
 export type Probed<T> =
   | { readonly kind: "known"; readonly value: T }
   | { readonly kind: "unknown"; readonly reason: string };
@@ -13,26 +13,27 @@ export type Probed<T> =
 type ProbedGpus = Probed<readonly GpuFacts[]>;
 
 /**
- * Ask NVIDIA's tool for its GPUs. It is believed when it names GPUs, and when it names none and the bus has none. One
- * that hangs, fails or is missing while the bus has a device of NVIDIA's with their driver says nothing.
+ * Query NVIDIA's tool for its GPUs. The output is accepted if it lists GPUs, or if neither the output nor the bus has
+ * any. If the tool hangs, fails or is missing while the bus has a device that uses NVIDIA's driver, the result is
+ * unknown.
  */
 export async function probeNvidia(machine: Machine): Promise<ProbedGpus> {
   let result = await askProgram(machine, NVIDIA_PROGRAMS, NVIDIA_FACTS_ARGS);
   if (result.kind === "finished" && isUnknownField(result.stdout)) {
     result = await askProgram(machine, NVIDIA_PROGRAMS, OLDER_NVIDIA_FACTS_ARGS);
   }
-  return judge("nvidia-smi", result, parseNvidiaFacts, () => mayHaveNvidia(machine, result));
+  return evaluate("nvidia-smi", result, parseNvidiaFacts, () => mayHaveNvidia(machine, result));
 }
 
-/** Ask AMD's tool for its GPUs, by its own indices. */
+/** Query AMD's tool for its GPUs. Their indices are the tool's own. */
 export async function probeRocm(machine: Machine): Promise<ProbedGpus> {
   const result = await askProgram(machine, ROCM_PROGRAMS, ROCM_FACTS_ARGS);
-  return judge("rocm-smi", result, parseRocmFacts, () => mayHaveAmd(machine, result));
+  return evaluate("rocm-smi", result, parseRocmFacts, () => mayHaveAmd(machine, result));
 }
 
 /**
- * The GPUs of both vendors, by the index that NVIDIA's tool gives them, then AMD's. In a machine with GPUs of both,
- * AMD's follow on: their index is their tool's plus the number of NVIDIA's on the bus.
+ * Merge the GPUs of both vendors: NVIDIA's by their tool's index, then AMD's. In a machine with GPUs of both, the index
+ * of an AMD GPU is its tool's index plus the number of NVIDIA GPUs on the bus.
  */
 export async function inOneOrder(
   machine: Machine,
@@ -44,7 +45,7 @@ export async function inOneOrder(
   return [...nvidia, ...amd.map((gpu) => ({ ...gpu, index: first + gpu.index }))];
 }
 
-async function judge(
+async function evaluate(
   tool: string,
   result: CommandResult,
   parse: (stdout: string) => readonly GpuFacts[],
@@ -52,17 +53,17 @@ async function judge(
 ): Promise<ProbedGpus> {
   switch (result.kind) {
     case "no-answer":
-      return { kind: "unknown", reason: `${tool} gave no answer (${CAUSES[result.cause]})` };
+      return { kind: "unknown", reason: `${tool} did not answer (${CAUSES[result.cause]})` };
     case "missing":
       return (await mayHaveGpu())
-        ? { kind: "unknown", reason: `${tool} is not installed, and the machine has a GPU that it is for` }
+        ? { kind: "unknown", reason: `${tool} is not installed, but the machine has a GPU that needs it` }
         : { kind: "known", value: [] };
     case "finished": {
       const value = parse(result.stdout);
       if (value.length > 0 || !(await mayHaveGpu())) return { kind: "known", value };
       const said = result.stdout.trim().split("\n")[0] ?? "";
-      const words = said === "" ? "and said nothing" : `and said: ${said.slice(0, 120)}`;
-      return { kind: "unknown", reason: `${tool} named no GPU, ended with ${result.exitCode} ${words}` };
+      const words = said === "" ? "without output" : `and printed: ${said.slice(0, 120)}`;
+      return { kind: "unknown", reason: `${tool} listed no GPU, exited with ${result.exitCode} ${words}` };
     }
   }
 }
@@ -71,8 +72,8 @@ async function judge(
 const FOUND_NONE = 6;
 
 /**
- * Whether the machine may have a GPU of NVIDIA's although their tool names none: the bus has one with their driver, or
- * the tool failed and the bus cannot be seen, as in some containers.
+ * Whether the machine may have an NVIDIA GPU although NVIDIA's tool lists none: the bus has a device that uses NVIDIA's
+ * driver, or the tool failed and the bus cannot be read, as in some containers.
  */
 export async function mayHaveNvidia(machine: Machine, result: CommandResult): Promise<boolean> {
   if (await hasDeviceOf(machine, "nvidia")) return true;
@@ -81,17 +82,18 @@ export async function mayHaveNvidia(machine: Machine, result: CommandResult): Pr
 }
 
 /**
- * Whether the machine may have a GPU of AMD's although their tool names none: it failed, and the bus has one with their
- * driver. Many machines with a small GPU of AMD's do not have the tool, or one that names none and exits with 0.
+ * Whether the machine may have an AMD GPU although AMD's tool lists none: the tool failed, and the bus has a GPU that
+ * uses AMD's driver. A missing tool is not a failure, because many machines with a small AMD GPU have no tool, or a
+ * tool that lists no GPU and exits with 0.
  */
 export async function mayHaveAmd(machine: Machine, result: CommandResult): Promise<boolean> {
   return result.kind === "finished" && result.exitCode !== 0 && (await hasDeviceOf(machine, "amdgpu"));
 }
 
 const CAUSES = {
-  timeout: "too slow",
-  overflow: "too long",
-  busy: "an earlier call of it hangs",
+  timeout: "it took too long",
+  overflow: "its output is too long",
+  busy: "an earlier call still hangs",
   "not-started": "it could not be started",
 } as const;
 

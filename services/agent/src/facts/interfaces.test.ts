@@ -7,7 +7,7 @@ describe("readInterfaces()", () => {
   let planted: PlantedMachine;
   afterEach(() => planted.remove());
 
-  it("should list a server's ports, and nothing that containers come and go with", async () => {
+  it("should list a server's ports, without interfaces of containers", async () => {
     planted = await plantMachine(GPU_SERVER);
     expect(await readInterfaces(planted.machine)).toEqual([
       {
@@ -20,7 +20,7 @@ describe("readInterfaces()", () => {
     ]);
   });
 
-  it("should leave out privacy addresses, and keep bridges over hardware and tunnels", async () => {
+  it("should omit privacy addresses, and keep bridges over hardware and tunnels", async () => {
     planted = await plantMachine(LAPTOP);
     expect(await readInterfaces(planted.machine)).toEqual([
       {
@@ -49,7 +49,7 @@ describe("readInterfaces()", () => {
     ]);
   });
 
-  it("should list what has an address where nothing is hardware", async () => {
+  it("should list all interfaces with an address if none is hardware", async () => {
     planted = await plantMachine({
       files: {
         "/sys/class/net/eth0/uevent": "INTERFACE=eth0\n",
@@ -72,7 +72,7 @@ describe("readInterfaces()", () => {
     ]);
   });
 
-  it("should leave out virtual functions, which move into virtual machines", async () => {
+  it("should omit virtual functions, which move into virtual machines", async () => {
     planted = await plantMachine({
       files: {
         "/sys/class/net/ens1/uevent": "INTERFACE=ens1\n",
@@ -98,12 +98,12 @@ describe("parseTemporaryAddresses()", () => {
     ["temporary", "01", true],
     ["deprecated", "20", true],
     ["tentative", "40", true],
-  ])("should tell that an address is %s", (_, flags, temporary) => {
+  ])("should classify an address as %s", (_, flags, temporary) => {
     const text = `20010db8000000000000000000000001 02 40 00 ${flags}     eth0\n`;
     expect(parseTemporaryAddresses(text).has("2001:db8::1")).toBe(temporary);
   });
 
-  it("should skip what is not an address", () => {
+  it("should skip lines that are not addresses", () => {
     expect(parseTemporaryAddresses("garbage\n\n20010db8 02 40 00 01 eth0").size).toBe(0);
   });
 });
@@ -127,7 +127,7 @@ describe("isLasting()", () => {
     ["febf::1", false],
     ["fec0::1", true],
     ["fd12::1", true],
-  ])("should judge %s as %s", (address, lasting) => {
+  ])("should classify %s as %s", (address, lasting) => {
     expect(isLasting(address)).toBe(lasting);
   });
 });

@@ -4,7 +4,7 @@ import type { InterfaceFacts } from "./machine-facts.ts";
 
 const NET_ROOT = "/sys/class/net";
 
-/** Read the network interfaces of a Linux machine, by name. */
+/** Read the network interfaces of a Linux machine, ordered by name. */
 export async function readInterfaces(machine: Machine): Promise<readonly InterfaceFacts[]> {
   const names = (await machine.listNames(NET_ROOT)).filter((name) => name !== "lo");
   const kinds = new Map<string, InterfaceKind>();
@@ -31,8 +31,8 @@ export function parseTemporaryAddresses(text: string): ReadonlySet<string> {
 const PASSING_FLAGS = 0x01 | 0x20 | 0x40;
 
 /**
- * What an interface is made of. `port` marks one that lives and dies with a container or a virtual machine:
- * veth pairs, taps, container bridges, virtual functions.
+ * The kind of an interface. A `port` is created and deleted with a container or a virtual machine: veth pairs,
+ * taps, container bridges, virtual functions.
  */
 type InterfaceKind =
   | { readonly is: "lasting" }
@@ -55,19 +55,20 @@ async function readKind(machine: Machine, name: string): Promise<InterfaceKind> 
   return device !== undefined && !isVirtualFunction ? { is: "lasting" } : { is: "port" };
 }
 
-/** Choose the interfaces that stay while containers come and go. */
+/** Choose the interfaces that remain while containers start and stop. */
 function lastingNames(
   kinds: ReadonlyMap<string, InterfaceKind>,
   addresses: readonly InterfaceAddress[],
 ): readonly string[] {
   const lasting = (name: string): boolean => {
     const kind = kinds.get(name);
-    // A bridge counts when it has a lasting member: the host's own bridge does, a container engine's does not.
+    // Count a bridge if it has a permanent member. The host's own bridge has one, and a container engine's
+    // bridge does not.
     return kind?.is === "bridge" ? kind.members.some(lasting) : kind?.is === "lasting";
   };
   const chosen = [...kinds.keys()].filter(lasting);
   if (chosen.length > 0) return chosen;
-  // A container has no hardware interfaces: there, every interface with an address counts.
+  // Count every interface with an address, because a container has no hardware interfaces.
   return [...kinds.keys()].filter((name) => addresses.some(({ interfaceName }) => interfaceName === name));
 }
 
@@ -92,10 +93,10 @@ async function readInterface(
   };
 }
 
-/** Some drivers give SPEED_UNKNOWN cut to 16 bits. */
+/** SPEED_UNKNOWN truncated to 16 bits, which some drivers return. */
 const UNKNOWN_SPEED = 65_535;
 
-/** A hardware address in lower case; tunnels have none or zeroes. */
+/** Parse a hardware address into lower case. Tunnels have no address, or only zeros. */
 export function parseMac(text: string | undefined): string | undefined {
   const mac = text?.trim().toLowerCase() ?? "";
   return /^([0-9a-f]{2}:)+[0-9a-f]{2}$/.test(mac) && !/^(00:)+00$/.test(mac) ? mac : undefined;
@@ -106,7 +107,10 @@ export function isLasting(address: string): boolean {
   return !/^fe[89ab][0-9a-f]:/i.test(address) && !address.startsWith("169.254.");
 }
 
-/** Write 32 hexadecimal digits in the canonical form, so that they can be compared with what Node tells. */
+/**
+ * Write 32 hexadecimal digits in the canonical form of IPv6, to compare them with addresses that Node.js
+ * reports.
+ */
 function toIpv6(hex: string): string {
   const groups = hex.match(/.{4}/g) ?? [];
   return new URL(`http://[${groups.join(":")}]`).hostname.slice(1, -1);

@@ -4,9 +4,9 @@ import { replaceFile } from "../state/write-atomically.ts";
 import type { Probed } from "./gpus.ts";
 import type { ProbedFact, UnknownFact } from "./machine-facts.ts";
 
-/** The value to report of a probe, and why it is not the one of now. */
+/** The value of a probe for the report, and why that value is not current. */
 export interface Reported<T> {
-  /** The last value that was known; undefined when none ever was. */
+  /** The last known value; undefined if none was ever known. */
   readonly value: T | undefined;
   readonly unknown: UnknownFact | null;
 }
@@ -16,15 +16,17 @@ interface Entry {
   readonly atMs: number;
 }
 
-/** A file of another version is not read: the next probe that succeeds writes it again. */
+/**
+ * Version of the file's format. A file of a different version is ignored, and the next successful probe replaces it.
+ */
 const VERSION = 1;
 const FILE = "last-known.json";
-/** A value that stays the same is written again so rarely, to keep its time. */
+/** Time after which an unchanged value is written again, to keep its time current. */
 const WRITE_AGAIN_MS = 3_600_000;
 
 /**
- * Keeps the last value of each probe, on the disk too: a probe that fails after a restart must not make the machine's
- * hardware disappear.
+ * Keeps the last value of each probe in memory and on disk, so that the machine's hardware does not disappear from
+ * the report when a probe fails after a restart.
  */
 export class LastKnown {
   readonly #path: string;
@@ -37,7 +39,10 @@ export class LastKnown {
     this.#wallMs = wallMs;
   }
 
-  /** Take what a probe found. `name` tells probes of one fact apart. Never rejects. */
+  /**
+   * Record the result of a probe, and return what to report. `name` distinguishes the probes of one fact. Never
+   * rejects.
+   */
   async take<T>(name: string, fact: ProbedFact, probed: Probed<T>): Promise<Reported<T>> {
     this.#entries ??= this.#load();
     const entries = await this.#entries;
@@ -47,11 +52,11 @@ export class LastKnown {
     }
     const last = entries.get(name);
     const unknown = { fact, reason: probed.reason, knownAtMs: last?.atMs ?? null };
-    // Written by this class, in a directory that nobody else can write to.
+    // The cast is safe, because only this class writes the file, in a directory that no other user can write to.
     return { value: last?.value as T | undefined, unknown };
   }
 
-  /** Write down what was taken, if it changed. Never rejects. */
+  /** Write the values to disk if they have changed. Never rejects. */
   async save(): Promise<void> {
     const entries = await (this.#entries ?? this.#load());
     const isDue = [...entries].some(([name, { value, atMs }]) => {
@@ -64,7 +69,8 @@ export class LastKnown {
       await replaceFile(this.#path, `${JSON.stringify({ version: VERSION, probes: Object.fromEntries(entries) })}\n`);
       for (const [name, entry] of entries) this.#written.set(name, entry);
     } catch {
-      // A disk that is full has a condition of its own. The values are kept in memory, and written by the next save.
+      // Ignore the error, because a full disk is reported as a separate condition. The values stay in memory, and the
+      // next save writes them.
     }
   }
 
@@ -79,7 +85,7 @@ export class LastKnown {
       for (const [name, entry] of entries) this.#written.set(name, entry);
       return new Map(entries);
     } catch {
-      // There is none yet, or it is broken: nothing is known from before then.
+      // The file is missing or damaged, so no earlier values are known.
       return new Map();
     }
   }

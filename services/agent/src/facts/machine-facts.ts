@@ -1,9 +1,9 @@
 /**
- * What a machine is: everything about it that stays the same unless the machine is changed.
+ * A machine's facts: everything about it that stays the same unless the machine is changed.
  *
- * Free space, load, clock rates and temporary addresses are not here. They would make each report differ from the one
- * before, and a report that differs is written to the record. Memory and disk move by themselves on some machines
- * (balloons, thin pools): SteadyFacts holds them still.
+ * Free space, load, clock rates and temporary addresses are excluded. They would make each report differ from the
+ * previous one, and each report that differs is written to the store. Memory and disk size vary on some machines
+ * (balloons, thin pools): SteadyFacts smooths them.
  */
 export interface MachineFacts {
   readonly hostname: string;
@@ -11,41 +11,44 @@ export interface MachineFacts {
   readonly cpu: CpuFacts;
   /** The machine's memory or the container's limit, whichever is smaller. */
   readonly memoryBytes: number | undefined;
-  /** The file system that holds the agent's state directory. */
+  /** The size of the file system that holds the agent's state directory. */
   readonly diskBytes: number | undefined;
-  /** By id. Empty where the kernel does not tell. */
+  /** The NUMA nodes, ordered by id. Empty if the kernel does not report them. */
   readonly numaNodes: readonly NumaNodeFacts[];
-  /** NVIDIA's first, then AMD's, each by index. */
+  /** NVIDIA's GPUs first, then AMD's, each ordered by index. */
   readonly gpus: readonly GpuFacts[];
   readonly vm: VmFacts;
-  /** GPUs that are set aside for virtual machines, by PCI address. They are not among `gpus`. */
+  /** GPUs that are set aside for virtual machines, ordered by PCI address. They are not among `gpus`. */
   readonly vfioGpus: readonly VfioGpuFacts[];
-  /** By name, without loopback and without what containers and virtual machines come and go with. */
+  /**
+   * The network interfaces, ordered by name, without loopback and without interfaces that are created and deleted
+   * with containers and virtual machines.
+   */
   readonly interfaces: readonly InterfaceFacts[];
-  /** Facts that could not be determined; what is above is the last that was known of them. */
+  /** Facts that could not be determined; their values above are the last known ones. */
   readonly unknown: readonly UnknownFact[];
 }
 
-/** A fact that can fail to be determined, named as its field of NodeInfo. */
+/** A fact that a probe may fail to determine, named like its field of NodeInfo. */
 export type ProbedFact = "gpus" | "cpu.usable_millis" | "memory_bytes" | "disk_bytes" | "numa_nodes" | "vfio_gpus";
 
 /** A fact that could not be determined. */
 export interface UnknownFact {
   readonly fact: ProbedFact;
-  /** For people. */
+  /** Human-readable. */
   readonly reason: string;
-  /** When the value that is reported was read, by the wall clock; null for never: there is none then. */
+  /** When the reported value was read, by the wall clock; null if there is no value. */
   readonly knownAtMs: number | null;
 }
 
 /** The operating system and the instruction set it runs on. */
 export interface OperatingSystem {
-  /** Node's name for the platform, for example `linux` or `darwin`. */
+  /** The platform as Node.js names it, for example `linux` or `darwin`. */
   readonly family: string;
-  /** For people, for example `Debian GNU/Linux 12 (bookworm)`. */
+  /** Human-readable, for example `Debian GNU/Linux 12 (bookworm)`. */
   readonly name: string | undefined;
   readonly kernel: string;
-  /** As Node names it, for example `x64`. */
+  /** The instruction set as Node.js names it, for example `x64`. */
   readonly architecture: string;
 }
 
@@ -55,44 +58,43 @@ export interface CpuFacts {
   readonly sockets: number;
   readonly cores: number;
   readonly threads: number;
-  /** Thousandths of a hardware thread that may be used: all of them, unless a container limits it. */
-  readonly usableMillis: number;
+  /** Usable thousandths of a hardware thread: all of them, unless a container limits it. */
+  readonly usableMillis: number | undefined;
 }
 
-/** One NUMA node. */
 export interface NumaNodeFacts {
   readonly id: number;
-  /** In the kernel's list form, for example `0-15,64-79`. Empty for a node that has only memory. */
+  /** In the kernel's list format, for example `0-15,64-79`. Empty for a node that only has memory. */
   readonly cpus: string;
   readonly memoryBytes: number | undefined;
-  /** The relative distance to each node, by id; 10 is the node itself. */
+  /** The relative distance to each node, ordered by id. The distance to the node itself is 10. */
   readonly distances: readonly number[];
 }
 
-/** Who made a GPU, which decides the tool that is asked about it. */
+/** The vendor of a GPU, which decides the tool to query. */
 type GpuVendor = "NVIDIA" | "AMD";
 
-/** One GPU that this machine's own driver holds. */
+/** One GPU that uses this machine's own driver. */
 export interface GpuFacts {
   readonly vendor: GpuVendor;
-  /** The vendor tool's index, which may change when a GPU is added or fails; `uuid` does not. */
+  /** The vendor tool's index, which can change when a GPU is added or fails; `uuid` does not. */
   readonly index: number;
   readonly name: string | undefined;
   readonly uuid: string | undefined;
   readonly driverVersion: string | undefined;
-  /** As in /sys/bus/pci/devices, for example `0000:1b:00.0`. */
+  /** The address as in /sys/bus/pci/devices, for example `0000:1b:00.0`. */
   readonly pciAddress: string | undefined;
   readonly memoryMib: number | undefined;
-  /** Why executions cannot be given it, for people; empty when they can. */
+  /** Why executions cannot use the GPU, human-readable; empty if they can. */
   readonly unusable: string;
 }
 
-/** Whether virtual machines can run here. */
+/** Whether virtual machines can run on this machine. */
 export interface VmFacts {
   readonly capable: boolean;
-  /** Why not, for people. Empty when capable. */
+  /** Why virtual machines cannot run on this machine, human-readable; empty if they can. */
   readonly message: string;
-  /** Virtual machines here can run virtual machines themselves. */
+  /** Whether a virtual machine on this machine can run virtual machines itself. */
   readonly nested: boolean;
 }
 
@@ -102,7 +104,7 @@ export interface VfioGpuFacts {
   /** Four hexadecimal digits, for example `10de`. */
   readonly vendorId: string | undefined;
   readonly deviceId: string | undefined;
-  /** Devices of one group can only be given to a virtual machine together. */
+  /** The group of the device. Devices of one group can only be assigned to a virtual machine together. */
   readonly iommuGroup: number | undefined;
 }
 
@@ -111,8 +113,8 @@ export interface InterfaceFacts {
   readonly name: string;
   /** Lower case with colons; absent for tunnels. */
   readonly mac: string | undefined;
-  /** Lasting addresses with prefix length, in code-point order: no link-local ones, no temporary ones. */
+  /** Permanent addresses with prefix length, in code-point order: no link-local and no temporary ones. */
   readonly addresses: readonly string[];
-  /** Megabits a second; absent while the link is down and where the driver does not tell. */
+  /** In megabits per second; absent while the link is down, or if the driver does not report the speed. */
   readonly speedMbps: number | undefined;
 }

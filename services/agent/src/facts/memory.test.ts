@@ -9,11 +9,11 @@ describe("parseMemInfo()", () => {
     });
   });
 
-  it("should estimate what is available on kernels that do not tell", () => {
+  it("should estimate the available memory on kernels that do not report it", () => {
     expect(parseMemInfo("MemTotal: 16 kB\nMemFree: 1 kB\nCached: 2 kB\n").availableBytes).toBe(3_072);
   });
 
-  it("should know nothing from an empty file", () => {
+  it("should return nothing for an empty file", () => {
     expect(parseMemInfo("")).toEqual({ totalBytes: undefined, availableBytes: undefined });
   });
 });

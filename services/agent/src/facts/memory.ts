@@ -2,20 +2,22 @@ import type { ContainerLimits } from "../machine/container-limits.ts";
 import type { Machine } from "../machine/machine.ts";
 import { parseFields, parseKibibytes } from "../machine/parse-text.ts";
 
-/** What /proc/meminfo says, in bytes. */
+/** The contents of /proc/meminfo, in bytes. */
 export interface MemoryInfo {
   readonly totalBytes: number | undefined;
-  /** What could be used without swapping. */
+  /** Memory that is available without swapping. */
   readonly availableBytes: number | undefined;
 }
 
-/** Read how much memory there is: the machine's or the container's limit, whichever is smaller. */
+/** Read the size of the memory: the machine's or the container's limit, whichever is smaller. */
 export async function readMemoryBytes(machine: Machine, limits: ContainerLimits): Promise<number> {
   const { totalBytes } = parseMemInfo((await machine.readText("/proc/meminfo")) ?? "");
   return Math.min(totalBytes ?? machine.system.totalMemoryBytes(), limits.memoryBytes ?? Number.POSITIVE_INFINITY);
 }
 
-/** Parse /proc/meminfo. Kernels before 3.14 have no MemAvailable: it is put together from free and cached memory. */
+/**
+ * Parse /proc/meminfo. Kernels before 3.14 have no MemAvailable, so it is calculated from free and cached memory.
+ */
 export function parseMemInfo(text: string): MemoryInfo {
   const fields = parseFields(text);
   const free = parseKibibytes(fields.get("MemFree"));

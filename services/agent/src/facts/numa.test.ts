@@ -40,7 +40,7 @@ describe("readNumaNodes()", () => {
     ]);
   });
 
-  it("should know none on a Raspberry Pi", async () => {
+  it("should find none on a Raspberry Pi", async () => {
     planted = await plantMachine(RASPBERRY_PI);
     expect(await readNumaNodes(planted.machine)).toEqual([]);
   });

@@ -2,7 +2,7 @@ import type { Machine } from "../machine/machine.ts";
 import { parseCount, parseKibibytes } from "../machine/parse-text.ts";
 import type { NumaNodeFacts } from "./machine-facts.ts";
 
-/** Where the kernel tells of NUMA nodes. */
+/** The directory where the kernel describes NUMA nodes. */
 export const NODE_ROOT = "/sys/devices/system/node";
 
 /** The ids of the NUMA nodes, in order. */
@@ -12,12 +12,12 @@ export async function listNumaIds(machine: Machine): Promise<readonly number[]> 
     .sort((a, b) => a - b);
 }
 
-/** Where a file of a NUMA node is. */
+/** The path of a NUMA node's file. */
 export function numaPath(id: number, file: string): string {
   return `${NODE_ROOT}/node${id}/${file}`;
 }
 
-/** Read the NUMA nodes, by id. */
+/** Read the NUMA nodes, ordered by id. */
 export async function readNumaNodes(machine: Machine): Promise<readonly NumaNodeFacts[]> {
   const ids = await listNumaIds(machine);
   return Promise.all(
@@ -37,12 +37,12 @@ export async function readNumaNodes(machine: Machine): Promise<readonly NumaNode
   );
 }
 
-/** The memory in bytes of a node's meminfo, whose lines begin with `Node 0 `. */
+/** Parse a node's memory in bytes from its meminfo, whose lines start with `Node 0 `. */
 function parseNodeMemory(text: string): number | undefined {
   return parseKibibytes(/^Node \d+ MemTotal:\s*(.+)$/m.exec(text)?.[1]);
 }
 
-/** The distances of a node's distance file, for example `10 21`. */
+/** Parse the distances in a node's distance file, for example `10 21`. */
 function parseDistances(text: string): readonly number[] {
   return text.split(/\s+/).flatMap((part) => parseCount(part) ?? []);
 }

@@ -18,7 +18,7 @@ describe("parseNvidiaFacts()", () => {
     });
   });
 
-  it("should keep the GPUs that are listed beside one that has failed", () => {
+  it("should keep working GPUs if another one has failed", () => {
     const gpus = parseNvidiaFacts(FAILING_FACTS);
     expect(gpus.map((gpu) => gpu.memoryMib)).toEqual([32_510, undefined]);
     expect(gpus[1]?.uuid).toBe("GPU-9bd0e64c-5f0a-7c6e-8a0c-4f6b2b1c9a12");

@@ -1,8 +1,9 @@
 import type { Machine } from "../machine/machine.ts";
 import { isLasting, parseMac } from "./interfaces.ts";
+import type { Reported } from "./last-known.ts";
 import type { InterfaceFacts, MachineFacts } from "./machine-facts.ts";
 
-/** The part of systeminformation that is used here. */
+/** The part of systeminformation that this file uses. */
 interface SystemInformation {
   osInfo(): Promise<{ readonly distro: string; readonly release: string }>;
   cpu(): Promise<{
@@ -15,30 +16,29 @@ interface SystemInformation {
   mem(): Promise<{ readonly total: number; readonly available: number }>;
 }
 
-/** Loads systeminformation, or says that it cannot be loaded. */
+/** Loads systeminformation; resolves to undefined if it cannot be loaded. */
 export type LoadSystemInformation = () => Promise<SystemInformation | undefined>;
 
-/** Load systeminformation on first use: it is large, and a Linux machine never needs it. */
+/** Load systeminformation on first use, because it is large, and a Linux machine never needs it. */
 export const loadSystemInformation: LoadSystemInformation = async () => {
   try {
     return (await import("systeminformation")).default;
   } catch {
-    // The report then says what Node itself knows.
+    // Without the library, the report contains only what Node.js knows.
     return undefined;
   }
 };
 
-/** Read what a machine without /proc and /sys is (macOS). It has no NUMA nodes and no GPU that a tool would tell of. */
+/** Read the facts of a machine without /proc and /sys (macOS). NUMA nodes and GPUs are not read. */
 export async function readOtherPlatform(
   machine: Machine,
-  stateDirectory: string,
+  disk: Reported<number>,
   load: LoadSystemInformation = loadSystemInformation,
 ): Promise<MachineFacts> {
   const information = await load();
-  const [os, cpu, disk] = await Promise.all([
+  const [os, cpu] = await Promise.all([
     information?.osInfo().catch(() => undefined),
     information?.cpu().catch(() => undefined),
-    machine.fileSystemSize(stateDirectory),
   ]);
   const { system } = machine;
   const threads = cpu?.cores || system.parallelism();
@@ -58,18 +58,19 @@ export async function readOtherPlatform(
       usableMillis: threads * 1000,
     },
     memoryBytes: system.totalMemoryBytes(),
-    diskBytes: disk?.totalBytes,
+    diskBytes: disk.value,
     numaNodes: [],
     gpus: [],
-    vm: { capable: false, message: `there is no KVM on ${system.platform}`, nested: false },
+    vm: { capable: false, message: `KVM is not available on ${system.platform}`, nested: false },
     vfioGpus: [],
     interfaces: interfacesOf(machine),
-    unknown: [],
+    unknown: disk.unknown === null ? [] : [disk.unknown],
   };
 }
 
 function interfacesOf(machine: Machine): readonly InterfaceFacts[] {
-  // Which IPv6 addresses are temporary is unknown here, so only IPv4 ones are reported.
+  // Report only IPv4 addresses, because this platform does not show whether an IPv6 address is
+  // temporary.
   const addresses = machine.system
     .addresses()
     .filter(({ address, internal }) => !internal && !address.includes(":") && isLasting(address));

@@ -25,7 +25,7 @@ describe("readVfioGpus()", () => {
     [`/sys/bus/pci/devices/${address}/device`]: `${id}\n`,
   });
 
-  it("should list display and 3D controllers bound to vfio-pci, by address", async () => {
+  it("should list display and 3D controllers that are bound to vfio-pci, by address", async () => {
     planted = await plantMachine({
       files: {
         ...device("0000:82:00.0", "0x030200", "0x10de", "0x2330"),
@@ -48,7 +48,7 @@ describe("readVfioGpus()", () => {
     ]);
   });
 
-  it("should know none where there is no PCI bus", async () => {
+  it("should find none without a PCI bus", async () => {
     planted = await plantMachine();
     expect(await readVfioGpus(planted.machine)).toEqual([]);
   });

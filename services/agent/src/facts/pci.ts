@@ -2,25 +2,27 @@ import type { Machine } from "../machine/machine.ts";
 import { parseCount } from "../machine/parse-text.ts";
 import type { VfioGpuFacts } from "./machine-facts.ts";
 
-/** Where the kernel tells of PCI devices. */
+/** Where the kernel lists PCI devices. */
 export const PCI_ROOT = "/sys/bus/pci/devices";
 const NVIDIA_VENDOR = "0x10de";
 
-/** A PCI address as in sysfs (`0000:1b:00.0`) from one of a vendor's tool (`00000000:1B:00.0`). */
+/**
+ * Convert a PCI address from the form of a vendor's tool (`00000000:1B:00.0`) to that of sysfs (`0000:1b:00.0`).
+ */
 export function parsePciAddress(text: string | undefined): string | undefined {
   const [, domain, rest] = /^([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.exec(text?.trim() ?? "") ?? [];
   if (domain === undefined || rest === undefined) return undefined;
   return `${domain.replace(/^0+(?=.{4})/, "")}:${rest}`.toLowerCase();
 }
 
-/** Read the display and 3D controllers that are bound to vfio-pci, by PCI address. */
+/** Read the display and 3D controllers that are bound to vfio-pci, ordered by PCI address. */
 export async function readVfioGpus(machine: Machine): Promise<readonly VfioGpuFacts[]> {
   const addresses = await machine.listNames(PCI_ROOT);
   const gpus = await Promise.all(addresses.map((address) => readVfioGpu(machine, address)));
   return gpus.filter((gpu) => gpu !== undefined);
 }
 
-/** Whether the bus has a display controller that this driver holds. */
+/** Whether the bus has a display controller that uses this driver. */
 export async function hasDeviceOf(machine: Machine, driver: "nvidia" | "amdgpu"): Promise<boolean> {
   const addresses = await machine.listNames(PCI_ROOT);
   const found = await Promise.all(
@@ -34,8 +36,8 @@ export async function hasDeviceOf(machine: Machine, driver: "nvidia" | "amdgpu")
 }
 
 /**
- * How many indices are NVIDIA's in this machine; AMD's follow on, so that none is used twice where there are GPUs of
- * both. It is asked of the bus, not of a driver: the indices stay what they are when one vendor's tool fails.
+ * The number of indices that NVIDIA's GPUs take. AMD's indices follow, so that each index is used only once. The
+ * number comes from the bus, not from a driver, so that indices do not change when one vendor's tool fails.
  */
 export async function firstAmdIndex(machine: Machine): Promise<number> {
   const addresses = await machine.listNames(PCI_ROOT);

@@ -18,7 +18,7 @@ describe("parseRocmFacts()", () => {
     });
   });
 
-  it("should read newer capitals, skip warnings, and take what name there is", () => {
+  it("should read newer capitalization, skip warnings, and use any available name", () => {
     expect(parseRocmFacts(RADEON_FACTS)).toEqual([
       expect.objectContaining({ index: 0, name: "Radeon RX 7900 XTX", memoryMib: 24_560 }),
       expect.objectContaining({ index: 1, name: "gfx1036", uuid: undefined, memoryMib: 2_048 }),

@@ -5,7 +5,7 @@ import { parsePciAddress } from "./pci.ts";
 /** Where rocm-smi is found: by name, and where AMD's packages put it. */
 export const ROCM_PROGRAMS = ["rocm-smi", "/opt/rocm/bin/rocm-smi"] as const;
 
-/** What asks rocm-smi for the facts that `parseRocmFacts` reads. */
+/** The arguments that make rocm-smi print what `parseRocmFacts` reads. */
 export const ROCM_FACTS_ARGS = [
   "--showproductname",
   "--showuniqueid",
@@ -16,16 +16,19 @@ export const ROCM_FACTS_ARGS = [
   "--json",
 ] as const;
 
-/** The values of one card, by lower-case key: versions of rocm-smi differ in the case of their keys. */
+/**
+ * The values of one card. The keys are in lower case, because versions of rocm-smi differ in the case
+ * of their keys.
+ */
 export type RocmCard = ReadonlyMap<string, string>;
 
-/** What rocm-smi printed: its cards by index, and what it says about all of them. */
+/** The output of rocm-smi: the values of each card, and those that apply to all cards. */
 export interface RocmAnswer {
   readonly cards: readonly { readonly index: number; readonly values: RocmCard }[];
   readonly system: RocmCard;
 }
 
-/** Parse what `rocm-smi ... --json` printed; warnings around the JSON are skipped. Nothing is thrown. */
+/** Parse the output of `rocm-smi ... --json`; warnings around the JSON are skipped. Never throws. */
 export function parseRocmAnswer(stdout: string): RocmAnswer {
   const sections = Object.entries(parseObject(stdout));
   return {
@@ -39,7 +42,7 @@ export function parseRocmAnswer(stdout: string): RocmAnswer {
   };
 }
 
-/** Parse the answer to `ROCM_FACTS_ARGS`, by index. */
+/** Parse the output for `ROCM_FACTS_ARGS`. Returns the GPUs, ordered by index. */
 export function parseRocmFacts(stdout: string): readonly GpuFacts[] {
   const { cards, system } = parseRocmAnswer(stdout);
   return cards.map(({ index, values }) => ({
@@ -47,20 +50,20 @@ export function parseRocmFacts(stdout: string): readonly GpuFacts[] {
     index,
     name: cardName(values),
     uuid: values.get("unique id"),
-    unusable: values.has("unique id") ? "" : "its driver tells no id",
+    unusable: values.has("unique id") ? "" : "its driver reports no id",
     driverVersion: system.get("driver version") ?? values.get("driver version"),
     pciAddress: parsePciAddress(values.get("pci bus")),
     memoryMib: parseMebibytes(values.get("vram total memory (b)")),
   }));
 }
 
-/** MiB of a value in bytes. */
+/** Convert a value in bytes to MiB. */
 export function parseMebibytes(bytes: string | undefined): number | undefined {
   const count = parseCount(bytes);
   return count === undefined ? undefined : Math.round(count / 1024 ** 2);
 }
 
-/** Older versions give the device's number as the model, so a model is only taken when it is a name. */
+/** The model, if it is a name. Older versions print the device's number instead. */
 function cardName(values: RocmCard): string | undefined {
   return ["card series", "device name", "card model", "gfx version"]
     .map((key) => values.get(key))
@@ -75,7 +78,7 @@ function parseObject(stdout: string): object {
     const parsed: unknown = JSON.parse(stdout.slice(from, to + 1));
     return typeof parsed === "object" && parsed !== null ? parsed : {};
   } catch {
-    // A broken answer tells as much as none.
+    // Treat malformed output as no output.
     return {};
   }
 }

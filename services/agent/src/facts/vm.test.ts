@@ -24,7 +24,7 @@ describe("readVm()", () => {
       RASPBERRY_PI,
       {
         capable: false,
-        message: "there is no /dev/kvm: the kernel's kvm module is not loaded",
+        message: "/dev/kvm does not exist: the kernel's kvm module is not loaded",
         nested: false,
       },
     ],
@@ -33,12 +33,12 @@ describe("readVm()", () => {
     expect(await readVm(planted.machine)).toEqual(vm);
   });
 
-  it("should say so when the device is there but refused", async () => {
+  it("should say so if the device exists but access is denied", async () => {
     planted = await plantMachine(GPU_SERVER);
     const machine = { ...planted.machine, canUse: async () => false };
     expect(await readVm(machine)).toEqual({
       capable: false,
-      message: "/dev/kvm is there, but the agent's user may not open it",
+      message: "/dev/kvm exists, but the agent's user cannot open it",
       nested: false,
     });
   });

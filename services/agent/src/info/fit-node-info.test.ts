@@ -2,21 +2,21 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { createRequestValidator } from "@rollcall/rpc";
-import { nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
+import { nodeInfoToRow, nodeInfoViolations } from "@rollcall/wire";
 import { fitNodeInfo } from "./fit-node-info.ts";
 
 const many = <T>(length: number, make: (index: number) => T): T[] => Array.from({ length }, (_, index) => make(index));
 
 const fit = (init: MessageInitShape<typeof NodeInfoSchema>) => fitNodeInfo(create(NodeInfoSchema, init));
 
-/** Throws, or answers what a server would find wrong. */
+/** Return the problems that a server would find in a report. Throws if the report violates the contract. */
 function wrongWith(info: ReturnType<typeof fit>["info"]) {
   createRequestValidator().check(NodeInfoSchema, info);
-  const { labels, others } = nodeInfoViolations(nodeInfoToRecord(info));
+  const { labels, others } = nodeInfoViolations(nodeInfoToRow(info));
   return [...labels, ...others];
 }
 
-/** As large as machines are: 16 GPUs, 16 NUMA nodes, 512 logical processors whose numbers take turns, 64 labels. */
+/** As large as machines get: 16 GPUs, 16 NUMA nodes, 512 logical processors with interleaved numbers, 64 labels. */
 const LARGE_MACHINE: MessageInitShape<typeof NodeInfoSchema> = {
   hostname: "dgx-0001.rack-0001.example.com",
   advertiseUrl: "https://dgx-0001.rack-0001.example.com:7700",
@@ -56,10 +56,10 @@ describe("fitNodeInfo()", () => {
     expect(info).toEqual(create(NodeInfoSchema, LARGE_MACHINE));
     expect(leftOut).toEqual([]);
     expect(wrongWith(info)).toEqual([]);
-    expect(nodeInfoToRecord(info).bytes).toBeLessThan(65_536 / 3);
+    expect(nodeInfoToRow(info).bytes).toBeLessThan(65_536 / 3);
   });
 
-  it("should cut lists to the contract's limits, and say what it left out", () => {
+  it("should cut lists to the contract's limits, and report what it omitted", () => {
     const { info, leftOut } = fit({
       gpus: many(100, (index) => ({ index })),
       vfioGpus: many(65, () => ({})),
@@ -77,7 +77,7 @@ describe("fitNodeInfo()", () => {
     ]);
   });
 
-  it("should give up what is least important when the whole is too large", () => {
+  it("should omit the least important parts if the whole is too large", () => {
     const long = "x".repeat(64);
     const { info } = fit({
       ...LARGE_MACHINE,
@@ -91,7 +91,7 @@ describe("fitNodeInfo()", () => {
     expect(Object.keys(info.labels)).toHaveLength(64);
   });
 
-  it("should make a report that is taken of whatever a machine says", () => {
+  it("should create an acceptable report for any machine", () => {
     const long = "\u{1F600}".repeat(32);
     const text = { name: long, uuid: long, vendor: long, pciAddress: long, driverVersion: long };
     const { info } = fit({

@@ -1,23 +1,26 @@
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { MOST_NODE_INFO_BYTES, nodeInfoToRecord } from "@rollcall/wire";
+import { MOST_NODE_INFO_BYTES, nodeInfoToRow } from "@rollcall/wire";
 
-/** A report that a server takes. */
+/** A report that a server accepts. */
 export interface FittedNodeInfo {
   readonly info: NodeInfo;
-  /** What had to be left out of it, for people; empty for every usual machine. */
+  /** The omitted parts, human-readable. Empty for almost every machine. */
   readonly leftOut: readonly string[];
 }
 
-/** The contract's limits of lists. */
+/** The contract's limits for lists. */
 const MOST = { numaNodes: 128, distances: 128, gpus: 64, vfioGpus: 64, interfaces: 128 } as const;
 const MOST_ADDRESSES = 32;
 
-/** What is given up first when the whole is too large. Labels are the operator's word, and their number is limited. */
+/**
+ * The lists to shorten first if the report is too large. Labels are not among them, because the operator sets
+ * them, and their number is limited.
+ */
 const LEAST_IMPORTANT_FIRST = ["interfaces", "vfioGpus", "numaNodes", "gpus"] as const;
 
 /**
- * Cut the lists of a report to the contract's limits, and the whole to its size, so that a machine with a thousand
- * interfaces is not refused for them. The same machine is cut the same way each time.
+ * Cut the lists of a report to the contract's limits, and the report to its maximum size, so that a machine with
+ * a thousand interfaces is not refused. The result is deterministic.
  */
 export function fitNodeInfo(whole: NodeInfo): FittedNodeInfo {
   let info: NodeInfo = {
@@ -31,7 +34,7 @@ export function fitNodeInfo(whole: NodeInfo): FittedNodeInfo {
       .slice(0, MOST.interfaces)
       .map((it) => ({ ...it, addresses: it.addresses.slice(0, MOST_ADDRESSES) })),
   };
-  const isTooLarge = () => nodeInfoToRecord(info).bytes > MOST_NODE_INFO_BYTES;
+  const isTooLarge = () => nodeInfoToRow(info).bytes > MOST_NODE_INFO_BYTES;
   if (isTooLarge()) {
     info = { ...info, numaNodes: info.numaNodes.map((node) => ({ ...node, distances: [] })) };
   }

@@ -63,7 +63,7 @@ async function read(...of: Parameters<typeof labelsOf>) {
 }
 
 describe("KubernetesLabels", () => {
-  it("should take the labels that match, with the token of the pod's account", async () => {
+  it("should read the matching labels, with the token of the pod's account", async () => {
     expect(await read(["kubernetes.io/arch", "topology.kubernetes.io/*"])).toEqual({
       "kubernetes.io/arch": "amd64",
       "topology.kubernetes.io/region": "eu",
@@ -72,20 +72,20 @@ describe("KubernetesLabels", () => {
     expect(requests).toEqual(["/api/v1/nodes/worker-1 Bearer a-token"]);
   });
 
-  it("should take none that is the control plane's own, and let the configured ones win", async () => {
+  it("should ignore labels reserved for the control plane, and prefer configured ones", async () => {
     const own = { "kubernetes.io/arch": "mine", rack: "7" };
     const taken = await read(["*"], own);
     expect(taken).toMatchObject(own);
     expect(taken["rollcall.io/group"]).toBeUndefined();
   });
 
-  it("should take no more than a node may have", async () => {
+  it("should take no more labels than a node can have", async () => {
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`label-${index}`, "x"]));
     answers = [[200, { kind: "Node", metadata: { labels: many } }]];
     expect(Object.keys(await read(["*"], { rack: "7", row: "3" }))).toHaveLength(64);
   });
 
-  it("should ask again and again after the agent has started without them, at most every minute", async () => {
+  it("should keep retrying after the agent has started without them, at most once a minute", async () => {
     answers = [
       ...Array.from({ length: 12 }, () => [503, {}] as const),
       [200, { kind: "Node", metadata: { labels: LABELS } }],
@@ -99,7 +99,7 @@ describe("KubernetesLabels", () => {
     expect(pauses.slice(3)).toEqual([2_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
   });
 
-  it("should ask again, and then do without", async () => {
+  it("should retry, then start without them", async () => {
     answers = [
       [503, {}],
       [200, { kind: "Status" }],
@@ -121,7 +121,7 @@ describe("kubernetesAccess()", () => {
     expect(kubernetesAccess(env)?.server.href).toBe(url);
   });
 
-  it("should find none outside of a cluster", () => {
+  it("should find none outside a cluster", () => {
     expect(kubernetesAccess({})).toBeNull();
   });
 });

@@ -4,14 +4,13 @@ import type { Clock, Logger, Task } from "@rollcall/process";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Which labels of which Kubernetes node an agent takes, and how it asks for them. */
 export interface KubernetesLabelsOptions {
   readonly node: string;
-  /** Globs of keys; none takes none. */
+  /** Globs for the keys of labels to copy. If empty, no label is copied. */
   readonly keys: readonly string[];
-  /** Labels that the node has besides, which win. */
+  /** The node's own labels, which take precedence. */
   readonly own: Labels;
-  /** The API server, as a pod's environment names it. */
+  /** The API server's address, from a pod's environment. */
   readonly server: URL;
   readonly tokenFile: string;
   readonly caFile: string;
@@ -19,7 +18,7 @@ export interface KubernetesLabelsOptions {
   readonly log: Logger;
 }
 
-/** How many times to ask before the agent starts without these labels. */
+/** Number of attempts before the agent starts without these labels. */
 const FIRST_ATTEMPTS = 5;
 const LEAST_PAUSE_MS = 2_000;
 const MOST_PAUSE_MS = 60_000;
@@ -27,7 +26,7 @@ const TIMEOUT_MS = 3_000;
 const NEVER = new AbortController().signal;
 const ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Where a pod finds its API server and what it needs to ask it; null outside of a cluster. */
+/** The address of a pod's API server and the credentials for it; null outside a cluster. */
 export function kubernetesAccess(
   env: Readonly<Record<string, string | undefined>>,
 ): Pick<KubernetesLabelsOptions, "server" | "tokenFile" | "caFile"> | null {
@@ -38,11 +37,11 @@ export function kubernetesAccess(
 }
 
 /**
- * The labels of a Kubernetes node that match, added to the node's own, without those that are no labels here. An API
- * server that does not answer is asked until it does; meanwhile the machine is watched without its labels.
+ * The node's own labels, plus those labels of its Kubernetes node that match and are valid in Rollcall. If the API
+ * server does not respond, the node has only its own labels until a retry succeeds.
  */
 export class KubernetesLabels {
-  /** Asks until the labels are known. */
+  /** Retries until the labels are known. */
   readonly task: Task;
   readonly #options: KubernetesLabelsOptions;
   #labels: Labels;
@@ -60,12 +59,15 @@ export class KubernetesLabels {
     };
   }
 
-  /** Only the configured labels until those of the Kubernetes node are known. */
+  /** The labels to report: only the configured ones until the labels of the Kubernetes node are known. */
   get labels(): Labels {
     return this.#labels;
   }
 
-  /** Ask a few times. Resolves when the labels are known, or are left to the task. */
+  /**
+   * Make the first attempts. Resolves when the labels are known, or when all these attempts have failed and the
+   * task takes over.
+   */
   async begin(): Promise<void> {
     while (!this.#isRead && this.#failures < FIRST_ATTEMPTS) await this.#attempt(NEVER);
   }
@@ -77,11 +79,11 @@ export class KubernetesLabels {
     try {
       this.#labels = matching(await fetchLabels(this.#options), this.#options);
       this.#isRead = true;
-      if (this.#failures > 0) log.info({ kubernetes_node: node }, "labels of the kubernetes node are read");
+      if (this.#failures > 0) log.info({ kubernetes_node: node }, "labels of the kubernetes node were read");
     } catch (err) {
       this.#failures += 1;
       const attempt = this.#failures;
-      log.warn({ err, kubernetes_node: node, attempt }, "labels of the kubernetes node cannot be read, trying again");
+      log.warn({ err, kubernetes_node: node, attempt }, "labels of the kubernetes node cannot be read, retrying");
     }
   }
 }
@@ -96,7 +98,7 @@ async function fetchLabels({ server, node, tokenFile, caFile }: KubernetesLabels
   const answer = Object(await fetchJson(url, { caFile, tokenFile, timeoutMs: TIMEOUT_MS }));
   const labels: unknown = Object(answer.metadata).labels;
   if (answer.kind !== "Node" || typeof labels !== "object" || labels === null) {
-    throw new Error(`${url.href} answers no node`);
+    throw new Error(`${url.href} did not return a node`);
   }
   return Object.fromEntries(Object.entries(labels).filter((pair) => typeof pair[1] === "string"));
 }

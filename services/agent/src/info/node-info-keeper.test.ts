@@ -29,7 +29,7 @@ describe("createNodeInfoKeeper()", () => {
     expect(digest).toHaveLength(32);
   });
 
-  it("should read once for concurrent callers, and again when told", async () => {
+  it("should read once for concurrent callers, and again on refresh", async () => {
     let reads = 0;
     const facts = {
       read: async () => {
@@ -46,7 +46,7 @@ describe("createNodeInfoKeeper()", () => {
     expect(await keeper.current()).toBe(renewed);
   });
 
-  it("should describe what is known at the moment, without reading the machine again", async () => {
+  it("should describe the current state without reading the machine again", async () => {
     let reads = 0;
     const facts = {
       read: async () => {
@@ -66,7 +66,7 @@ describe("createNodeInfoKeeper()", () => {
     expect(reads).toBe(1);
   });
 
-  it("should say once what it leaves out of a machine that says too much", async () => {
+  it("should log once what it omits from a description that is too large", async () => {
     const nic = { name: "e0", mac: undefined, addresses: [], speedMbps: undefined };
     const odd: MachineFacts = { ...SMALL_FACTS, interfaces: Array(999).fill(nic) };
     const warned: unknown[] = [];
@@ -78,19 +78,19 @@ describe("createNodeInfoKeeper()", () => {
     expect(warned).toEqual([{ left_out: "871 of 999 interfaces" }]);
   });
 
-  it("should describe a machine that cannot be described by its labels alone", async () => {
+  it("should describe a machine only by its labels if everything else fails", async () => {
     const odd: MachineFacts = { ...SMALL_FACTS, memoryBytes: Number.NaN };
     const keeper = keeperOf({ read: async () => odd });
     expect((await keeper.current()).info).toMatchObject({ labels: DESCRIPTION.labels });
   });
 
-  it("should say the same of a machine whose memory balloons a little, and tell a lost module at once", async () => {
+  it("should report small changes of ballooning memory as equal, and a lost module immediately", async () => {
     const gib = 1024 ** 3;
     let minute = 0;
     let lost = 0;
     const facts = {
       read: async () => {
-        // The sum moves by 1 %, the nodes' shares by 5 %.
+        // Total memory varies by up to 1 %, and the memory of each NUMA node by up to 5 %.
         const taken = (minute % 3) * gib;
         return {
           ...SMALL_FACTS,

@@ -13,47 +13,49 @@ import type { FactsReader } from "../facts/facts-reader.ts";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 import { fitNodeInfo } from "./fit-node-info.ts";
 
-/** What the node would say about itself, and the digest by which a server knows whether it has that already. */
+/** A description of the node and its digest. The server compares the digest with the stored one. */
 interface NodeInfoSnapshot {
   readonly info: NodeInfo;
-  /** 32 bytes. */
+  /** The digest of the description, 32 bytes. */
   readonly digest: Uint8Array;
 }
 
-/** Keeps what the node says about itself. Nothing here rejects. */
+/** Maintains the node's description of itself. Never rejects. */
 export interface NodeInfoKeeper {
-  /** Read the machine again, or join a reading that is under way. */
+  /** Read the machine again, or wait for a reading in progress. */
   refresh(): Promise<NodeInfoSnapshot>;
-  /** The last reading of the machine, and what is known of its work now; waits only for the very first reading. */
+  /**
+   * The last reading of the machine, combined with the current state of its work. Waits only for the first
+   * reading.
+   */
   current(): Promise<NodeInfoSnapshot>;
 }
 
-/** What of a description does not come from reading the machine, and can change at any time. */
+/** The parts of a description that are not read from the machine and can change at any time. */
 export interface WorkOffer {
-  /** Undefined while the machine runs no work. */
+  /** The work that the machine accepts; undefined while it runs none. */
   readonly work: WorkCapacity | undefined;
-  /** What keeps it from running new work, the gravest first. */
+  /** Why the machine runs no new work, most severe first. */
   readonly conditions: readonly NodeCondition[];
-  /** How the agent recognizes servers; undefined where that is not reported. */
+  /** How the agent recognizes servers; undefined if the agent reports nothing about this. */
   readonly trust?: MessageInitShape<typeof NodeTrustSchema> | undefined;
 }
 
-/** What a report is made of. */
 export interface NodeInfoKeeperOptions {
   readonly facts: FactsReader;
   readonly description: NodeDescription;
-  /** What work the machine takes, asked for each description. Default: none. */
+  /** Returns the work that the machine accepts. Called for each description. Default: no work. */
   readonly offer?: (facts: MachineFacts | null) => WorkOffer;
-  /** Resolves when the first description can be made: it is worth waiting a little for what is not known yet. */
+  /** Resolves when the first description can be made. It can wait briefly for missing information. */
   readonly ready?: () => Promise<void>;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Logger;
 }
 
 /**
- * Create the keeper of this machine's report. Only what was read of the machine is kept: a description is made from
- * that and from what is known at the moment whenever one is wanted, so that none is older than what it says. Amounts
- * that move by themselves are held still, see SteadyAmounts.
+ * Create the keeper of this machine's report. It remembers only the machine's facts, and combines them with the
+ * current state for each description, so that no description is outdated. Amounts that fluctuate are smoothed, see
+ * SteadyAmounts.
  */
 export function createNodeInfoKeeper(options: NodeInfoKeeperOptions): NodeInfoKeeper {
   const { facts, description, offer, ready, clock, log } = options;
@@ -64,12 +66,12 @@ export function createNodeInfoKeeper(options: NodeInfoKeeperOptions): NodeInfoKe
   let underWay: Promise<NodeInfoSnapshot> | undefined;
   let saidLeftOut = "";
 
-  /** Says what was left out once, and again when it is something else. */
+  /** Cut a report to its limits, and log the omitted parts once and after each change. */
   function fitted(whole: NodeInfo): NodeInfo {
     const { info, leftOut } = fitNodeInfo(whole);
     const text = leftOut.join(", ");
     if (text !== "" && text !== saidLeftOut) {
-      log.warn({ left_out: text }, "machine is described in part, it says more than a report may have");
+      log.warn({ left_out: text }, "the machine's description exceeds the limits of a report and was cut");
     }
     saidLeftOut = text;
     return info;
@@ -92,7 +94,7 @@ export function createNodeInfoKeeper(options: NodeInfoKeeperOptions): NodeInfoKe
       await first;
       return describe();
     } catch (error) {
-      // A machine so odd that it cannot be described is still a machine that can be watched.
+      // Continue, because a machine that cannot be described can still be monitored.
       log.error({ err: error }, "machine cannot be described");
       read = before;
       return describe();
@@ -124,14 +126,11 @@ function snapshotOf(info: NodeInfo): NodeInfoSnapshot {
   return { info, digest: nodeInfoDigest(info) };
 }
 
-/**
- * Holds those facts of a machine still that move by themselves: memory, that of its NUMA nodes, and the size of the
- * disk.
- */
+/** Smooths the amounts that fluctuate: the sizes of a machine's memory, NUMA nodes and disk. */
 class SteadyFacts {
   readonly #amounts = new SteadyAmounts();
 
-  /** The facts to report now that these were read. `nowMs` is monotonic. */
+  /** Take the facts as read, and return those to report. `nowMs` is monotonic. */
   take(facts: MachineFacts, nowMs: number): MachineFacts {
     const amounts = this.#amounts.take(amountsOf(facts), nowMs);
     return {

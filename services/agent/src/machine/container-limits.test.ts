@@ -18,8 +18,8 @@ describe("groupPaths()", () => {
 });
 
 /**
- * Of a container on a host with version 1: the names are the host's, the mounts show the container's own groups as
- * their roots.
+ * /proc/self/cgroup in a container on a host with version 1 of control groups. The names are those on the host, and
+ * the roots of the mounts are the container's own groups.
  */
 const DOCKER_V1 = [
   "12:cpuset:/docker/4f1c",
@@ -57,7 +57,7 @@ describe("readContainerLimits()", () => {
   let planted: PlantedMachine;
   afterEach(() => planted.remove());
 
-  it("should take the tightest limit of the group and of those around it", async () => {
+  it("should use the tightest limit of the group and its ancestors", async () => {
     planted = await plantMachine({
       files: {
         "/proc/self/cgroup": "0::/pod/app\n",
@@ -77,11 +77,11 @@ describe("readContainerLimits()", () => {
     });
   });
 
-  it("should not take a limit that cannot be read as unlimited", async () => {
+  it("should not treat an unreadable limit as unlimited", async () => {
     planted = await plantMachine({
       files: {
         "/proc/self/cgroup": "0::/pod\n",
-        // A directory cannot be read as a file.
+        // This makes cpu.max a directory, which cannot be read as a file.
         "/sys/fs/cgroup/pod/cpu.max/x": "",
         "/sys/fs/cgroup/pod/memory.max": "a lot\n",
         "/sys/fs/cgroup/memory.max": "1073741824\n",
@@ -89,7 +89,7 @@ describe("readContainerLimits()", () => {
     });
     expect(await readContainerLimits(planted.machine)).toMatchObject({
       cpuUnknown: "/sys/fs/cgroup/pod/cpu.max cannot be read: EISDIR",
-      memoryUnknown: "/sys/fs/cgroup/pod/memory.max has no limit that is understood",
+      memoryUnknown: "/sys/fs/cgroup/pod/memory.max contains no valid limit",
     });
     await planted.remove();
     planted = await plantMachine({ files: { "/proc/self/cgroup/x": "" } });
@@ -97,7 +97,7 @@ describe("readContainerLimits()", () => {
     expect(await readContainerLimits(planted.machine)).toMatchObject({ cpuUnknown: reason, memoryUnknown: reason });
   });
 
-  it("should take the limits of version 1, in a container and in a group of the machine", async () => {
+  it("should use the limits of version 1, in a container and in a group of the machine", async () => {
     planted = await plantMachine({
       files: {
         "/proc/self/cgroup": DOCKER_V1,
@@ -131,7 +131,7 @@ describe("readContainerLimits()", () => {
     });
   });
 
-  it("should know no limit where there are no control groups", async () => {
+  it("should find no limits without control groups", async () => {
     planted = await plantMachine();
     expect(await readContainerLimits(planted.machine)).toEqual({
       cpus: undefined,

@@ -1,27 +1,30 @@
 import type { Machine } from "./machine.ts";
 import { parseCount, parseCpuList } from "./parse-text.ts";
 
-/** What control groups allow this process. Absent members are unlimited, unless a reason says that they are unknown. */
+/**
+ * The limits that control groups set for this process. An absent limit means unlimited, unless a reason says that it is
+ * unknown.
+ */
 export interface ContainerLimits {
-  /** CPU time a second, in CPUs; may be fractional. */
+  /** CPU time per second, in CPUs; may be fractional. */
   readonly cpus: number | undefined;
-  /** CPUs that the process may run on. */
+  /** CPUs that the process can run on. */
   readonly cpuSet: readonly number[] | undefined;
   readonly memoryBytes: number | undefined;
-  /** The group that sets the tightest memory limit, as a path below the root; it is the one to measure. */
+  /** The group with the tightest memory limit, as a path below the root. Memory usage is measured in this group. */
   readonly memoryGroup: string | undefined;
-  /** The group that sets the tightest CPU limit. */
+  /** The group with the tightest CPU limit. */
   readonly cpuGroup: string | undefined;
-  /** Why the CPUs or the CPU time are not known; for people. */
+  /** Why the CPUs or the CPU time are unknown, human-readable. */
   readonly cpuUnknown: string | undefined;
-  /** Why the memory limit is not known; for people. */
+  /** Why the memory limit is unknown, human-readable. */
   readonly memoryUnknown: string | undefined;
 }
 
-/** A limit from one file. Without a limit and a reason, the file sets none. */
+/** A limit that was read from one file. If both members are absent, the file sets no limit. */
 interface ReadLimit {
   readonly limit?: number;
-  /** Why it is not known. */
+  /** Why the limit is unknown. */
   readonly unknown?: string;
 }
 
@@ -31,7 +34,10 @@ interface Level extends ReadLimit {
 
 const SELF = "/proc/self/cgroup";
 
-/** Read the limits of this process's group and of every group around it, of either version; a machine may have both. */
+/**
+ * Read the limits of this process's group and of all its ancestors, in both versions of control groups; a machine can
+ * have both.
+ */
 export async function readContainerLimits(machine: Machine): Promise<ContainerLimits> {
   const { text = "", problem } = await machine.tryText(SELF);
   const levels = (groups: readonly string[], read: (group: string) => Promise<ReadLimit>) =>
@@ -50,7 +56,7 @@ export async function readContainerLimits(machine: Machine): Promise<ContainerLi
   ]);
   const memory = await Promise.all([
     levels(newer, (group) => read(`${group}/memory.max`, (one) => (one.trim() === "max" ? "none" : parseCount(one)))),
-    // Without a limit it has the largest number of pages there can be, which is too long for a count.
+    // Version 1 writes "no limit" as the largest possible number of pages in bytes, which is too long for parseCount().
     levels(olderGroupPaths(text, "memory"), (group) =>
       read(`${group}/memory.limit_in_bytes`, (one) => (/^\d{16,20}$/.test(one.trim()) ? "none" : parseCount(one))),
     ),
@@ -70,7 +76,7 @@ export async function readContainerLimits(machine: Machine): Promise<ContainerLi
   };
 }
 
-/** Read the limit from one file. `parse` returns undefined for a text that it does not understand. */
+/** Read the limit from one file. `parse` returns undefined for text that it cannot parse. */
 async function readLimit(
   machine: Machine,
   file: string,
@@ -80,7 +86,7 @@ async function readLimit(
   if (problem !== undefined) return { unknown: `${file} cannot be read: ${problem}` };
   if (text === undefined) return {};
   const limit = parse(text);
-  if (limit === undefined) return { unknown: `${file} has no limit that is understood` };
+  if (limit === undefined) return { unknown: `${file} contains no valid limit` };
   return limit === "none" ? {} : { limit };
 }
 
@@ -98,8 +104,8 @@ export function groupPaths(procSelfCgroup: string): readonly string[] {
 }
 
 /**
- * The same in the hierarchy of a controller of version 1. Inside a container the name may be that on the host, of which
- * nothing but the mount's root can be seen: the container's own group.
+ * Like groupPaths(), for a version 1 controller. Inside a container, the name may be the group's name on the host,
+ * while the mount shows only the container's own group as its root.
  */
 export function olderGroupPaths(procSelfCgroup: string, controller: string): readonly string[] {
   for (const [, controllers = "", name = ""] of procSelfCgroup.matchAll(/^\d+:([^:]+):(\/.*)$/gm)) {
@@ -111,14 +117,14 @@ export function olderGroupPaths(procSelfCgroup: string, controller: string): rea
 }
 
 function pathsUpTo(root: string, name: string): readonly string[] {
-  // A group outside of the mount's root begins with `..`: only what is below the root can be read.
+  // Drop the `..` at the start of a group outside the mount's root, because only groups below the root can be read.
   const parts = name.split("/").filter((part) => part !== "" && part !== "..");
   return Array.from({ length: parts.length + 1 }, (_, dropped) =>
     [root, ...parts.slice(0, parts.length - dropped)].join("/"),
   );
 }
 
-/** What the innermost group that can be read may run on. */
+/** The CPUs of the innermost readable group. */
 async function readCpuSet(
   machine: Machine,
   newer: readonly string[],
@@ -133,12 +139,15 @@ async function readCpuSet(
     if (problem !== undefined) return { unknown: `${file} cannot be read: ${problem}` };
     if (!text) continue;
     const cpus = parseCpuList(text);
-    return cpus.length > 0 ? { cpus } : { unknown: `${file} has no CPUs that are understood` };
+    return cpus.length > 0 ? { cpus } : { unknown: `${file} contains no valid CPU list` };
   }
   return {};
 }
 
-/** CPUs allowed by a cpu.max such as `150000 100000`; "none" for `max 100000`, and undefined for anything else. */
+/**
+ * Parse the CPUs allowed by a cpu.max such as `150000 100000`; "none" for `max 100000`, and undefined for anything
+ * else.
+ */
 export function parseCpuMax(text: string): number | "none" | undefined {
   const [first, second] = text.trim().split(/\s+/);
   if (first === "max") return "none";

@@ -25,7 +25,7 @@ const machineWith = (mac: string, productId: string): RecordedMachine => ({
 });
 
 describe("readMachineFingerprint()", () => {
-  it("should stay the same on one machine whatever containers come and go", async () => {
+  it("should stay the same on one machine whichever containers run", async () => {
     const [one, again] = [await plant(machineWith("a", "x")), await plant(machineWith("a", "x"))];
     expect(await readMachineFingerprint(one)).toBe(await readMachineFingerprint(again));
   });
@@ -33,27 +33,27 @@ describe("readMachineFingerprint()", () => {
   it.each([
     ["network card", machineWith("b", "x")],
     ["firmware", machineWith("a", "y")],
-  ])("should tell a copy of the disk by its %s", async (_, copy) => {
+  ])("should distinguish a copy of the disk by its %s", async (_, copy) => {
     const [original, other] = [await plant(machineWith("a", "x")), await plant(copy)];
     expect(await readMachineFingerprint(original)).not.toBe(await readMachineFingerprint(other));
   });
 
-  it("should have a fingerprint even of a machine that tells nothing", async () => {
+  it("should have a fingerprint even of a machine without any identifiers", async () => {
     expect(await readMachineFingerprint(await plant({}))).toHaveLength(43);
   });
 });
 
 describe("readBootId()", () => {
-  it("should take the kernel's word", async () => {
+  it("should use the kernel's boot id", async () => {
     const machine = await plant({ files: { "/proc/sys/kernel/random/boot_id": "b-1\n" } });
     expect(await readBootId(machine)).toBe("b-1");
   });
 
-  it("should ask a Mac's kernel in its own way", async () => {
+  it("should use sysctl on a Mac", async () => {
     expect(await readBootId(await plant({ programs: { sysctl: "B-2\n" } }))).toBe("B-2");
   });
 
-  it("should create one where the machine has none", async () => {
+  it("should create one if the machine has none", async () => {
     const machine = await plant({});
     expect(await readBootId(machine)).not.toBe(await readBootId(machine));
   });

@@ -1,7 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Machine } from "./machine.ts";
 
-/** The id of this boot of the machine. Where the kernel tells none, one that lasts as long as this process. */
+/**
+ * The id of this boot of the machine. If the kernel provides none, an id that lasts as long as this process.
+ */
 export async function readBootId(machine: Machine): Promise<string> {
   const linux = await machine.readText("/proc/sys/kernel/random/boot_id");
   if (linux) return linux;
@@ -11,13 +13,13 @@ export async function readBootId(machine: Machine): Promise<string> {
 }
 
 /**
- * A text that two machines do not share although one is a copy of the other's disk: a hash of what the firmware
- * and the network hardware say, with the system's own id. It tells nothing about the machine itself.
+ * A hash that differs between two machines even if their disks are copies of each other. It covers
+ * identifiers of the firmware and the network hardware and the system's own id, and reveals none of them.
  */
 export async function readMachineFingerprint(machine: Machine): Promise<string> {
   const [machineId, productId, interfaces] = await Promise.all([
     machine.readText("/etc/machine-id"),
-    // Readable for root alone; others are told apart by their hardware addresses.
+    // Only root can read this file. For other users, only hardware addresses tell machines apart.
     machine.readText("/sys/class/dmi/id/product_uuid"),
     readHardwareAddresses(machine),
   ]);
@@ -25,7 +27,7 @@ export async function readMachineFingerprint(machine: Machine): Promise<string> 
   return createHash("sha256").update(parts.join("\n")).digest("base64url");
 }
 
-/** Addresses that the hardware came with (NET_ADDR_PERM is 0), in order; without those that were made up. */
+/** Permanent hardware addresses (NET_ADDR_PERM is 0), sorted, without generated ones. */
 async function readHardwareAddresses(machine: Machine): Promise<readonly string[]> {
   const names = await machine.listNames("/sys/class/net");
   const addresses = await Promise.all(

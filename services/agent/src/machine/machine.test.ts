@@ -18,7 +18,7 @@ describe("createMachine()", () => {
     expect(await machine.canUse("/sys/a")).toBe(true);
   });
 
-  it("should have nothing to say about what is missing", async () => {
+  it("should return nothing for what is missing", async () => {
     planted = await plantMachine({ files: { "/sys/a/b": "" } });
     const { machine } = planted;
     expect(await machine.readText("/sys/none")).toBeUndefined();
@@ -34,7 +34,7 @@ describe("createMachine()", () => {
     expect((await planted.machine.readText("/huge"))?.length).toBe(1024 * 1024);
   });
 
-  it("should know this machine by default", async () => {
+  it("should read this machine by default", async () => {
     const machine = createMachine();
     expect(machine.system.hostname()).not.toBe("");
     expect(machine.system.parallelism()).toBeGreaterThan(0);

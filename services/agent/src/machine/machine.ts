@@ -5,13 +5,12 @@ import { basename, join } from "node:path";
 import { errorCode } from "@rollcall/process";
 import { createCommandRunner, type RunCommand } from "./run-command.ts";
 
-/** The size of a file system. */
 interface FileSystemSize {
   readonly totalBytes: number;
   readonly usedBytes: number;
 }
 
-/** An address of a network interface, as the operating system tells it. */
+/** An address of a network interface, as the operating system reports it. */
 export interface InterfaceAddress {
   readonly interfaceName: string;
   readonly address: string;
@@ -21,52 +20,52 @@ export interface InterfaceAddress {
   readonly internal: boolean;
 }
 
-/** The text of a file. Neither a text nor a problem: there is no such file. */
+/** The text of a file. If both members are absent, the file does not exist. */
 export interface TriedText {
   readonly text?: string;
   readonly problem?: string;
 }
 
-/** What the operating system says about itself without a file being read. */
+/** Information that the operating system provides without reading a file. */
 export interface SystemCalls {
   readonly platform: NodeJS.Platform;
-  /** Node's name for the instruction set, for example `x64`. */
+  /** The instruction set as Node.js names it, for example `x64`. */
   readonly architecture: string;
   /** The kernel's release. */
   readonly kernel: string;
   hostname(): string;
   totalMemoryBytes(): number;
-  /** Threads that this process may run on. */
+  /** Threads that this process can run on. */
   parallelism(): number;
   addresses(): readonly InterfaceAddress[];
 }
 
 /**
- * The machine that is reported on: its files, its programs and its operating system.
+ * The machine that the agent describes: its files, its programs and its operating system.
  *
- * Nothing here throws or rejects. What is missing, unreadable or refused is `undefined` or empty, because a
- * machine that lacks a sensor is an ordinary machine.
+ * No method throws or rejects. Anything missing, unreadable or denied is `undefined` or empty, because many
+ * machines lack a sensor.
  */
 export interface Machine {
   readonly system: SystemCalls;
   readonly run: RunCommand;
   /** The text of a file without trailing white space; at most its first MiB. */
   readText(path: string): Promise<string | undefined>;
-  /** The same, with the reason where a file that is there cannot be read, for example EACCES. */
+  /** Like readText(), with the reason if an existing file cannot be read, for example EACCES. */
   tryText(path: string): Promise<TriedText>;
   /** The names in a directory in code-point order. */
   listNames(path: string): Promise<readonly string[]>;
-  /** Why a directory cannot be listed, for example EACCES; undefined where it can be, and where there is none. */
+  /** Why a directory cannot be listed, for example EACCES; undefined if it can be, or if it does not exist. */
   problemOf(path: string): Promise<string | undefined>;
-  /** The last part of what a symbolic link points to, for example a driver's name. */
+  /** The last part of a symbolic link's target, for example a driver's name. */
   linkName(path: string): Promise<string | undefined>;
-  /** Whether this process may read and write the file. */
+  /** Whether this process can read and write the file. */
   canUse(path: string): Promise<boolean>;
-  /** The size of the file system that holds a path. The path is not moved under the root. */
+  /** The size of the file system that contains a path. The path is not relative to the root. */
   fileSystemSize(path: string): Promise<FileSystemSize | undefined>;
 }
 
-/** What a machine can be made of; everything has a default that means this machine. */
+/** The parts of a machine. The default of each part is that of this machine. */
 export interface MachineOptions {
   /** The directory that stands for `/`. Default: `/`. */
   readonly root?: string;
@@ -74,10 +73,10 @@ export interface MachineOptions {
   readonly system?: SystemCalls;
 }
 
-/** Files in /proc and /sys are small; anything longer than this is not one of them. */
+/** Maximum number of bytes to read. Files in /proc and /sys are shorter. */
 const READ_LIMIT_BYTES = 1024 * 1024;
 
-/** Create the view of this machine, or of a recorded one under another root. */
+/** Create the view of this machine, or of a recorded one below another root. */
 export function createMachine(options: MachineOptions = {}): Machine {
   const root = options.root ?? "/";
   const at = (path: string): string => join(root, path);
@@ -123,7 +122,7 @@ async function absentOnError<T>(read: () => Promise<T>): Promise<T | undefined> 
   try {
     return await read();
   } catch {
-    // Every failure means the same here: this machine does not tell, and the report leaves it out.
+    // Treat every failure as a value that the machine does not provide, so that the report omits the value.
     return undefined;
   }
 }
@@ -134,7 +133,7 @@ async function readStart(path: string): Promise<string> {
     const chunks: Buffer[] = [];
     let length = 0;
     while (length < READ_LIMIT_BYTES) {
-      // procfs and sysfs say nothing true about a file's size: it is read until it ends.
+      // Read until the end, because the file sizes of procfs and sysfs are wrong.
       const { bytesRead, buffer } = await file.read(Buffer.alloc(16 * 1024), 0, 16 * 1024);
       if (bytesRead === 0) break;
       chunks.push(buffer.subarray(0, bytesRead));
@@ -170,7 +169,7 @@ function listAddresses(): readonly InterfaceAddress[] {
       })),
     );
   } catch {
-    // The call fails where the process may open no netlink socket; the report then has no addresses.
+    // Return no addresses if the call fails, because the process may not be allowed to open a netlink socket.
     return [];
   }
 }

@@ -40,7 +40,7 @@ describe("parseCpuList()", () => {
 });
 
 describe("parseKibibytes()", () => {
-  it("should read the kernel's unit and nothing else", () => {
+  it("should only accept the kernel's unit", () => {
     expect(parseKibibytes("4 kB")).toBe(4096);
     expect(parseKibibytes("4 MB")).toBeUndefined();
     expect(parseKibibytes(undefined)).toBeUndefined();

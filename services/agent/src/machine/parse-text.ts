@@ -1,10 +1,10 @@
-/** A whole number that is not negative, or `undefined` for anything else (`-1`, `[N/A]`, empty). */
+/** A non-negative integer, or `undefined` for anything else (`-1`, `[N/A]`, empty). */
 export function parseCount(text: string | undefined): number | undefined {
   const digits = text?.trim() ?? "";
   return /^\d{1,15}$/.test(digits) ? Number(digits) : undefined;
 }
 
-/** A decimal number, negative or not, or `undefined` for anything else. */
+/** A decimal number with optional sign, or `undefined` for anything else. */
 export function parseNumber(text: string | undefined): number | undefined {
   const digits = text?.trim() ?? "";
   return /^-?\d{1,15}(\.\d+)?$/.test(digits) ? Number(digits) : undefined;
@@ -21,7 +21,7 @@ export function parseCpuList(text: string): readonly number[] {
   });
 }
 
-/** The `key: value` lines of a /proc file; the first of several equal keys counts. */
+/** The `key: value` lines of a /proc file; of several equal keys, the first is used. */
 export function parseFields(text: string): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   for (const line of text.split("\n")) {
@@ -39,5 +39,5 @@ export function parseKibibytes(text: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits) * 1024;
 }
 
-/** Linux is built for at most 8192 CPUs; a longer range is not a CPU list. */
+/** The maximum number of CPUs that any build of Linux supports. A longer range is not a CPU list. */
 const MOST_CPUS = 8_192;

@@ -9,7 +9,7 @@ import { createCommandRunner } from "./run-command.ts";
 const HANG = ["-e", "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)"];
 
 describe("createCommandRunner()", () => {
-  it("should answer what the program printed and how it ended", async () => {
+  it("should return the program's output and exit code", async () => {
     const run = createCommandRunner();
     const script = "console.log('out'); console.error('err'); process.exitCode = 6";
     expect(await run(execPath, ["-e", script])).toEqual({
@@ -19,27 +19,28 @@ describe("createCommandRunner()", () => {
     });
   });
 
-  it("should know a program that is missing or not executable", async () => {
+  it("should recognize a program that is missing or not executable", async () => {
     const run = createCommandRunner();
     expect(await run("no-such-program-here", [])).toEqual({ kind: "missing" });
     expect(await run("/etc", [])).toEqual({ kind: "missing" });
     expect(await run("/etc/passwd/program", [])).toEqual({ kind: "missing" });
   });
 
-  it("should not take one that the system cannot start now for a missing one", async () => {
+  it("should not report a program as missing if the system cannot start it now", async () => {
     const run = createCommandRunner();
-    // Longer than a command line can be: E2BIG, as EAGAIN and EMFILE say nothing about the program.
+    // This argument is longer than a command line can be. E2BIG, like EAGAIN and EMFILE, says nothing about the
+    // program.
     const tooLong = "x".repeat(8 * 1024 * 1024);
     expect(await run(execPath, ["-e", tooLong])).toEqual({ kind: "no-answer", cause: "not-started" });
     expect(await run(execPath, ["-e", ""])).toMatchObject({ kind: "finished", exitCode: 0 });
   });
 
-  it("should give up on one that hangs, even when it ignores polite signals", async () => {
+  it("should kill a program that hangs, even if it ignores polite signals", async () => {
     const run = createCommandRunner({ timeoutMs: 100, outputLimitBytes: 1024 });
     expect(await run(execPath, HANG)).toEqual({ kind: "no-answer", cause: "timeout" });
   });
 
-  it("should leave nothing behind of a script that hangs in what it started", async () => {
+  it("should also kill the children of a script that hangs", async () => {
     const run = createCommandRunner({ timeoutMs: 1_000, outputLimitBytes: 1024 });
     const folder = mkdtempSync(join(tmpdir(), "rollcall-run-command-"));
     const file = join(folder, "pid");
@@ -50,7 +51,7 @@ describe("createCommandRunner()", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("should give up on one that prints without end", async () => {
+  it("should kill a program that prints endlessly", async () => {
     const run = createCommandRunner({ timeoutMs: 30_000, outputLimitBytes: 1024 });
     const script = "setInterval(() => process.stdout.write('x'.repeat(4096)), 1)";
     expect(await run(execPath, ["-e", script])).toEqual({ kind: "no-answer", cause: "overflow" });
@@ -70,17 +71,18 @@ describe("createCommandRunner()", () => {
     }
   });
 
-  it("should answer busy to who waits longer than the limit for a run that cannot end", async () => {
+  it("should answer busy after waiting longer than the limit for a run that cannot end", async () => {
     const run = createCommandRunner({ timeoutMs: 200, outputLimitBytes: 1024 });
     const first = run(execPath, HANG);
-    // Begins to wait before the first is killed, and would wait for ever if the kill did nothing.
+    // The second run starts to wait before the first is killed. The second run must not wait forever, even if the kill
+    // has no effect.
     const second = run(execPath, ["-e", "console.log('late')"]);
     expect(await first).toEqual({ kind: "no-answer", cause: "timeout" });
     expect(["finished", "no-answer"]).toContain((await second).kind);
   });
 });
 
-/** A zombie counts as ended: it waits for whoever adopted it. */
+/** Whether a process runs. A zombie has ended and only waits for its new parent to reap it. */
 function isAlive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));

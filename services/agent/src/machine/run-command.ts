@@ -1,31 +1,30 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { errorCode } from "@rollcall/process";
 
-/** The outcome of running a program. Nothing a program does makes `RunCommand` reject. */
+/** The result of running a program. `RunCommand` never rejects, whatever the program does. */
 export type CommandResult =
   | { readonly kind: "finished"; readonly exitCode: number; readonly stdout: string }
-  /** There is no such program, or it may not be executed. */
+  /** The program does not exist, or executing it is not permitted. */
   | { readonly kind: "missing" }
   /**
-   * The program gave no complete answer: too slow, too long, an earlier run of it still hangs, or the system could not
-   * start a process, for example for lack of descriptors.
+   * The program gave no complete answer: it was too slow or printed too much, an earlier run of it still hangs, or the
+   * system could not start a process, for example for lack of descriptors.
    */
   | { readonly kind: "no-answer"; readonly cause: "timeout" | "overflow" | "busy" | "not-started" };
 
-/** Run a program and collect what it prints to stdout. */
+/** Run a program and collect its stdout. */
 export type RunCommand = (program: string, args: readonly string[]) => Promise<CommandResult>;
 
-/** Limits of a command runner. */
 export interface CommandLimits {
-  /** Milliseconds after which the program is killed and the caller told `timeout`. */
+  /** Milliseconds after which the program is killed and the result is `timeout`. */
   readonly timeoutMs: number;
-  /** Bytes of stdout after which the program is killed and the caller told `overflow`. */
+  /** Bytes of stdout after which the program is killed and the result is `overflow`. */
   readonly outputLimitBytes: number;
 }
 
-/** The limits for the vendor tools that are asked about GPUs. */
+/** The limits for the vendor tools that report GPUs. */
 const DEFAULT_COMMAND_LIMITS: CommandLimits = {
-  // A driver that is busy, or loaded for this call, takes 10 s and more.
+  // Allow more than 10 s, because a driver that is busy, or that is loaded for this call, can take that long.
   timeoutMs: 30_000,
   outputLimitBytes: 1024 * 1024,
 };
@@ -33,9 +32,9 @@ const DEFAULT_COMMAND_LIMITS: CommandLimits = {
 /**
  * Create a runner that runs each program at most once at a time.
  *
- * A call that comes while the same program is running waits for that run, at most `timeoutMs`. A program
- * that outlives even its kill (nvidia-smi blocks in the kernel when a GPU has failed) stays the one run of
- * its name: later calls are answered `busy`, so that no pile of unkillable processes builds up.
+ * A call for a program that is already running waits for that run, at most `timeoutMs`. A program that survives being
+ * killed (nvidia-smi blocks in the kernel when a GPU has failed) remains the only run of that name: later calls return
+ * `busy`, so that unkillable processes do not pile up.
  */
 export function createCommandRunner(limits: CommandLimits = DEFAULT_COMMAND_LIMITS): RunCommand {
   const running = new Map<string, Promise<void>>();
@@ -55,11 +54,11 @@ export function createCommandRunner(limits: CommandLimits = DEFAULT_COMMAND_LIMI
 
 interface StartedProgram {
   readonly result: Promise<CommandResult>;
-  /** Resolves when the process is really gone, which may be long after `result`. */
+  /** Resolves when the process no longer exists, which can be long after `result`. */
   readonly ended: Promise<void>;
 }
 
-/** Error codes of a program that does not exist here or cannot be executed. */
+/** Error codes for a program that does not exist on this machine or cannot be executed. */
 const MISSING: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "EACCES"]);
 
 function notStarted(error: unknown): CommandResult {
@@ -69,10 +68,10 @@ function notStarted(error: unknown): CommandResult {
 function startProgram(program: string, args: readonly string[], limits: CommandLimits): StartedProgram {
   let child: ChildProcess;
   try {
-    // Its own group, so that what a wrapper script has started ends with it.
+    // Use a separate process group, so that the processes that a wrapper script starts are killed with it.
     child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
   } catch (error) {
-    // Other errors of a start come later, as an event.
+    // spawn() throws only some start errors. The others arrive later, as an event.
     return { result: Promise.resolve(notStarted(error)), ended: Promise.resolve() };
   }
   const ended = new Promise<void>((resolve) => {
@@ -93,7 +92,7 @@ function collect(child: ChildProcess, limits: CommandLimits): Promise<CommandRes
     const giveUp = (cause: "timeout" | "overflow"): void => {
       settle({ kind: "no-answer", cause });
       killGroup(child);
-      // A process that cannot die must not keep this one from ending.
+      // Let go of the output, because a process that cannot be killed must not prevent this process from exiting.
       child.stdout?.destroy();
       child.unref();
     };
@@ -118,7 +117,7 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended meanwhile.
+    // Ignore the error, because the process has already ended.
   }
 }
 
@@ -132,7 +131,7 @@ function endsWithin(run: Promise<void>, limitMs: number): Promise<boolean> {
   });
 }
 
-/** Run the first of several programs that exists here. */
+/** Run the first of several programs that exists on this machine. */
 export async function askProgram(
   machine: { readonly run: RunCommand },
   programs: readonly string[],

@@ -5,7 +5,7 @@ import { type NodeTrustSchema, TrustSource } from "@rollcall/api/rollcall/node/v
 import { decideAuthorities } from "@rollcall/domain";
 import { authoritiesOf, certificatesIn, fingerprintOf, isRoot } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
-import type { KeptAuthorities } from "./kept-authorities.ts";
+import type { AuthorityStore } from "./authority-store.ts";
 
 /** Where an agent's trusted authorities come from. */
 export type TrustRoots =
@@ -13,50 +13,58 @@ export type TrustRoots =
   | { readonly kind: "system" }
   /** Reads the file's content. Throws when it cannot be read. */
   | { readonly kind: "file"; readonly read: () => Buffer }
-  | { readonly kind: "kept"; readonly kept: KeptAuthorities };
+  | { readonly kind: "kept"; readonly kept: AuthorityStore };
 
 export interface AgentTrustOptions {
   readonly roots: TrustRoots;
-  /** The name or address that the registry's certificate must be for. */
+  /** The name or address that the registry's certificate must be valid for. */
   readonly serverName: string;
   readonly clock: Pick<Clock, "wallMs">;
   readonly log: Logger;
 }
 
-/** Fingerprints in one report. */
+/** Maximum number of fingerprints in one report. */
 const MOST_REPORTED = 16;
-/** Characters of a name in a report; no DNS name is longer. */
+/** Maximum length of a name in a report; no DNS name is longer. */
 const MOST_NAME = 253;
 
 /**
- * How an agent recognizes the servers of its control plane: reports it, and takes in the authorities that the control
- * plane announces. Only an agent that was given a fingerprint changes what it trusts; files and the system's
- * authorities are the operator's.
+ * Reports how an agent recognizes the servers of its control plane, and applies the authorities that the control plane
+ * announces. Only an agent that is configured with a fingerprint changes the authorities it trusts: the operator
+ * manages files and the system's authorities.
  */
 export class AgentTrust {
   readonly #options: AgentTrustOptions;
   readonly #listeners = new Set<() => void>();
-  /** Fingerprints that the control plane announced last, as it named them. */
+  /** Fingerprints of the control plane's last announcement, in its order. */
   #announced: readonly string[] = [];
   #saidProblem = "";
-  /** Ends when the last announcement was taken in. */
+  /** Resolves when the last announcement has been applied. */
   #taken: Promise<void> = Promise.resolve();
 
   constructor(options: AgentTrustOptions) {
     this.#options = options;
   }
 
-  /** What a Hello carries as authorities_digest. */
+  /** The authorities_digest of a Hello. */
   get digest(): Uint8Array {
-    return this.#options.roots.kind === "none" ? new Uint8Array() : digestOf(this.#announced);
+    return this.#options.roots.kind === "none" ? new Uint8Array() : authoritiesDigest(this.#announced);
   }
 
-  /** Subscribe to changes of describe(). */
+  /**
+   * Whether the agent can recognize servers. An agent with a fingerprint cannot until it has fetched the authority.
+   */
+  get isReady(): boolean {
+    const { roots } = this.#options;
+    return roots.kind !== "kept" || roots.kept.certificates().length > 0;
+  }
+
+  /** Subscribe to changes to the result of describe(). */
   subscribe(listener: () => void): void {
     this.#listeners.add(listener);
   }
 
-  /** What a report says. */
+  /** The trust section of a report. */
   describe(): MessageInitShape<typeof NodeTrustSchema> {
     const { roots, serverName } = this.#options;
     if (roots.kind === "none") return { source: TrustSource.NONE };
@@ -67,16 +75,15 @@ export class AgentTrust {
     return { source: SOURCES[roots.kind], authorities, serverName: serverName.slice(0, MOST_NAME) };
   }
 
-  /** The fingerprints that are trusted; empty for those of the system, which are many. */
+  /** The trusted fingerprints. Empty if the agent trusts the system's authorities, which are many. */
   fingerprints(): readonly string[] {
     return this.#options.roots.kind === "system" ? [] : [...this.#trusted()];
   }
 
   /**
-   * Take in announced authorities, each in DER. Never rejects: what cannot be used or kept is logged, and what is
-   * trusted stays.
-   *
-   * @param chain what the server showed in the handshake, each in DER, its own certificate first.
+   * Apply announced authorities, each in DER. Never rejects: if the authorities cannot be used or stored, logs the
+   * problem and keeps the trusted ones.
+   * @param chain the certificates that the server presented in the handshake, each in DER, the server's own first.
    */
   hear(announced: readonly Uint8Array[], chain: readonly Uint8Array[]): Promise<void> {
     const taken = this.#taken
@@ -109,7 +116,10 @@ export class AgentTrust {
         await roots.kept.replace(
           fingerprints.flatMap((wanted) => certificates.find((it) => fingerprintOf(it) === wanted) ?? []),
         );
-        log.info({ trusted: fingerprints, before: kept }, "authorities replaced, as the control plane announced them");
+        log.info(
+          { trusted: fingerprints, before: kept },
+          "trusted authorities replaced by those that the control plane announced",
+        );
       }
     }
     this.#saidProblem = "";
@@ -120,7 +130,7 @@ export class AgentTrust {
   #refuse(problem: string): void {
     if (problem === this.#saidProblem) return;
     this.#saidProblem = problem;
-    this.#options.log.warn({ problem }, "announced authorities are not used, those that are trusted stay");
+    this.#options.log.warn({ problem }, "announced authorities rejected, trusted authorities unchanged");
   }
 
   #trusted(): ReadonlySet<string> {
@@ -137,7 +147,7 @@ export class AgentTrust {
           return fingerprintsIn(roots.read(), clock.wallMs());
       }
     } catch {
-      // The file cannot be read: nothing is trusted, and the next connection fails with the reason.
+      // Trust nothing, because the file cannot be read. The next connection fails with the reason.
       return new Set();
     }
   }
@@ -150,14 +160,14 @@ const SOURCES = {
 } as const;
 
 /** See Hello.authorities_digest. */
-function digestOf(fingerprints: readonly string[]): Uint8Array {
+export function authoritiesDigest(fingerprints: readonly string[]): Uint8Array {
   const digest = createHash("sha256");
   for (const fingerprint of fingerprints.toSorted())
     digest.update(Buffer.from(fingerprint.slice("sha256:".length), "hex"));
   return digest.digest();
 }
 
-/** What the server showed, without intermediate certificates that verify no new connection: expired ones, say. */
+/** The certificates that the server presented, without intermediate ones that are expired or not yet valid. */
 function validChain(chain: readonly Uint8Array[], wallMs: number): readonly X509Certificate[] {
   const isValid = (it: X509Certificate) => Date.parse(it.validFrom) <= wallMs && Date.parse(it.validTo) > wallMs;
   return chain.map((der) => new X509Certificate(der)).filter((it, at) => at === 0 || isValid(it));
@@ -170,7 +180,10 @@ function fingerprintsIn(pem: Buffer, wallMs: number): ReadonlySet<string> {
 
 let ofSystem: ReadonlySet<string> | null = null;
 
-/** Read once: Node.js trusts those that it had at its start. */
+/**
+ * The system's authorities. They are read once, because Node.js itself only trusts those that the system had when
+ * Node.js started.
+ */
 function systemAuthorities(): ReadonlySet<string> {
   ofSystem ??= new Set(getCACertificates("default").map((pem) => fingerprintOf(new X509Certificate(pem))));
   return ofSystem;

@@ -9,14 +9,17 @@ export interface DistrustLogOptions {
   readonly server: (signal: AbortSignal) => AuthorityServer;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Logger;
-  /** Aborted when the agent ends. */
+  /** Aborted when the agent stops. */
   readonly signal: AbortSignal;
 }
 
-/** A server that is not trusted is asked for its authority at most this often. */
+/** The minimum time between two requests for the authority of an untrusted server. */
 const ASK_EVERY_MS = 60_000;
 
-/** Logs which authority was expected and which one the registry hands out, when a server is not trusted. */
+/**
+ * Logs which authority the agent expects and which one the registry serves, if the agent does not
+ * trust a server.
+ */
 export class DistrustLog {
   readonly #options: DistrustLogOptions;
   #askedAtMs = Number.NEGATIVE_INFINITY;
@@ -26,7 +29,7 @@ export class DistrustLog {
     this.#options = options;
   }
 
-  /** A connection failed. Errors of another kind are ignored. */
+  /** Handle a failed connection. Only errors about an untrusted authority are reported. */
   failed(error: unknown): void {
     const { clock, signal } = this.#options;
     if (signal.aborted || explainTlsError(textOf(error))?.option !== "authority") return;
@@ -35,7 +38,7 @@ export class DistrustLog {
     void this.#report();
   }
 
-  /** A server was trusted: the next failure is a new one. */
+  /** Called when the agent has trusted a server: log the next failure again. */
   succeeded(): void {
     this.#askedAtMs = Number.NEGATIVE_INFINITY;
     this.#said = "";
@@ -44,7 +47,8 @@ export class DistrustLog {
   async #report(): Promise<void> {
     const { roots, trust, server, log, signal } = this.#options;
     const { host, port } = server(signal);
-    // Nothing is trusted because of this answer: it is shown to a person, who compares it.
+    // Fetch the authority only to log it, so that a person can compare it. The agent does not
+    // trust it.
     const served = await fetchAuthorities(server(signal), signal).then(
       (certificates) => certificates.map(fingerprintOf),
       () => [],
@@ -63,7 +67,10 @@ export class DistrustLog {
   }
 }
 
-/** Libraries wrap what Node.js and OpenSSL say. */
+/**
+ * All codes and messages of an error. Libraries wrap the errors of Node.js and OpenSSL, so follow
+ * the causes.
+ */
 function textOf(error: unknown): string {
   const parts: string[] = [];
   let next: unknown = error;

@@ -40,10 +40,10 @@ afterEach(async () => {
 const caOf = ({ caFile }: TestAuthority) => readFileSync(caFile, "utf8");
 
 interface Front {
-  /** Who signs the certificate that is shown. Default: ours. */
+  /** The authority that signs the presented certificate. Default: our authority. */
   readonly signer?: TestAuthority;
   readonly names?: readonly string[];
-  /** What follows the certificate in the chain. */
+  /** The rest of the chain, after the certificate. */
   readonly chain?: string;
   readonly served?: string | null;
 }
@@ -57,7 +57,7 @@ async function listen({ signer = ours, names, chain = "", served = caOf(ours) }:
 
 const fingerprint = (authority: TestAuthority) => fingerprintOf(new X509Certificate(caOf(authority)));
 
-/** Start an agent, with the fingerprint of an authority or other options of trust. */
+/** Start an agent with the fingerprint of an authority or with other trust options. */
 async function start({ port }: TlsFront, trust: string | Readonly<Record<string, string>> = fingerprint(ours)) {
   const flags = {
     server: `127.0.0.1:${port}`,
@@ -69,7 +69,7 @@ async function start({ port }: TlsFront, trust: string | Readonly<Record<string,
   const result = loadConfig({ keys: agentKeys, flags, check: checkAgentConfig });
   if (!result.ok) throw new Error(JSON.stringify(result.problems));
   const { log, lines } = captureLog();
-  // Backoff is short: these tests wait for what comes after it.
+  // Backoff is short, because these tests wait for the retry.
   agent = await startAgent({ config: result.config.values, version: "0.1.0", log, random: () => 0.02 });
   const details = () => lines.filter(({ msg }) => msg === "connection failed").map(({ detail }) => String(detail));
   return { lines, details, said: (msg: string) => lines.filter((line) => line.msg === msg) };
@@ -77,18 +77,18 @@ async function start({ port }: TlsFront, trust: string | Readonly<Record<string,
 
 const isConnected = () => eventually(() => expect(agent?.status().phase).toBe("connected"));
 
-describe("an agent that knows its authority by the fingerprint", () => {
-  it("should fetch it once, and trust it alone on both ports", async () => {
+describe("an agent with the fingerprint of its authority", () => {
+  it("should fetch it once, and trust only it on both ports", async () => {
     const [api, streams] = [await listen(), await listen({ served: null })];
     plane.healthEndpoints = [`127.0.0.1:${streams.port}`];
     const { said } = await start(api);
     await isConnected();
     expect(plane.registrations[0]?.joinToken).toBe("rcj_secret");
     expect(streams.passed).toBe(1);
-    expect(said("authority fetched, its fingerprint is right")).toHaveLength(1);
+    expect(said("authority fetched, its fingerprint matches")).toHaveLength(1);
     await agent?.close();
 
-    // It is kept, and what else is in the file counts for nothing.
+    // The authority is stored, and other certificates in its file are ignored.
     const kept = join(folder, "state/authorities.pem");
     expect(readFileSync(kept, "utf8")).toContain(caOf(ours));
     writeFileSync(kept, `${caOf(others)}${caOf(ours)}`);
@@ -98,16 +98,17 @@ describe("an agent that knows its authority by the fingerprint", () => {
     expect(api.asked).toBe(1);
   });
 
-  it("should fetch it again where the file was lost or damaged", async () => {
+  it("should fetch it again without a warning if the file was lost or damaged", async () => {
     const front = await listen();
     plane.healthEndpoints = [`127.0.0.1:${front.port}`];
-    await start(front);
+    const first = await start(front);
     await isConnected();
     await agent?.close();
     writeFileSync(join(folder, "state/authorities.pem"), caOf(others));
-    await start(front);
+    const second = await start(front);
     await isConnected();
     expect(front.asked).toBe(2);
+    expect([...first.details(), ...second.details()]).toEqual([]);
   });
 
   const attacks: readonly [string, () => Front, string][] = [
@@ -117,7 +118,7 @@ describe("an agent that knows its authority by the fingerprint", () => {
       "not sha256:",
     ],
     [
-      "hands out the right authority, and has a certificate of its own",
+      "hands out the right authority, and has another certificate",
       () => ({ signer: others }),
       "authority that is not trusted here",
     ],
@@ -134,22 +135,22 @@ describe("an agent that knows its authority by the fingerprint", () => {
     [
       "has a certificate of the right authority for another name",
       () => ({ names: ["other.example"] }),
-      "for other names",
+      "does not cover the name",
     ],
-    ["hands out nothing", () => ({ served: null }), "hands out no authority"],
+    ["hands out nothing", () => ({ served: null }), "serves no authority"],
   ];
-  it.each(attacks)("should tell its token to no server that %s", async (_, front, detail) => {
+  it.each(attacks)("should send its token to no server that %s", async (_, front, detail) => {
     const server = await listen(front());
     const { details } = await start(server);
     await eventually(() => expect(details().at(-1)).toContain(detail));
-    // Another attempt changes nothing.
+    // Retrying changes nothing.
     const attempts = server.asked;
     await eventually(() => expect(server.asked + server.passed + details().length).toBeGreaterThan(attempts));
     expect(plane.registrations).toEqual([]);
     expect(server.passed).toBe(0);
   });
 
-  it("should not open a stream at a server with a certificate of another authority", async () => {
+  it("should not open a stream to a server with a certificate of another authority", async () => {
     const [api, streams] = [await listen(), await listen({ signer: others })];
     plane.healthEndpoints = [`127.0.0.1:${streams.port}`];
     const { details } = await start(api);
@@ -158,7 +159,7 @@ describe("an agent that knows its authority by the fingerprint", () => {
   });
 });
 
-/** Announce authorities on the newest stream, as a server does to agents that take them. */
+/** Announce authorities on the newest stream, as a server does to agents that accept them. */
 function announce(...authorities: readonly (TestAuthority | Uint8Array)[]): void {
   const stream = plane.streams.at(-1);
   if (stream === undefined) throw new Error("there is no stream");
@@ -166,14 +167,14 @@ function announce(...authorities: readonly (TestAuthority | Uint8Array)[]): void
   send(stream, { case: "authorities", value: { certificates } });
 }
 
-/** What the agent last reported that it trusts. */
+/** The trust that the agent reported last. */
 function reported() {
   const infos = plane.frames.flatMap((frame) => (frame.case === "nodeInfo" ? [frame.value] : []));
   return infos.at(-1)?.trust;
 }
 
-describe("an agent to which authorities are announced", () => {
-  /** Connect an agent to a server that both authorities can sign for, and return the server's front. */
+describe("an agent that receives announced authorities", () => {
+  /** Connect an agent to a new server, and return the server's front. */
   async function connected(trust?: Parameters<typeof start>[1]) {
     const front = await listen();
     plane.healthEndpoints = [`127.0.0.1:${front.port}`];
@@ -182,7 +183,7 @@ describe("an agent to which authorities are announced", () => {
     return { front, said };
   }
 
-  /** Replace the server by one with a certificate of another authority, at an address that agents are sent to. */
+  /** Restart the agent against a new server with a certificate of another authority. */
   async function switched(signer: TestAuthority, trust?: Parameters<typeof start>[1]) {
     await agent?.close();
     const front = await listen({ signer, served: `${caOf(ours)}${caOf(others)}` });
@@ -198,18 +199,18 @@ describe("an agent to which authorities are announced", () => {
     announce(ours, others);
     const both = [fingerprint(ours), fingerprint(others)].toSorted();
     await eventually(() => expect(reported()?.authorities).toEqual(both));
-    expect(said("authorities replaced, as the control plane announced them")).toHaveLength(1);
+    expect(said("trusted authorities replaced by those that the control plane announced")).toHaveLength(1);
     await switched(others);
     await isConnected();
     announce(others);
     await eventually(() => expect(reported()?.authorities).toEqual([fingerprint(others)]));
-    // The former authority is not trusted any more, although its fingerprint is the configured one.
+    // The former authority is no longer trusted, although the configured fingerprint is still that authority's.
     const { front, details } = await switched(ours);
     await eventually(() => expect(details().at(-1)).toContain("authority that is not trusted here"));
     expect(front.passed).toBe(0);
   });
 
-  it("should tell in its Hello what it has, so that it is not announced again", async () => {
+  it("should include its digest in the Hello, so that authorities are not announced again", async () => {
     await connected();
     const digests = () => plane.frames.flatMap((it) => (it.case === "hello" ? [hex(it.value.authoritiesDigest)] : []));
     expect(digests()).toEqual([createHash("sha256").digest("hex")]);
@@ -225,12 +226,12 @@ describe("an agent to which authorities are announced", () => {
     ["nothing", () => [], "valid today"],
     ["bytes that are no certificate", () => [Uint8Array.of(1, 2, 3)], "rror"],
     ["only an authority that did not sign the server's certificate", () => [others], "verifies the server's own"],
-  ])("should keep what it trusts when %s is announced", async (_, announced, problem) => {
+  ])("should not change what it trusts if %s is announced", async (_, announced, problem) => {
     const { said } = await connected();
     const file = join(folder, "state/authorities.pem");
     const before = readFileSync(file, "utf8");
     announce(...announced());
-    const refused = () => said("announced authorities are not used, those that are trusted stay");
+    const refused = () => said("announced authorities rejected, trusted authorities unchanged");
     await eventually(() => expect(refused()).toMatchObject([{ problem: expect.stringContaining(problem) }]));
     expect(readFileSync(file, "utf8")).toBe(before);
   });
@@ -243,7 +244,7 @@ describe("an agent to which authorities are announced", () => {
     await isConnected();
     const { raw } = new X509Certificate(crossSigned);
     announce(raw);
-    const refused = () => said("announced authorities are not used, those that are trusted stay");
+    const refused = () => said("announced authorities rejected, trusted authorities unchanged");
     await eventually(() => expect(refused()).toMatchObject([{ problem: expect.stringContaining("no root") }]));
     announce(raw, ours, others);
     const roots = [fingerprint(ours), fingerprint(others)].toSorted();
@@ -253,7 +254,7 @@ describe("an agent to which authorities are announced", () => {
     await isConnected();
   });
 
-  it("should begin again with another fingerprint: what was announced before counts for nothing", async () => {
+  it("should start again with another fingerprint, ignoring earlier announcements", async () => {
     await connected();
     announce(ours, others);
     await eventually(() => expect(reported()?.authorities).toHaveLength(2));
@@ -263,7 +264,7 @@ describe("an agent to which authorities are announced", () => {
     await eventually(() => expect(details().at(-1)).toContain("authority that is not trusted here"));
   });
 
-  it("should leave a file to its operator, and report what it holds", async () => {
+  it("should never change an operator's file, and report its content", async () => {
     const caFile = join(folder, "ca.pem");
     writeFileSync(caFile, caOf(ours));
     await connected({ "ca-file": caFile });
@@ -280,7 +281,7 @@ describe("an agent whose servers have another authority, without notice", () => 
   it.each<readonly [string, () => Readonly<Record<string, string>> | string, string]>([
     ["a fingerprint", () => fingerprint(ours), "--ca-fingerprint"],
     ["a file", () => ({ "ca-file": ours.caFile }), "--ca-file"],
-  ])("should name both fingerprints and what to do, of one with %s", async (_, trust, option) => {
+  ])("should log both fingerprints and what to do, with %s", async (_, trust, option) => {
     const front = await listen();
     plane.healthEndpoints = [`127.0.0.1:${front.port}`];
     await start(front, trust());
@@ -299,21 +300,60 @@ describe("an agent whose servers have another authority, without notice", () => 
   });
 });
 
+describe("an agent with TLS files that cannot be used", () => {
+  const file = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const pair = (certPem: string, keyPem: string) => ({
+    "ca-file": ours.caFile,
+    "client-cert": file("client.pem", certPem),
+    "client-key": file("client-key.pem", keyPem),
+  });
+
+  it.each<readonly [string, () => Readonly<Record<string, string>>, string]>([
+    ["no authority", () => ({ "ca-file": file("junk.pem", "junk") }), "junk.pem: contains no PEM certificate"],
+    ["no certificate", () => pair("", ours.issue().keyPem), "client.pem: contains no PEM certificate"],
+    ["no key", () => pair(ours.issue().certPem, "junk"), "client-key.pem: contains no PEM private key"],
+    [
+      "the key of another certificate",
+      () => pair(ours.issue().certPem, ours.issue().keyPem),
+      "client-key.pem: not the key of the certificate in ",
+    ],
+  ])("should not start, and name the file and what is wrong: %s", async (_, trust, problem) => {
+    await expect(start(await listen(), trust())).rejects.toThrow(`${folder}/${problem}`);
+  });
+
+  it("should name the file and what is wrong when it is replaced, and connect when it is repaired", async () => {
+    const { certPem, keyPem } = ours.issue();
+    const front = await listen();
+    plane.healthEndpoints = [`127.0.0.1:${front.port}`];
+    const { said } = await start(front, pair(certPem, keyPem));
+    await isConnected();
+    pair(certPem, ours.issue().keyPem);
+    front.cut();
+    const problem = `${folder}/client-key.pem: not the key of the certificate in ${folder}/client.pem`;
+    await eventually(() => expect(said("connection failed").map(({ detail }) => detail)).toContain(problem));
+    pair(certPem, keyPem);
+    await isConnected();
+  });
+});
+
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
 describe("Compute.TLS.CAFingerprint", () => {
   const load = (flags: Record<string, string>) => loadConfig({ keys: agentKeys, flags, check: checkAgentConfig });
   const some = `sha256:${"ab".repeat(32)}`;
 
-  it("should be known by its short name too", () => {
+  it("should also be accepted by its short name", () => {
     const result = load({ "Compute.CAFingerprint": some });
     expect(result.ok && result.config.values["Compute.TLS.CAFingerprint"]).toBe(some);
   });
 
   it.each([
     [{ "ca-fingerprint": "sha256:ab" }, "64 hexadecimal digits"],
-    [{ "ca-fingerprint": some, "ca-file": "/ca.pem" }, "names the authority already"],
-    [{ "ca-fingerprint": some, server: "http://a.example:7700" }, "has no use"],
+    [{ "ca-fingerprint": some, "ca-file": "/ca.pem" }, "cannot be combined with Compute.TLS.CAFile"],
+    [{ "ca-fingerprint": some, server: "http://a.example:7700" }, "has no effect"],
   ])("should refuse %j", (flags, problem) => {
     const result = load(flags);
     expect(!result.ok && result.problems.map(({ message }) => message)).toEqual([expect.stringContaining(problem)]);

@@ -36,7 +36,7 @@ describe("parseProxy()", () => {
 });
 
 describe("shownProxy()", () => {
-  it("should leave out user and password", () => {
+  it("should omit user and password", () => {
     const proxy = parseProxy("http://me:secret@[::2]:3128");
     expect(proxy && shownProxy(proxy)).toBe("http://[::2]:3128");
   });
@@ -77,11 +77,11 @@ describe("proxyRule()", () => {
     ["", "[::1]:7700", false],
     ["", "localhost:7700", false],
     ["", "a.localhost:7700", false],
-  ])("should with NO_PROXY=%s decide about %s: %s", (exceptions, target, expected) => {
+  ])("should decide with NO_PROXY=%s about %s: %s", (exceptions, target, expected) => {
     expect(isProxied(exceptions, target)).toBe(expected);
   });
 
-  it("should know no proxy where there is none", () => {
+  it("should use no proxy if there is none", () => {
     expect(proxyRule(null, [])({ host: "a.example", port: 1 })).toBeNull();
   });
 });

@@ -1,27 +1,24 @@
 import { type Address, formatAddress, parseAddress, readUrl } from "@rollcall/config";
 import { isInNetwork, type Network, parseIpAddress, parseNetwork } from "@rollcall/domain";
 
-/** An HTTP proxy that opens tunnels by CONNECT. */
+/** An HTTP proxy that opens tunnels with CONNECT. */
 export interface HttpProxy extends Address {
   /** Whether the proxy itself is reached over TLS. */
   readonly isSecure: boolean;
-  /** The authorities of its certificate, as PEM. Default: those that Node.js brings along. */
+  /** The authorities that verify the proxy's certificate, as PEM. Default: those bundled with Node.js. */
   readonly authorities?: Buffer;
-  /** What the proxy is told in Proxy-Authorization; null where it asks for nothing. Never logged. */
+  /** The value of Proxy-Authorization; null if no credentials are set. Never logged. */
   readonly authorization: string | null;
 }
 
-/** Returns the proxy by which an address is reached; null for none. */
+/** Returns the proxy for an address; null for a direct connection. */
 export type ProxyRule = (target: Address) => HttpProxy | null;
 
-/** What is wrong with a text that is no proxy; it does not repeat the text, which may hold a password. */
+/** The error for an invalid proxy. It does not repeat the given text, which may contain a password. */
 export const PROXY_RULE =
-  "is no proxy: should be http://HOST:PORT or https://HOST:PORT, with USER:PASSWORD@ before HOST if it asks for them";
+  "should be http://HOST:PORT or https://HOST:PORT, with USER:PASSWORD@ before HOST if the proxy needs them";
 
-/**
- * Read a proxy's URL; null for anything else. HOST:PORT is enough, and the port is 80, or 443 with https, where none
- * is given.
- */
+/** Parse a proxy's URL; null if it is invalid. HOST:PORT is sufficient; the default port is 80, or 443 with https. */
 export function parseProxy(text: string): HttpProxy | null {
   const read = readUrl(text, { schemes: ["http", "https"], users: true });
   if (!read.ok) return null;
@@ -36,9 +33,9 @@ export function parseProxy(text: string): HttpProxy | null {
 }
 
 /**
- * The rule of a proxy and of what is reached without it: as in NO_PROXY host names, which stand for all names below
- * them as well, addresses, networks, each with or without a port, and * for everything. This machine itself is never
- * reached by a proxy.
+ * The rule for a proxy and its exceptions. As in NO_PROXY, exceptions are host names (which include all names below
+ * them), addresses and networks, each with an optional port, or * for everything. This machine itself is never
+ * reached through a proxy.
  */
 export function proxyRule(proxy: HttpProxy | null, exceptions: readonly string[]): ProxyRule {
   if (proxy === null) return () => null;
@@ -46,7 +43,7 @@ export function proxyRule(proxy: HttpProxy | null, exceptions: readonly string[]
   return (target) => (isThisMachine(target.host) || rules.some((isMeant) => isMeant(target)) ? null : proxy);
 }
 
-/** How a proxy is shown: without what it is told about its user. */
+/** Format the proxy for display, without its credentials. */
 export function shownProxy(proxy: HttpProxy): string {
   return `${proxy.isSecure ? "https" : "http"}://${formatAddress(proxy)}`;
 }

@@ -1,14 +1,14 @@
 import type { AgentTls } from "../agent-tls.ts";
 import type { ProxyRule } from "./proxy.ts";
 
-/** How an agent reaches the servers of its control plane, on every port. */
+/** How an agent reaches the servers of its control plane. */
 export interface Reach {
-  /** What connections over TLS need; clear text when absent or null. */
+  /** The TLS settings of connections; clear text if absent or null. */
   readonly tls?: AgentTls | null;
-  /** The proxies on the way. Default: none. */
+  /** The proxies to use. Default: none. */
   readonly proxyTo?: ProxyRule;
-  /** Resolves when what TLS trusts is on this machine; it is fetched where it is not. */
+  /** Fetches the trusted authorities unless they are already on this machine. */
   readonly prepare?: (signal: AbortSignal) => Promise<void>;
-  /** Called with the error of a connection or call that failed. */
+  /** Called with the error of a failed connection or call. */
   readonly onFailure?: (error: unknown) => void;
 }

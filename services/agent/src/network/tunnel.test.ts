@@ -70,7 +70,7 @@ async function start(flags: Record<string, string>, env: Record<string, string> 
 const isConnected = () => eventually(() => expect(agent?.status().phase).toBe("connected"));
 
 describe("an agent behind a proxy", () => {
-  it("should register and hold its stream by tunnels, over TLS", async () => {
+  it("should register and keep its stream through tunnels, over TLS", async () => {
     const [api, streams] = [await front("api.rollcall.example"), await front("streams.rollcall.example")];
     proxy.leads.set(API, api.port).set(STREAMS, streams.port);
     await start({ server: `https://${API}`, "ca-file": authority.caFile });
@@ -79,18 +79,18 @@ describe("an agent behind a proxy", () => {
     expect([api.passed, streams.passed]).toEqual([1, 1]);
   });
 
-  it("should check the servers' names, and not the proxy's", async () => {
+  it("should verify the servers' names, not the proxy's", async () => {
     const [api, streams] = [await front("api.rollcall.example"), await front("127.0.0.1")];
     proxy.leads.set(API, api.port).set(STREAMS, streams.port);
     const lines = await start({ server: `https://${API}`, "ca-file": authority.caFile });
     await eventually(() =>
-      expect(lines.find(({ msg }) => msg === "connection failed")?.detail).toContain("for other names"),
+      expect(lines.find(({ msg }) => msg === "connection failed")?.detail).toContain("does not cover the name"),
     );
     expect(plane.registrations).toHaveLength(1);
     expect(plane.streams).toEqual([]);
   });
 
-  it("should fetch its authority by the proxy as well", async () => {
+  it("should fetch its authority through the proxy too", async () => {
     const [api, streams] = [await front("api.rollcall.example"), await front("streams.rollcall.example")];
     proxy.leads.set(API, api.port).set(STREAMS, streams.port);
     const fingerprint = fingerprintOf(new X509Certificate(readFileSync(authority.caFile)));
@@ -106,7 +106,7 @@ describe("an agent behind a proxy", () => {
     expect(proxy.asked).toEqual([API, STREAMS]);
   });
 
-  it("should say who it is where the proxy asks, and write that nowhere", async () => {
+  it("should authenticate if the proxy requires it, and log no credentials", async () => {
     proxy.leads.set(API, plane.port).set(STREAMS, plane.port);
     proxy.credentials = "me:open sesame";
     const flags = { server: API, proxy: `http://me:open%20sesame@127.0.0.1:${proxy.port}` };
@@ -114,29 +114,29 @@ describe("an agent behind a proxy", () => {
     await isConnected();
     await agent?.close();
     proxy.credentials = "me:changed";
-    // It is registered: what is refused now is the stream.
+    // The agent is already registered, so the proxy refuses its stream, not its registration.
     const refused = await start(flags);
     await eventually(() =>
       expect(refused.find(({ msg }) => msg === "connection failed")?.detail).toContain(
-        `the proxy http://127.0.0.1:${proxy.port} refuses to open a tunnel to ${STREAMS}: 407 Proxy Authentication ` +
-          "Required; give its user and password in Compute.Proxy",
+        `the proxy http://127.0.0.1:${proxy.port} refused to open a tunnel to ${STREAMS}: 407 Proxy Authentication ` +
+          "Required; set its user and password in Compute.Proxy",
       ),
     );
     expect(JSON.stringify([accepted, refused])).not.toMatch(/sesame|bWU6/);
   });
 
-  it("should tell of a refusal at its registration, and come in when the proxy changes its mind", async () => {
+  it("should log a refusal during registration, and connect when the proxy allows it", async () => {
     const lines = await start({ server: API });
     await eventually(() =>
       expect(lines.find(({ msg }) => msg === "connection failed")?.detail).toBe(
-        `the proxy http://127.0.0.1:${proxy.port} refuses to open a tunnel to ${API}: 502 Bad Gateway`,
+        `the proxy http://127.0.0.1:${proxy.port} refused to open a tunnel to ${API}: 502 Bad Gateway`,
       ),
     );
     proxy.leads.set(API, plane.port).set(STREAMS, plane.port);
     await isConnected();
   });
 
-  it("should reach what NO_PROXY names, and this machine, without it", async () => {
+  it("should reach NO_PROXY's addresses and this machine without it", async () => {
     plane.healthEndpoints = undefined;
     await start({ server: `127.0.0.1:${plane.port}` });
     await isConnected();
@@ -146,7 +146,7 @@ describe("an agent behind a proxy", () => {
     expect(proxy.asked).toEqual([]);
   });
 
-  it("should refuse a proxy that it cannot use, without repeating its password", () => {
+  it("should refuse an unsupported proxy, without repeating its password", () => {
     const flags = { proxy: "socks5://me:sesame@a:1" };
     const result = loadConfig({ keys: agentKeys, flags, check: checkAgentConfig });
     const [problem, ...more] = result.ok ? [] : result.problems;
@@ -155,11 +155,15 @@ describe("an agent behind a proxy", () => {
     expect(JSON.stringify(problem)).not.toContain("sesame");
   });
 
-  it("should warn of such a proxy in a variable that all programs share, and go without it", async () => {
+  it("should ignore an unsupported proxy in a variable that all programs share, with a warning", async () => {
     const env = { HTTPS_PROXY: "socks5://me:sesame@a:1" };
     const result = loadConfig({ keys: agentKeys, env, check: checkAgentConfig });
     expect(result.ok && result.config.warnings).toEqual([
-      { where: "environment HTTPS_PROXY", path: "Compute.Proxy", message: expect.stringContaining("goes without one") },
+      {
+        where: "environment HTTPS_PROXY",
+        path: "Compute.Proxy",
+        message: expect.stringContaining("the agent ignores it"),
+      },
     ]);
     const own = loadConfig({
       keys: agentKeys,
@@ -172,7 +176,7 @@ describe("an agent behind a proxy", () => {
     await isConnected();
   });
 
-  it("should speak TLS to a proxy that does, with its name checked", async () => {
+  it("should use TLS to a proxy that does, and verify its name", async () => {
     const { certPem, keyPem } = authority.issue({ names: ["localhost"] });
     const secure = await ConnectProxy.listen({ cert: certPem, key: keyPem });
     closers.push(() => secure.close());
@@ -217,8 +221,8 @@ describe("connectByProxy()", () => {
   it.each([
     ["closes the connection", "", "cannot be used to reach [2001:db8::7]:7700"],
     ["speaks another language", "SSH-2.0-x\r\n", "cannot be used to reach [2001:db8::7]:7700"],
-    ["has the address blocked", "HTTP/1.1 403 Forbidden\r\n\r\n", "403 Forbidden; have it allow this address"],
-  ])("should say so when the proxy %s", async (_, answer, problem) => {
+    ["has the address blocked", "HTTP/1.1 403 Forbidden\r\n\r\n", "403 Forbidden; allow this address at the proxy"],
+  ])("should report that the proxy %s", async (_, answer, problem) => {
     const other = createServer((socket) => {
       socket.on("error", () => {});
       socket.once("data", () => socket.end(answer));
@@ -229,7 +233,7 @@ describe("connectByProxy()", () => {
     await expect(connectByProxy(way, never)).rejects.toThrow(problem);
   });
 
-  it("should leave when it is told to, whatever the proxy does", async () => {
+  it("should stop when aborted, whatever the proxy does", async () => {
     const other = createServer(() => {});
     closers.push(() => other.close());
     const port = await listening(other);

@@ -5,33 +5,36 @@ import { type Address, formatAddress } from "@rollcall/config";
 import type { ClientTls } from "@rollcall/identity";
 import { type HttpProxy, shownProxy } from "./proxy.ts";
 
-/** A proxy that cannot be reached, or opens no tunnel. The message says what to do, and holds no credentials. */
+/**
+ * A proxy that cannot be reached, or does not open a tunnel. The message says what to do, and contains no
+ * credentials.
+ */
 class ProxyError extends Error {
   override readonly name = "ProxyError";
 }
 
-/** A way to a server by a proxy. */
+/** A route to a server through a proxy. */
 export interface Way {
   readonly proxy: HttpProxy;
   readonly target: Address;
 }
 
-/** How long a proxy may take to be connected, and to open a tunnel. */
+/** The time limit for connecting to a proxy, and for opening a tunnel. */
 const LIMIT_MS = 10_000;
 
-/** Connect to a server by a proxy. The socket ends with the signal. Rejects with a ProxyError. */
+/** Connect to a server through a proxy. The socket is closed when the signal aborts. Rejects with a ProxyError. */
 export async function connectByProxy(way: Way, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
   const { host, port } = way.proxy;
   const socket = connect({ host, port, signal });
-  // Its request hears errors until the tunnel is open; its next owner listens then.
+  // The CONNECT request handles the socket's errors until the tunnel is open. After that, the caller handles them.
   return openTunnel(socket, way);
 }
 
 /**
- * Have a proxy open a tunnel over a connection to it, which is secured first where the proxy speaks TLS. What is
- * written to the connection that is returned goes to the target. It is ended when the proxy refuses. Rejects with a
- * ProxyError.
+ * Make a proxy open a tunnel over a connection to it. If the proxy uses TLS, the connection is secured first. Data
+ * written to the returned connection goes to the target. If the proxy refuses, the connection is closed. Rejects with
+ * a ProxyError.
  */
 export function openTunnel(connection: Socket, { proxy, target }: Way): Promise<Socket> {
   const socket = proxy.isSecure ? secureProxy(connection, proxy) : connection;
@@ -50,17 +53,17 @@ export function openTunnel(connection: Socket, { proxy, target }: Way): Promise<
       connection.destroy();
       reject(new ProxyError(`the proxy ${shownProxy(proxy)} ${problem}`, { cause }));
     };
-    const timer = setTimeout(() => fail(`opens no tunnel to ${to} within ${LIMIT_MS / 1000} s`), LIMIT_MS);
+    const timer = setTimeout(() => fail(`did not open a tunnel to ${to} within ${LIMIT_MS / 1000} s`), LIMIT_MS);
     request.on("error", (error) => fail(`cannot be used to reach ${to}: ${error.message}`, error));
     request.once("connect", ({ statusCode = 0, statusMessage = "" }, _, head: Buffer) => {
       if (statusCode < 200 || statusCode > 299) {
         fail(
-          `refuses to open a tunnel to ${to}: ${statusCode} ${statusMessage.slice(0, MOST_WORDS)}${hint(statusCode)}`,
+          `refused to open a tunnel to ${to}: ${statusCode} ${statusMessage.slice(0, MOST_WORDS)}${hint(statusCode)}`,
         );
         return;
       }
       clearTimeout(timer);
-      // The first bytes of the server may have come with the proxy's answer.
+      // Put back the bytes after the proxy's response, because they are the first bytes of the server.
       if (head.length > 0) socket.unshift(head);
       resolve(socket);
     });
@@ -68,7 +71,7 @@ export function openTunnel(connection: Socket, { proxy, target }: Way): Promise<
   });
 }
 
-/** Speak TLS to a server through a tunnel, with the server's own name checked. */
+/** Secure a tunnel to a server with TLS, and verify the server's name. */
 export function secureTunnel(tunnel: Socket, { host }: Address, tls: ClientTls): TLSSocket {
   const name = tls.servername ?? host;
   return connectTls({
@@ -81,7 +84,10 @@ export function secureTunnel(tunnel: Socket, { host }: Address, tls: ClientTls):
   });
 }
 
-/** The proxy is no part of the control plane: its certificate is for its own name, by authorities of its own. */
+/**
+ * The proxy is not part of the control plane, so its certificate is valid for its own name and is verified with
+ * separate authorities.
+ */
 function secureProxy(socket: Socket, { host, authorities }: HttpProxy): TLSSocket {
   return connectTls({
     ...{ socket, host, minVersion: "TLSv1.2" },
@@ -90,12 +96,12 @@ function secureProxy(socket: Socket, { host, authorities }: HttpProxy): TLSSocke
   });
 }
 
-/** Of a proxy's own words. */
+/** The maximum length of the proxy's own text in an error message. */
 const MOST_WORDS = 100;
 
 const HINTS: ReadonlyMap<number, string> = new Map([
-  [407, "; give its user and password in Compute.Proxy, http://USER:PASSWORD@HOST:PORT"],
-  [403, "; have it allow this address, or name the address in Compute.NoProxy"],
+  [407, "; set its user and password in Compute.Proxy: http://USER:PASSWORD@HOST:PORT"],
+  [403, "; allow this address at the proxy, or add it to Compute.NoProxy"],
 ]);
 
 function hint(status: number): string {

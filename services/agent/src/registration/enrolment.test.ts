@@ -69,7 +69,7 @@ describe("Enrolment", () => {
     expect(subject.sentinel?.healthEndpoints).toEqual(["10.0.0.1:7701"]);
   });
 
-  it("should remember a registration of this node and key alone", async () => {
+  it("should remember only a registration of this node and key", async () => {
     const keys = settledKeys();
     const own = { nodeId: "node-1", keyFingerprint: keys.fingerprint, clusterId: "c", healthEndpoints: ["a:1"] };
     const loaded = async (sentinel: Sentinel) => {
@@ -82,14 +82,14 @@ describe("Enrolment", () => {
     expect(await loaded({ ...own, keyFingerprint: settledKeys().fingerprint })).toBeUndefined();
   });
 
-  it("should not remember on the disk a registration that names no place to go to", async () => {
+  it("should not write a registration without endpoints to disk", async () => {
     const { subject, plane, written } = enrolment();
     plane.endpoints = [];
     expect((await subject.register(RUNNING)).ok).toBe(true);
     expect(written).toEqual([]);
   });
 
-  it("should register with the node's other key when the server has taken that one already", async () => {
+  it("should register with the node's other key if the server has already accepted it", async () => {
     const [current, next] = [generateKeyPair(), generateKeyPair()];
     const files = new MemoryKeyFiles(current, next);
     const keys = new NodeKeys({ files, log: silentLogger, current, next });
@@ -98,8 +98,8 @@ describe("Enrolment", () => {
     plane.adopt("node-1", first.publicKey);
     expect((await subject.register(RUNNING)).ok).toBe(true);
     expect(plane.registrations).toHaveLength(2);
-    const stranger = generateKeyPair();
-    plane.adopt("node-1", stranger.publicKey);
+    const other = generateKeyPair();
+    plane.adopt("node-1", other.publicKey);
     expect(await subject.register(RUNNING)).toMatchObject({ ok: false, end: { reason: "NODE_KEY_MISMATCH" } });
   });
 
@@ -120,7 +120,7 @@ describe("Enrolment", () => {
     expect(subject.sentinel).toBeUndefined();
   });
 
-  it("should give the token that there is at the time", async () => {
+  it("should use the current token", async () => {
     let token = "rcj_first";
     const { subject, plane } = enrolment({}, { joinToken: async () => token });
     await subject.register(RUNNING);
@@ -130,7 +130,7 @@ describe("Enrolment", () => {
     expect(given).toEqual(["rcj_first", "rcj_second"]);
   });
 
-  it("should wait for its token before it joins, and return without one", async () => {
+  it("should wait for its token before it joins, and reconnect without one", async () => {
     let isThere = false;
     const joinToken = async () => {
       if (isThere) return "rcj_token";
@@ -151,7 +151,7 @@ describe("Enrolment", () => {
   it.each([
     ["a refusal", refuse("NODE_REJECTED", "no", { retryAfterMs: 5_000 }), "refused"],
     ["a registry that is away", new Error("connect ECONNREFUSED"), "unreachable"],
-  ])("should tell %s", async (_, error, kind) => {
+  ])("should recognize %s", async (_, error, kind) => {
     const { subject, plane } = enrolment();
     plane.registryError = error;
     const outcome = await subject.register(RUNNING);

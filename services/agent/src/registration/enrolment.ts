@@ -10,23 +10,22 @@ import type { SessionEnd } from "../stream/session-end.ts";
 import { JoinTokenError, type JoinTokenSource, NO_JOIN_TOKEN } from "./join-token.ts";
 import type { Registrar } from "./registrar.ts";
 
-/** What an enrolment works with. */
 export interface EnrolmentOptions {
   readonly identity: AgentIdentity;
   readonly state: Pick<StateDirectory, "readSentinel" | "writeSentinel" | "removeSentinel">;
   readonly registrar: Registrar;
   readonly info: NodeInfoKeeper;
   readonly log: Logger;
-  /** Where the join token comes from. Default: there is none. */
+  /** Where the join token comes from. Default: no token. */
   readonly joinToken?: JoinTokenSource;
 }
 
-/** How a registration went. */
+/** The result of a registration. */
 export type RegistrationOutcome =
   | { readonly ok: true; readonly membership: MembershipState | undefined; readonly endpoints: readonly string[] }
   | { readonly ok: false; readonly end: SessionEnd };
 
-/** The node's registration, and the sentinel that remembers it. Trouble with the file never stands in the way. */
+/** The node's registration, and the sentinel that remembers it. Problems with the file never block the agent. */
 export class Enrolment {
   readonly #options: EnrolmentOptions;
   #sentinel: Sentinel | undefined;
@@ -35,12 +34,12 @@ export class Enrolment {
     this.#options = options;
   }
 
-  /** The registration that is remembered. */
+  /** The remembered registration. */
   get sentinel(): Sentinel | undefined {
     return this.#sentinel;
   }
 
-  /** Read what an earlier run remembered; a sentinel of another node or key counts as none. */
+  /** Read the sentinel of an earlier run. A sentinel of another node or key is ignored. */
   async load(): Promise<void> {
     const found = await this.#attempt("sentinel cannot be read", () => this.#options.state.readSentinel());
     const { nodeId, keys } = this.#options.identity;
@@ -48,12 +47,13 @@ export class Enrolment {
     this.#sentinel = isOwn ? found : undefined;
   }
 
-  /** Register, and remember it. */
+  /** Register, and remember the registration. */
   async register(signal: AbortSignal): Promise<RegistrationOutcome> {
     const { keys } = this.#options.identity;
     const keyPair = keys.toUse();
     const outcome = await this.#registerWith(keyPair, signal);
-    // In a rotation the server may have taken the other key although its answer was lost.
+    // Retry with the other key, because during a rotation, the server may have accepted that key although its
+    // response was lost.
     if (!isKeyRefused(outcome) || !keys.refused(keyPair)) return outcome;
     return this.#registerWith(keys.toUse(), signal);
   }
@@ -70,7 +70,8 @@ export class Enrolment {
       await keys.accepted(keyPair);
       log.info({ cluster_id: clusterId, membership, created }, "registered");
       const { healthEndpoints: endpoints } = answer;
-      // A control plane without a health replica answers none: what was known before is the best guess then.
+      // A control plane without health replicas returns no endpoints. In that case, keep the previous ones as the
+      // best guess.
       const known = this.#sentinel?.healthEndpoints ?? [];
       await this.remember(clusterId, endpoints.length > 0 ? endpoints : known);
       return { ok: true, membership, endpoints };
@@ -79,7 +80,7 @@ export class Enrolment {
     }
   }
 
-  /** Take over where the streams go and to which cluster; written only when it changes. */
+  /** Store the cluster and the endpoints for streams, if they have changed. */
   async remember(clusterId: string, healthEndpoints: readonly string[]): Promise<void> {
     const { nodeId, keys } = this.#options.identity;
     const next = { nodeId, keyFingerprint: keys.fingerprint, clusterId, healthEndpoints };
@@ -89,7 +90,7 @@ export class Enrolment {
     await this.#attempt("sentinel cannot be written", () => this.#options.state.writeSentinel(next));
   }
 
-  /** Forget the registration: the next start registers again. */
+  /** Forget the registration, so that the next start registers again. */
   async forget(): Promise<void> {
     this.#sentinel = undefined;
     await this.#attempt("sentinel cannot be removed", () => this.#options.state.removeSentinel());
@@ -100,7 +101,8 @@ export class Enrolment {
     try {
       return await joinToken();
     } catch (error) {
-      // A new machine must not slip in without what its token grants; one that is known needs no token any more.
+      // Fail only on a new machine, which must not register without the rights that its token grants. A
+      // registered machine no longer needs its token.
       if (!(error instanceof JoinTokenError) || this.#sentinel === undefined) throw error;
       log.debug({ err: error }, "registering without a join token");
       return "";
@@ -111,7 +113,8 @@ export class Enrolment {
     try {
       return await run();
     } catch (error) {
-      // The registration counts, not the file: without it the agent registers again at its next start.
+      // Only log the error, because the agent can continue without the file. It then registers again at its next
+      // start.
       this.#options.log.warn({ err: error }, message);
       return undefined;
     }

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }));
 
 describe("joinTokenSource()", () => {
-  it("should answer none when none was given", async () => {
+  it("should return none if none was given", async () => {
     expect(await joinTokenSource({ value: undefined, file: undefined })()).toBe("");
   });
 
@@ -28,7 +28,7 @@ describe("joinTokenSource()", () => {
     expect(await source()).toBe("rcj_second");
   });
 
-  it("should say what is wrong with a file that is away or empty", async () => {
+  it("should report a missing or empty file", async () => {
     const missing = joinTokenSource({ value: undefined, file: join(directory, "missing") });
     await expect(missing()).rejects.toThrow(JoinTokenError);
     await expect(missing()).rejects.toThrow(/missing cannot be read; write the token there/);

@@ -1,17 +1,19 @@
 import { readFile } from "node:fs/promises";
 
-/** Answers the text of the join token to register with; empty for none. Rejects with a JoinTokenError. */
+/** Returns the join token to register with; empty for none. Rejects with a JoinTokenError. */
 export type JoinTokenSource = () => Promise<string>;
 
-/** There is no token to register with. */
+/** A source without a token. */
 export const NO_JOIN_TOKEN: JoinTokenSource = async () => "";
 
-/** The file of the join token is of no use. Its text names the file and what to do, and nothing of its content. */
+/**
+ * The file of the join token cannot be used. The message names the file and what to do, but none of its content.
+ */
 export class JoinTokenError extends Error {}
 
 /**
- * Take the join token as it is given, or else from a file, which is read each time: a secret that is mounted may be
- * replaced.
+ * Use the given join token, or else the one from the file. The file is read each time, because a mounted secret
+ * can be replaced.
  */
 export function joinTokenSource(given: {
   readonly value: string | undefined;

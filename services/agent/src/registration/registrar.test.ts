@@ -30,7 +30,7 @@ describe("createRegistrar()", () => {
   const register = (port: number, signal = new AbortController().signal) =>
     createRegistrar({ host: "127.0.0.1", port }).register(REGISTRATION, signal);
 
-  it("should prove its key and complete the endpoints that it is told", async () => {
+  it("should prove its key and complete the returned endpoints", async () => {
     expect(await register(server.port)).toEqual({
       clusterId: "cluster-wire",
       healthEndpoints: [`127.0.0.1:${server.port}`],
@@ -40,7 +40,7 @@ describe("createRegistrar()", () => {
     expect(server.registrations[0]?.joinToken).toBe("rcj_token");
   });
 
-  it("should pass on why it was refused, and when to come back", async () => {
+  it("should pass on the reason of a refusal, and the retry delay", async () => {
     server.refusal = refuse("NODE_REJECTED", "node has been rejected: no", {
       retryAfterMs: 30_000,
     });
@@ -52,12 +52,12 @@ describe("createRegistrar()", () => {
     });
   });
 
-  it("should give no reason for a registry that is not there", async () => {
+  it("should return no reason if the registry does not exist", async () => {
     const error = await register(1).catch((it: unknown) => it);
     expect(describeError(error).reason).toBeUndefined();
   });
 
-  it("should outlive whatever answers there without speaking HTTP/2", async () => {
+  it("should survive a server that does not speak HTTP/2", async () => {
     const uncaught: unknown[] = [];
     const other = createHttpServer((_, response) => response.writeHead(404).end("not found"));
     silent = other;
@@ -70,7 +70,8 @@ describe("createRegistrar()", () => {
       for (let attempt = 0; attempt < 5; attempt += 1) {
         await expect(register(port)).rejects.toThrow();
       }
-      // The session's own error comes when its socket has closed.
+      // Close the sockets, because the session reports its own error only after its socket
+      // was closed.
       other.closeAllConnections();
       await new Promise((resolve) => other.close(resolve));
       await new Promise(setImmediate);
@@ -80,7 +81,7 @@ describe("createRegistrar()", () => {
     expect(uncaught).toEqual([]);
   });
 
-  it("should leave when it is told to, whatever the registry does", async () => {
+  it("should stop when aborted, whatever the registry does", async () => {
     silent = createServer();
     const listening = silent;
     const port = await new Promise<number>((resolve) => {

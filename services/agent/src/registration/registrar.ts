@@ -9,27 +9,27 @@ import { membershipStateFromProto } from "@rollcall/wire";
 import type { Reach } from "../network/reach.ts";
 import { connectByProxy, secureTunnel } from "../network/tunnel.ts";
 
-/** Who registers, as what. */
+/** The node to register, and how. */
 export interface Registration {
   readonly nodeId: string;
   readonly keyPair: NodeKeyPair;
   readonly info: NodeInfo;
-  /** The text of a join token; empty for none. Never logged. */
+  /** A join token; empty for none. Never logged. */
   readonly joinToken: string;
 }
 
-/** What a registration answers. */
+/** The result of a registration. */
 export interface Registered {
   readonly clusterId: string;
-  /** Where health replicas take streams, HOST:PORT. May be empty while there is none. */
+  /** Where health replicas accept streams, HOST:PORT. Can be empty while there is no replica. */
   readonly healthEndpoints: readonly string[];
-  /** Absent when the server is newer and says what this agent does not know. */
+  /** The node's membership; absent if the server is newer and returns a state that this agent does not know. */
   readonly membership: MembershipState | undefined;
-  /** The node was not known before. */
+  /** Whether the node was new. */
   readonly created: boolean;
 }
 
-/** An offer of the key to prove the node with from now on. */
+/** An offer of the key that the node will prove its identity with. */
 export interface KeyOffer {
   readonly nodeId: string;
   /** The key that signs the offer. */
@@ -39,19 +39,19 @@ export interface KeyOffer {
 
 /** Registers the node, and rotates its key. */
 export interface Registrar {
-  /** Register. Rejects with a ConnectError when it is refused or the registry cannot be reached. */
+  /** Register. Rejects with a ConnectError if it is refused or the registry cannot be reached. */
   register(registration: Registration, signal: AbortSignal): Promise<Registered>;
-  /** Offer the next key. Rejects like `register`. */
+  /** Offer the next key. Rejects for the same reasons as `register`. */
   rotateKey(offer: KeyOffer, signal: AbortSignal): Promise<RotationAnswer>;
-  /** Complete health endpoints as a server names them, see `resolveEndpoints`. */
+  /** Complete health endpoints as servers return them, see `resolveEndpoints`. */
   resolve(endpoints: readonly string[]): readonly string[];
 }
 
-/** The longest that either call of a registration may take. */
+/** The time limit for each call of a registration. */
 const CALL_TIMEOUT_MS = 10_000;
 
 /**
- * Create the registrar of a registry's address, in clear text or over TLS. It holds no connection between
+ * Create the registrar for a registry's address, in clear text or over TLS. It keeps no connection between
  * registrations.
  */
 export function createRegistrar(server: Address, reach: Reach = {}): Registrar {
@@ -72,7 +72,8 @@ export function createRegistrar(server: Address, reach: Reach = {}): Registrar {
       onFailure?.(error);
       throw error;
     } finally {
-      // A session that is left open would keep the process from ending, and the next registration may be days away.
+      // Close the session, because it would keep the process from exiting, and the next registration may be days
+      // away.
       sessionManager.abort();
       tunnel?.destroy();
     }
@@ -143,8 +144,8 @@ const ROTATE_METHOD = `/${RegistryService.typeName}/${RegistryService.method.rot
 const REGISTER_METHOD = `/${RegistryService.typeName}/${RegistryService.method.registerNode.name}`;
 
 /**
- * Complete the endpoints that a registration answers: an empty host (":7701") means the host by which the
- * registry was reached. What is no address is left out, and no address is there twice.
+ * Complete the endpoints that a registration returned: an empty host (":7701") stands for the host at which the
+ * agent reached the registry. Invalid addresses and duplicates are dropped.
  */
 export function resolveEndpoints(endpoints: readonly string[], server: Address): readonly string[] {
   const resolved = endpoints.flatMap((endpoint) => {

@@ -5,7 +5,7 @@ import { silentLogger } from "@rollcall/process";
 import { MemoryKeyFiles } from "../testing/memory-key-files.ts";
 import { NodeKeys } from "./node-keys.ts";
 
-/** Keys whose files fail to be written while `isFull` is set. */
+/** Key files that cannot be written while `isFull` is set. */
 class FullDisk extends MemoryKeyFiles {
   isFull = true;
 
@@ -15,9 +15,12 @@ class FullDisk extends MemoryKeyFiles {
   }
 }
 
-/** Keys of which each adoption waits to be let go. As on a disk, there is nothing to adopt a second time. */
-class HeldDisk extends MemoryKeyFiles {
-  /** The adoptions that wait, in their order. */
+/**
+ * Key files that block each adoption until the test releases it. As on a disk, the same key cannot be
+ * adopted twice.
+ */
+class BlockedDisk extends MemoryKeyFiles {
+  /** The waiting adoptions, in order. */
   readonly held: (() => void)[] = [];
 
   override async adoptNextKey(): Promise<void> {
@@ -27,7 +30,7 @@ class HeldDisk extends MemoryKeyFiles {
 }
 
 describe("NodeKeys", () => {
-  it("should know no next key that is not on the disk", async () => {
+  it("should have no next key that is not on disk", async () => {
     const files = new FullDisk(generateKeyPair());
     const keys = await NodeKeys.load(files, silentLogger);
     await expect(keys.prepareNext()).rejects.toThrow("no space left");
@@ -39,14 +42,14 @@ describe("NodeKeys", () => {
     expect(keys.has(keyFingerprint(next.publicKey))).toBe(true);
   });
 
-  it("should go on with the next key that an earlier run left", async () => {
+  it("should continue with the next key of an earlier run", async () => {
     const files = new MemoryKeyFiles(generateKeyPair(), generateKeyPair());
     const keys = await NodeKeys.load(files, silentLogger);
     expect(await keys.prepareNext()).toBe(files.next);
   });
 
-  it("should adopt the next key once when a stream and a rotation hear of it together", async () => {
-    const files = new HeldDisk(generateKeyPair(), generateKeyPair());
+  it("should adopt the next key once if a stream and a rotation report it together", async () => {
+    const files = new BlockedDisk(generateKeyPair(), generateKeyPair());
     const keys = await NodeKeys.load(files, silentLogger);
     const next = await keys.prepareNext();
     const fingerprint = keyFingerprint(next.publicKey);

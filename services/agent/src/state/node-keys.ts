@@ -12,33 +12,34 @@ import { generateKeyPair, keyFingerprint, type NodeKeyPair } from "@rollcall/ide
 import type { Logger } from "@rollcall/process";
 import type { StateDirectory } from "./state-directory.ts";
 
-/** Where the keys are kept. */
+/** The part of a state directory that keeps the keys. */
 export type KeyFiles = Pick<StateDirectory, "keyPair" | "nextKeyPair" | "writeNextKey" | "adoptNextKey">;
 
 /**
- * The keys of this agent's node: the one that it has, and the one that it rotates to. What the disk has is always as
- * much as this.
+ * The keys of this agent's node: the current key, and the key that it rotates to. Both are on the disk before they
+ * are used.
  */
 export class NodeKeys {
   readonly #files: KeyFiles;
   readonly #log: Logger;
   readonly #pairs: Map<string, NodeKeyPair>;
   #state: AgentKeys;
-  /** Ends when the last change of the keys has. */
+  /** Resolves when the last change to the keys has been applied. */
   #changed: Promise<unknown> = Promise.resolve();
 
-  /** Read the keys; one is made at the first start ever. Rejects when the node's key cannot be read. */
+  /** Read the keys; the first start creates one. Rejects if the node's key cannot be read. */
   static async load(files: KeyFiles, log: Logger): Promise<NodeKeys> {
     const current = await files.keyPair();
     const next = await files.nextKeyPair().catch((error: unknown) => {
-      // The server takes the present key until the next one has been used, and will be offered another one.
+      // Continue without the next key: the server accepts the current key until the next key has been used, and the
+      // rotation offers a new one.
       log.warn({ err: error }, "next key cannot be read");
       return undefined;
     });
     return new NodeKeys({ files, log, current, next });
   }
 
-  /** @param keys what the files hold. */
+  /** @param keys the content of the files. */
   constructor(keys: {
     readonly files: KeyFiles;
     readonly log: Logger;
@@ -63,39 +64,42 @@ export class NodeKeys {
     return this.#state.current;
   }
 
-  /** Whether a key is one of this agent's. */
+  /** Whether this agent has the key. */
   has(fingerprint: string): boolean {
     return this.#pairs.has(fingerprint);
   }
 
-  /** The key with which to sign the next proof. */
+  /** The key for signing the next proof. */
   toUse(): NodeKeyPair {
     return this.#pair(keyToUse(this.#state));
   }
 
-  /** The key to rotate to, made and written to the disk unless there is one. Rejects when it cannot be written. */
+  /** The key to rotate to, created and written to disk if there is none. Rejects if it cannot be written. */
   prepareNext(): Promise<NodeKeyPair> {
     return this.#inTurn(() => this.#prepareNext());
   }
 
-  /** The server answered the offer of the next key. */
+  /** Handle the server's response to the offer of the next key. */
   async answered(answer: RotationAnswer): Promise<void> {
     await this.#inTurn(() => this.#become(afterAnswer(this.#state, answer)));
   }
 
-  /** The server took a proof by this key. */
+  /** Record that the server accepted a proof with this key. */
   async accepted(used: NodeKeyPair): Promise<void> {
     await this.#inTurn(() => this.#become(afterAccepted(this.#state, keyFingerprint(used.publicKey))));
   }
 
-  /** The server refused a proof by this key; whether there is another one to try. */
+  /** Record that the server refused a proof with this key. Returns whether there is another key to try. */
   refused(used: NodeKeyPair): boolean {
     const before = keyToUse(this.#state);
     this.#state = afterRefused(this.#state, keyFingerprint(used.publicKey));
     return keyToUse(this.#state) !== before;
   }
 
-  /** A stream and a rotation hear of the same key at once: each change starts from what the one before it left. */
+  /**
+   * Run changes one after the other. A stream and a rotation can report the same key at the same time, and each
+   * change must start from the result of the previous one.
+   */
   #inTurn<T>(change: () => Promise<T>): Promise<T> {
     const done = this.#changed.then(change);
     this.#changed = done.catch(() => {});
@@ -105,7 +109,8 @@ export class NodeKeys {
   async #prepareNext(): Promise<NodeKeyPair> {
     if (this.#state.phase !== "settled") return this.#pair(this.#state.next);
     const next = generateKeyPair();
-    // Before the server hears of it: a crash must never leave the server with a key that is nowhere else.
+    // Write the key before the server receives it, because after a crash, the server must not know a key that the
+    // disk lacks.
     await this.#files.writeNextKey(next);
     const fingerprint = keyFingerprint(next.publicKey);
     this.#pairs.set(fingerprint, next);
@@ -117,10 +122,11 @@ export class NodeKeys {
     const before = this.#state;
     if (state.phase === "settled" && before.phase !== "settled" && state.current === before.next) {
       try {
-        await this.#files.adoptNextKey();
+        await this.#files.adoptNextKey(state.current);
       } catch (error) {
-        // Both keys are there still, and the next one is tried first: it is adopted when it is taken again.
-        this.#log.error({ err: error }, "next key cannot take the place of the key");
+        // Both keys still exist, and the next key is tried first. When the server accepts the next key again, its
+        // adoption is retried.
+        this.#log.error({ err: error }, "next key cannot replace the node's key");
         this.#state = { ...before, phase: "offered" };
         return;
       }

@@ -22,7 +22,7 @@ describe("parseSentinel()", () => {
     ["a number for a cluster", JSON.stringify({ ...SENTINEL, clusterId: 7 })],
     ["no endpoints", JSON.stringify({ ...SENTINEL, healthEndpoints: [] })],
     ["strange endpoints", JSON.stringify({ ...SENTINEL, healthEndpoints: ["a:1", 2] })],
-  ])("should take %s for no sentinel", (_, text) => {
+  ])("should not accept %s as a sentinel", (_, text) => {
     expect(parseSentinel(text)).toBeUndefined();
   });
 });

@@ -1,17 +1,17 @@
 /**
- * What an agent remembers of its registration, so that it opens its stream at once the next time. It is a
- * convenience, never a lock: whatever is wrong with it, the agent registers again.
+ * The part of its registration that an agent stores, so that it can open its stream immediately after a restart. It is
+ * only a shortcut: if it is missing or wrong, the agent registers again.
  */
 export interface Sentinel {
   readonly nodeId: string;
-  /** Fingerprint of the key that was registered. */
+  /** Fingerprint of the registered key. */
   readonly keyFingerprint: string;
   readonly clusterId: string;
   /** HOST:PORT of the health replicas; at least one. */
   readonly healthEndpoints: readonly string[];
 }
 
-/** Parse a sentinel file; `undefined` for anything that is not one, an older form included. */
+/** Parse a sentinel file; `undefined` if it is invalid or has an older format. */
 export function parseSentinel(text: string): Sentinel | undefined {
   let value: unknown;
   try {

@@ -24,7 +24,7 @@ afterEach(() => rm(parent, { recursive: true, force: true }));
 const modeOf = async (file: string) => (await stat(file)).mode & 0o777;
 
 describe("openStateDirectory()", () => {
-  it("should make directory and key for their owner alone", async () => {
+  it("should create directory and key only for their owner", async () => {
     const state = await openStateDirectory(path);
     await state.keyPair();
     await state.writeSentinel(SENTINEL);
@@ -33,7 +33,7 @@ describe("openStateDirectory()", () => {
     expect(await modeOf(join(path, "sentinel.json"))).toBe(0o600);
   });
 
-  it("should narrow what others could read", async () => {
+  it("should narrow permissions that are too wide", async () => {
     const state = await openStateDirectory(path);
     const { publicKey } = await state.keyPair();
     await chmod(path, 0o755);
@@ -44,7 +44,7 @@ describe("openStateDirectory()", () => {
     expect(await modeOf(join(path, "node-key.pem"))).toBe(0o600);
   });
 
-  it("should give two agents that start at once the same key", async () => {
+  it("should give two agents that start simultaneously the same key", async () => {
     const states = await Promise.all([1, 2, 3, 4].map(() => openStateDirectory(path)));
     const keys = await Promise.all(states.map((state) => state.keyPair()));
     const fingerprints = keys.map((key) => keyFingerprint(key.publicKey));
@@ -53,12 +53,12 @@ describe("openStateDirectory()", () => {
     expect(pem).toContain("BEGIN PRIVATE KEY");
   });
 
-  it("should name the next key in the sentinel when it takes the place of the node's key", async () => {
+  it("should name the next key in the sentinel when it replaces the node's key", async () => {
     const state = await openStateDirectory(path);
     const [current, next] = [await state.keyPair(), generateKeyPair()];
     await state.writeNextKey(next);
     await state.writeSentinel({ ...SENTINEL, keyFingerprint: keyFingerprint(current.publicKey) });
-    await state.adoptNextKey();
+    await state.adoptNextKey(keyFingerprint(next.publicKey));
     expect((await state.keyPair()).publicKey).toEqual(next.publicKey);
     expect(await state.readSentinel()).toEqual({ ...SENTINEL, keyFingerprint: keyFingerprint(next.publicKey) });
   });
@@ -66,9 +66,10 @@ describe("openStateDirectory()", () => {
   it("should leave the sentinel of another key as it is", async () => {
     const state = await openStateDirectory(path);
     await state.keyPair();
-    await state.writeNextKey(generateKeyPair());
+    const next = generateKeyPair();
+    await state.writeNextKey(next);
     await state.writeSentinel(SENTINEL);
-    await state.adoptNextKey();
+    await state.adoptNextKey(keyFingerprint(next.publicKey));
     expect(await state.readSentinel()).toEqual(SENTINEL);
   });
 
@@ -79,7 +80,7 @@ describe("openStateDirectory()", () => {
     expect(await readFile(join(path, "node-key.pem"), "utf8")).toBe("garbage");
   });
 
-  it("should keep, replace and remove the sentinel, leaving nothing else behind", async () => {
+  it("should write, replace and remove the sentinel, leaving nothing else behind", async () => {
     const state = await openStateDirectory(path);
     expect(await state.readSentinel()).toBeUndefined();
     await state.writeSentinel({ ...SENTINEL, clusterId: "before" });
@@ -93,7 +94,7 @@ describe("openStateDirectory()", () => {
 });
 
 describe("createFile()", () => {
-  it("should leave a file that is there alone", async () => {
+  it("should not overwrite an existing file", async () => {
     await createFile(join(parent, "once"), "first");
     await expect(createFile(join(parent, "once"), "second")).rejects.toMatchObject({
       code: "EEXIST",

@@ -1,24 +1,51 @@
 import { randomBytes } from "node:crypto";
-import { link, open, rename, rm } from "node:fs/promises";
+import { chmod, link, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makeDirectory } from "@rollcall/process";
 
-/** Permissions of everything in the state directory: its owner's alone. */
+/** The calls to the file system with which an agent keeps its state. */
+export interface StateFiles {
+  readonly chmod: (path: string, mode: number) => Promise<void>;
+  readonly link: (from: string, to: string) => Promise<void>;
+  readonly makeDirectory: typeof makeDirectory;
+  readonly open: (path: string, flags: string, mode?: number) => Promise<StateFile>;
+  readonly readFile: (path: string, encoding: "utf8") => Promise<string>;
+  readonly rename: (from: string, to: string) => Promise<void>;
+  readonly rm: (path: string, options: { readonly force: boolean }) => Promise<void>;
+  readonly stat: (path: string) => Promise<{ readonly mode: number; readonly mtimeMs: number }>;
+}
+
+/** An open file or directory. */
+interface StateFile {
+  writeFile(text: string): Promise<void>;
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const MACHINE_FILES: StateFiles = { chmod, link, makeDirectory, open, readFile, rename, rm, stat };
+
+/** Permissions of the files in the state directory: only the owner has access. */
 export const FILE_MODE = 0o600;
 
-/** Replace a file so that a crash at any moment leaves the old text or the new one, never a part of either. */
-export async function replaceFile(path: string, text: string): Promise<void> {
-  await viaTemporary(path, text, (temporary) => rename(temporary, path));
+/** Replace a file so that a crash at any moment leaves the complete old or new text. */
+export async function replaceFile(path: string, text: string, files = MACHINE_FILES): Promise<void> {
+  await viaTemporary(path, text, files, (temporary) => files.rename(temporary, path));
 }
 
-/** Write a file that must not exist yet. Rejects with EEXIST when it does. */
-export async function createFile(path: string, text: string): Promise<void> {
-  await viaTemporary(path, text, (temporary) => link(temporary, path));
+/** Write a new file. Rejects with EEXIST if it already exists. */
+export async function createFile(path: string, text: string, files = MACHINE_FILES): Promise<void> {
+  await viaTemporary(path, text, files, (temporary) => files.link(temporary, path));
 }
 
-async function viaTemporary(path: string, text: string, publish: (temporary: string) => Promise<void>): Promise<void> {
+async function viaTemporary(
+  path: string,
+  text: string,
+  files: StateFiles,
+  publish: (temporary: string) => Promise<void>,
+): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
-    const file = await open(temporary, "wx", FILE_MODE);
+    const file = await files.open(temporary, "wx", FILE_MODE);
     try {
       await file.writeFile(text);
       await file.sync();
@@ -26,15 +53,18 @@ async function viaTemporary(path: string, text: string, publish: (temporary: str
       await file.close();
     }
     await publish(temporary);
-    await syncDirectory(dirname(path));
+    await syncDirectory(dirname(path), files);
   } finally {
-    await rm(temporary, { force: true });
+    await files.rm(temporary, { force: true });
   }
 }
 
-/** Without this a power cut may forget the new name although the text is on the disk. */
-export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
+/**
+ * Flush a directory to disk. Otherwise, a power failure may lose a file's new name although the file's content is on
+ * disk.
+ */
+export async function syncDirectory(path: string, files = MACHINE_FILES): Promise<void> {
+  const directory = await files.open(path, "r");
   try {
     await directory.sync();
   } finally {

@@ -44,7 +44,7 @@ async function connect(): Promise<Heard & { readonly server: FakeGrpcServer }> {
 const goodbye = create(HeartbeatRequestSchema, { frame: { case: "goodbye", value: {} } });
 
 describe("createGrpcHeartbeatTransport()", () => {
-  it("should end in good order when this side has said everything", async () => {
+  it("should end normally when this side has finished", async () => {
     const { stream, ends, server: peer } = await connect();
     stream.send(goodbye);
     stream.finish();
@@ -52,7 +52,7 @@ describe("createGrpcHeartbeatTransport()", () => {
     expect(peer.kinds()).toEqual(["goodbye"]);
   });
 
-  it("should let the server know when this side leaves, and ignore what is sent then", async () => {
+  it("should notify the server when this side cancels, and ignore later frames", async () => {
     const { stream, ends, server: peer } = await connect();
     let cancelled = false;
     peer.streams[0]?.on("cancelled", () => {
@@ -65,7 +65,7 @@ describe("createGrpcHeartbeatTransport()", () => {
     stream.finish();
   });
 
-  it("should tell once that a connection is broken", async () => {
+  it("should report a broken connection once", async () => {
     const { ends, server: peer } = await connect();
     peer.destroy();
     await eventually(() => expect(ends).toHaveLength(1));
@@ -77,7 +77,7 @@ describe("createGrpcHeartbeatTransport()", () => {
     ["cannot be read as one", async () => "no such host:%%%"],
     ["does not exist", async () => "host.invalid:7701"],
     ["speaks another language", async () => `127.0.0.1:${await serveText("HTTP/1.1 400 No\r\n\r\n")}`],
-  ])("should call an address unreachable that %s", async (_, endpointOf) => {
+  ])("should report an address as unreachable that %s", async (_, endpointOf) => {
     const { ends } = open(await endpointOf());
     await eventually(() => expect(ends).toHaveLength(1));
     expect(endOfStatus(ends[0], false).kind).toBe("unreachable");

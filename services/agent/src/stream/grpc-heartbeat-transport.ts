@@ -22,12 +22,12 @@ import { HEARTBEAT_METHOD } from "./hello.ts";
 const SERVE_LOGS_METHOD = `/${HealthService.typeName}/${HealthService.method.serveLogs.name}`;
 
 const CHANNEL_OPTIONS: ChannelOptions = {
-  // Channels share connections by default; leaving a dead path needs a new one.
+  // Do not share connections between channels, because an agent that leaves a dead connection needs a new one.
   "grpc.use_local_subchannel_pool": 1,
   "grpc.service_config_disable_resolution": 1,
   "grpc.enable_retries": 0,
   "grpc.max_receive_message_length": 1024 * 1024,
-  // Compute.Proxy decides, for the stream as for registrations.
+  // Ignore the environment, because Compute.Proxy selects the proxy for streams, as it does for registrations.
   "grpc.enable_http_proxy": 0,
 };
 
@@ -48,7 +48,7 @@ export function createGrpcHeartbeatTransport(reach: Reach = {}): HeartbeatTransp
           },
         });
       } catch (error) {
-        // An endpoint that is no address at all, or a certificate that cannot be read, is one that cannot be reached.
+        // Treat an invalid endpoint and an unreadable certificate as an unreachable endpoint.
         setImmediate(() => listener.onEnd(error));
         return { peerChain: [], send: () => {}, finish: () => {}, openOutput: () => ENDED_CALL, cancel: () => {} };
       }
@@ -56,7 +56,7 @@ export function createGrpcHeartbeatTransport(reach: Reach = {}): HeartbeatTransp
   };
 }
 
-/** What is known of a connection once its handshake was verified. */
+/** Facts about a connection whose handshake is verified. */
 interface Secured {
   peerChain: readonly Uint8Array[];
 }
@@ -72,12 +72,12 @@ function createClient(endpoint: string, { tls = null, proxyTo }: Reach, connecti
   return new Client(formatAddress(proxy), proxied, { ...options, "grpc.default_authority": endpoint });
 }
 
-/** Credentials that check the server's name, after everything else was verified. */
+/** Credentials that check the server's name once its chain is verified, and then record the chain. */
 function secured(tls: AgentTls, host: string, connection: Secured) {
   const { servername, ...pems } = tls();
   const expected = servername ?? host;
-  // An address is no name to ask a server for, and Node warns of it; the certificate is compared with the address all
-  // the same.
+  // TLS does not allow an IP address as the requested server name, and Node.js warns about it. checkServerIdentity()
+  // still compares the certificate with the address.
   const asked = servername ?? (isIP(host) === 0 ? host : "localhost");
   return {
     credentials: credentials.createFromSecureContext(createSecureContext({ ...pems, minVersion: "TLSv1.2" }), {
@@ -91,10 +91,10 @@ function secured(tls: AgentTls, host: string, connection: Secured) {
   };
 }
 
-/** More certificates than any chain has. */
+/** The maximum number of certificates to read. Real chains are shorter. */
 const MOST_CHAIN = 10;
 
-/** A certificate as Node.js hands it to grpc-js, which declares less of it. */
+/** A certificate as Node.js passes it to grpc-js. The type that grpc-js declares has fewer fields. */
 interface ShownCertificate {
   readonly raw: Uint8Array;
   readonly issuerCertificate?: ShownCertificate;
@@ -105,7 +105,7 @@ function chainOf(certificate: ShownCertificate): readonly Uint8Array[] {
   let next: ShownCertificate | undefined = certificate;
   while (next?.raw !== undefined && chain.length < MOST_CHAIN) {
     chain.push(next.raw);
-    // A root names itself.
+    // Stop at a root, which is its own issuer.
     next = next.issuerCertificate === next ? undefined : next.issuerCertificate;
   }
   return chain;
@@ -125,7 +125,7 @@ function openStream(client: Client, connection: Readonly<Secured>, listener: Str
   });
   call.on("status", ({ code, details }) => {
     ended = true;
-    // Frames that came before the status may still be in the stream's buffer: they are heard first.
+    // Handle the end later, because frames that arrived before the status may still be in the stream's buffer.
     setImmediate(() => {
       client.close();
       const unknown = new Error(`the stream ended with status ${code}: ${details}`);
@@ -155,7 +155,7 @@ function openOutput(client: Client): OutputCall {
   const ending = new Promise<false>((resolve) => {
     call.on("status", () => resolve(false));
   });
-  // The status carries the same.
+  // Ignore this error, because the status contains the same one.
   call.on("error", () => {});
   return {
     send: (piece) => {
@@ -169,9 +169,9 @@ function openOutput(client: Client): OutputCall {
 }
 
 /**
- * Credentials of a channel whose connections lead to a proxy: a tunnel is opened over each, and the credentials that
- * are wrapped secure what goes through it. grpc-js has support of its own for proxies, which reads other variables than
- * registrations go by, and says nothing about a proxy's refusal but in the log of the process.
+ * Credentials of a channel that connects to a proxy. They open a tunnel over each connection, and the wrapped
+ * credentials secure the traffic in the tunnel. The proxy support of grpc-js is not used, because it reads other
+ * variables than registrations do, and reports a proxy's refusal only in the log of the process.
  */
 class ProxiedCredentials extends ChannelCredentials {
   readonly #inner: ChannelCredentials;

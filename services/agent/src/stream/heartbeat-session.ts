@@ -19,18 +19,17 @@ import type { Pace } from "./pace.ts";
 import { beginSession, nextDueMs, stepSession } from "./session-machine.ts";
 import type { SessionEffect, SessionEvent, SessionNews, SessionState } from "./session-state.ts";
 
-/** What a session works with. */
 export interface SessionServices {
   readonly clock: Clock;
   readonly transport: HeartbeatTransport;
   readonly identity: AgentIdentity;
   readonly info: NodeInfoKeeper;
   readonly usage: UsageFeed;
-  /** The longest time between two looks at whether the machine has changed. */
+  /** The longest time between two checks of whether the machine has changed. */
   readonly infoCheckMs: number;
   /** The machine's executions. Default: the node runs no work. */
   readonly work?: WorkFeed | null;
-  /** How servers are recognized. Default: the agent takes no announced authorities. */
+  /** How the agent recognizes servers. Default: it ignores announced authorities. */
   readonly trust?: Pick<AgentTrust, "digest" | "hear">;
 }
 
@@ -38,28 +37,28 @@ export interface SessionServices {
 export interface SessionOptions {
   readonly endpoint: string;
   readonly pace: Pace;
-  /** Called with what happens, in order, never before the constructor returns. It must not throw. */
+  /** Called for each event, in order, never before the constructor returns. The callback must not throw. */
   readonly onNews: (session: HeartbeatSession, news: SessionNews) => void;
 }
 
-/** A vendor's tool that hangs delays the report, not the Hello. */
+/** How long a Hello waits for the digest. A vendor tool that hangs must delay only the report. */
 const DIGEST_LIMIT_MS = 2_000;
 
 type FrameInit = NonNullable<NonNullable<Parameters<typeof create<typeof HeartbeatRequestSchema>>[1]>["frame"]>;
 
-/** One heartbeat stream: carries out what stepSession() decides. */
+/** One heartbeat stream. It carries out the decisions of stepSession(). */
 export class HeartbeatSession {
   readonly endpoint: string;
-  /** The key that its Hello is signed with. */
+  /** The key pair that signs the stream's Hello. */
   readonly keyPair: NodeKeyPair;
   readonly #services: SessionServices;
   readonly #onNews: SessionOptions["onNews"];
   readonly #stream: HeartbeatStream;
   readonly #alarm: Alarm;
   #state: SessionState;
-  /** What the last Beat carried, which the next one leaves out. */
+  /** The totals that the last Beat contained. The next Beat omits them. */
   #sent: SentTotals = NO_TOTALS;
-  /** Null on a node that runs no work. */
+  /** The session's exchange about executions; null on a node that runs no work. */
   readonly #work: SessionWork | null;
   readonly #unsubscribe: () => void;
 
@@ -86,18 +85,18 @@ export class HeartbeatSession {
     return this.#state.pace;
   }
 
-  /** Leave without a goodbye: another stream has taken over, or there is no server to hear it. */
+  /** Close without a goodbye, because another stream has taken over, or no server can receive it. */
   drop(): void {
     this.#dispatch({ kind: "drop" });
   }
 
-  /** Say goodbye, and leave once the server has taken it, after `limitMs` at the latest. */
+  /** Send a goodbye, and close once the server has acknowledged it, after `limitMs` at the latest. */
   goodbye(reason: string, limitMs: number): void {
     const leavesWork = this.#services.work?.isRunning ?? false;
     this.#dispatch({ kind: "goodbye", reason, limitMs, leavesWork });
   }
 
-  /** Report what is known of the node now, if it has changed. */
+  /** Report the known state of the node now, if it has changed. */
   look(): void {
     this.#dispatch({ kind: "look" });
   }
@@ -183,14 +182,15 @@ export class HeartbeatSession {
     }
   }
 
-  /** Only a connection that was verified can say what to trust. */
+  /** Pass on announced authorities, but only over a verified connection. */
   #hearAuthorities({ certificates }: Authorities): void {
     const { peerChain } = this.#stream;
     if (peerChain.length > 0) void this.#services.trust?.hear(certificates, peerChain);
   }
 
   /**
-   * The digest of what the node is; empty when the machine takes too long to read, which makes the server ask for it.
+   * The digest of the node's description. It is empty if the machine takes too long to read; the server then requests
+   * the description.
    */
   async #digestInTime(): Promise<Uint8Array> {
     const { clock, info } = this.#services;
@@ -204,7 +204,7 @@ export class HeartbeatSession {
     return digest;
   }
 
-  /** Milliseconds since 1970; 0 for a frame that does not tell them. */
+  /** Milliseconds since 1970, or 0 if the frame does not carry the time. */
   #wallMs(tellsTime: boolean): bigint {
     return tellsTime ? BigInt(Math.trunc(this.#services.clock.wallMs())) : 0n;
   }

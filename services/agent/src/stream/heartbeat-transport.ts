@@ -1,31 +1,31 @@
 import type { HeartbeatRequest, HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { OutputCall } from "../work/send-output.ts";
 
-/** Opens heartbeat streams, each on a connection of its own. */
+/** Opens heartbeat streams, each on a separate connection. */
 export interface HeartbeatTransport {
-  /** Begin to connect. The listener is never called before this returns. */
+  /** Start connecting. The listener is never called before this returns. */
   open(endpoint: string, listener: StreamListener): HeartbeatStream;
 }
 
-/** Hears what comes in on a stream. */
+/** Receives the frames and the end of a stream. */
 export interface StreamListener {
   onFrame(response: HeartbeatResponse): void;
-  /** Called once, at the end, however it came; with the error unless the server ended the stream in good order. */
+  /** Called once, when the stream ends for any reason. `error` is undefined if the server ended it normally. */
   onEnd(error: unknown): void;
 }
 
-/** This side of a stream. Calls after its end do nothing. */
+/** The agent's side of a stream. Calls after the end of the stream have no effect. */
 export interface HeartbeatStream {
   /**
-   * What the server showed in the handshake that was verified, each certificate in DER, its own first; empty in clear
-   * text, and before.
+   * The certificates that the server presented in the verified handshake, each in DER, the server's own first. Empty
+   * in clear text, and before the handshake.
    */
   readonly peerChain: readonly Uint8Array[];
   send(request: HeartbeatRequest): void;
-  /** No frame follows; the server ends the stream when it has read all. */
+  /** Stop sending frames. The server ends the stream when it has read all. */
   finish(): void;
-  /** Open a call that brings output, on the same connection. It ends with the stream at the latest. */
+  /** Open a call for sending output, on the same connection. The end of the stream also ends the call. */
   openOutput(): OutputCall;
-  /** Leave at once, and release the connection. */
+  /** Close immediately, and release the connection. */
   cancel(): void;
 }

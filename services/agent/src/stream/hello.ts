@@ -5,30 +5,30 @@ import { proofText } from "@rollcall/domain";
 import { type NodeKeyPair, signProof } from "@rollcall/identity";
 import type { NodeKeys } from "../state/node-keys.ts";
 
-/** The full name of the stream's method. It is part of what a Hello signs. */
+/** The full name of the stream's method, which the signature of a Hello covers. */
 export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.method.heartbeat.name}`;
 
-/** What this machine's configuration asks for, in milliseconds. */
+/** The intervals that this machine's configuration requests, in milliseconds. */
 export interface AgentWishes {
   readonly heartbeatMs: number | undefined;
   readonly infoMs: number | undefined;
 }
 
-/** Who an agent is, on every stream. */
+/** The identity that an agent uses on every stream. */
 export interface AgentIdentity {
   readonly nodeId: string;
   readonly keys: NodeKeys;
   readonly agentVersion: string;
-  /** Random, and only of this process: what two agents with one identity do not share. */
+  /** A random id of this process, which distinguishes two agents with the same identity. */
   readonly instanceId: string;
   readonly bootId: string;
   /** See `readMachineFingerprint`. */
   readonly machineFingerprint: string;
-  /** The intervals that the operator of this machine wished for. */
+  /** The intervals that this machine's operator has configured. */
   readonly wishes: AgentWishes;
 }
 
-/** Make the first frame of a stream: who is there, and the proof of it. */
+/** Create the first frame of a stream: the node's identity and its proof. */
 export function makeHello(
   identity: AgentIdentity,
   keyPair: NodeKeyPair,

@@ -5,7 +5,7 @@ import { toDuration } from "./hello.ts";
 import { DEFAULT_PACE, paceAfter, paceAfterAck, silenceLimitMs, silentAtMs } from "./pace.ts";
 
 describe("paceAfter()", () => {
-  it("should take what is set and keep what is not", () => {
+  it("should apply the given settings and keep the others", () => {
     const settings = create(SettingsSchema, {
       heartbeatInterval: toDuration(2_500),
       unhealthyAfter: toDuration(0),
@@ -24,7 +24,7 @@ describe("paceAfter()", () => {
 });
 
 describe("paceAfterAck()", () => {
-  it("should change the interval alone, and nothing for 0", () => {
+  it("should change only the interval, and nothing for 0", () => {
     expect(paceAfterAck(DEFAULT_PACE, 30_000)).toEqual({ ...DEFAULT_PACE, heartbeatMs: 30_000 });
     expect(paceAfterAck(DEFAULT_PACE, 0)).toEqual(DEFAULT_PACE);
   });
@@ -36,7 +36,7 @@ describe("silenceLimitMs()", () => {
     [59_997, 19_999],
     [300_000, 20_000],
     [3_000, 1_000],
-  ])("should be a third of %d ms, and 20 s at the most", (unhealthyAfterMs, limitMs) => {
+  ])("should be a third of %d ms, and at most 20 s", (unhealthyAfterMs, limitMs) => {
     expect(silenceLimitMs({ ...DEFAULT_PACE, unhealthyAfterMs })).toBe(limitMs);
   });
 });

@@ -1,32 +1,35 @@
 import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { toMs } from "./hello.ts";
 
-/** How a session keeps time, as the server set it. */
+/** The intervals of a session, as the server sets them. */
 export interface Pace {
   readonly heartbeatMs: number;
-  /** Between reports of what the node is. */
+  /** The time between reports of the node's description. */
   readonly infoMs: number;
-  /** Silence after which the node would be declared UNHEALTHY. */
+  /** The time without a heartbeat after which the node is declared UNHEALTHY. */
   readonly unhealthyAfterMs: number;
 }
 
-/** What a session keeps to until it is told otherwise. */
+/** The intervals until the server sets others. */
 export const DEFAULT_PACE: Pace = {
   heartbeatMs: 15_000,
   infoMs: 60_000,
   unhealthyAfterMs: 60_000,
 };
 
-/** Nothing that a server says makes an agent beat more often than this. */
+/** The shortest interval between beats, whatever the server's settings say. */
 const SHORTEST_INTERVAL_MS = 10;
 
-/** An agent that has had no Ack for so long leaves its connection. */
+/** Maximum time without an Ack, after which an agent gives up its connection. */
 const LONGEST_SILENCE_MS = 20_000;
 
-/** A healthy server answers a beat within this time; a stretched interval must not be taken for silence before. */
+/**
+ * Time within which a healthy server acknowledges a beat. An agent with a long interval must not treat the
+ * connection as silent any earlier.
+ */
 const ANSWER_TIME_MS = 5_000;
 
-/** Take over what a server sets; what it leaves out stays. */
+/** Apply a server's settings. Missing values do not change the current ones. */
 export function paceAfter(pace: Pace, settings: Settings | undefined): Pace {
   const set = (duration: Settings["heartbeatInterval"], current: number): number => {
     const ms = duration === undefined ? 0 : toMs(duration);
@@ -39,19 +42,19 @@ export function paceAfter(pace: Pace, settings: Settings | undefined): Pace {
   };
 }
 
-/** Take over the interval of an Ack; 0 leaves it as it is. */
+/** Apply the interval of an Ack. 0 keeps the current interval. */
 export function paceAfterAck(pace: Pace, nextIntervalMs: number): Pace {
   return nextIntervalMs === 0 ? pace : { ...pace, heartbeatMs: Math.max(SHORTEST_INTERVAL_MS, nextIntervalMs) };
 }
 
-/** How long the path may be silent: 20 s, and never more than a third of the time to UNHEALTHY. */
+/** How long the connection can be silent: 20 s, and never more than a third of the time to UNHEALTHY. */
 export function silenceLimitMs(pace: Pace): number {
   return Math.min(LONGEST_SILENCE_MS, pace.unhealthyAfterMs / 3);
 }
 
 /**
- * When a path counts as dead, given the time of the last Ack and of the oldest beat that has had none since. The
- * limit runs from the last Ack; where beats are further apart than that, it is the missing answer that counts.
+ * When a connection counts as dead, given the time of the last Ack and the time of the oldest unanswered beat. The
+ * limit counts from the last Ack. If beats are further apart than the limit, the unanswered beat decides.
  */
 export function silentAtMs(pace: Pace, lastAckAtMs: number, unansweredSinceMs: number): number {
   const limitMs = silenceLimitMs(pace);

@@ -24,7 +24,7 @@ describe("endOfGoAway()", () => {
     });
   });
 
-  it("should make do with what a newer server means", () => {
+  it("should handle unknown values of a newer server", () => {
     const goAway = create(GoAwaySchema, {
       reason: 9_999 as ErrorReason,
       action: 99 as GoAwayAction,
@@ -32,7 +32,7 @@ describe("endOfGoAway()", () => {
     expect(endOfGoAway(goAway)).toMatchObject({ reason: undefined, action: undefined });
   });
 
-  it("should know no reason when none is given", () => {
+  it("should have no reason if none is given", () => {
     expect(endOfGoAway(create(GoAwaySchema))).toMatchObject({
       reason: undefined,
       retryAfterMs: undefined,
@@ -57,7 +57,7 @@ describe("endOfStatus()", () => {
   it.each([
     ["an error", { code: 14, details: "connection reset" }],
     ["a good end", undefined],
-  ])("should tell whether anyone was reached before %s", (_, error) => {
+  ])("should distinguish whether a server was reached before %s", (_, error) => {
     expect(endOfStatus(error, false).kind).toBe("unreachable");
     expect(endOfStatus(error, true)).toMatchObject({ kind: "refused", reason: undefined });
   });

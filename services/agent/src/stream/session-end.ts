@@ -4,28 +4,31 @@ import { describeError } from "@rollcall/errors";
 import { errorFromGrpc } from "@rollcall/rpc/client";
 import { toMs } from "./hello.ts";
 
-/** How a stream, or the attempt at one, came to its end. */
+/** How a stream, or the attempt to open one, ended. */
 export type SessionEnd =
-  /** Nothing of ours answered there. */
+  /** No health replica responded. */
   | { readonly kind: "unreachable"; readonly message: string }
-  /** The path went dead: no Ack for too long. */
+  /** The connection is dead, because no Ack arrived for too long. */
   | { readonly kind: "silent" }
-  /** The server ended it, or refused it. */
+  /** The server ended or refused the stream. */
   | {
       readonly kind: "refused";
       /** A name of the ErrorReason enum; absent when the server gave none. */
       readonly reason: string | undefined;
       readonly message: string;
-      /** The least time before coming back; absent when the server says nothing. */
+      /** The minimum time before reconnecting; absent if the server does not give one. */
       readonly retryAfterMs: number | undefined;
       readonly action: "REGISTER" | "STOP" | undefined;
-      /** The history of the record that has cast the node out; absent when none has, or none is told. */
+      /**
+       * The store history that rejected, banned or deleted the node. Absent if the stream ended for another
+       * reason, or if the server does not report the history.
+       */
       readonly castOutBy?: string | undefined;
     }
-  /** This side left. */
+  /** The agent itself ended the stream. */
   | { readonly kind: "left" };
 
-/** Operators, or the node itself, have ended its part in the fleet. */
+/** The reasons why a node is no longer part of the fleet: an operator, or the node itself, has removed it. */
 const CAST_OUT: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED", "NODE_DELETED"]);
 
 /** Whether the node was rejected, banned or deleted. */
@@ -33,7 +36,7 @@ export function isCastOut(end: SessionEnd): end is SessionEnd & { readonly kind:
   return end.kind === "refused" && end.reason !== undefined && CAST_OUT.has(end.reason);
 }
 
-/** Read a GoAway. */
+/** Convert a GoAway to the end of a session. */
 export function endOfGoAway(goAway: GoAway): SessionEnd {
   return {
     kind: "refused",
@@ -46,8 +49,8 @@ export function endOfGoAway(goAway: GoAway): SessionEnd {
 }
 
 /**
- * Read the status with which a stream ended. An error without a reason of ours, on a stream on which nothing was
- * heard, comes from no health replica: the address is wrong, or nothing listens there.
+ * Interpret the final status of a stream. If the stream received nothing and the error has none of our
+ * reasons, no health replica responded, because the address is wrong or nothing listens there.
  */
 export function endOfStatus(error: unknown, reached: boolean): SessionEnd {
   if (error === undefined) {

@@ -46,12 +46,12 @@ const infoRead = (digest: Uint8Array, isWanted = false): SessionEvent => ({
   isWanted,
 });
 
-/** A session, and what its shell was told to do. News are written as `tell:KIND`. */
+/** A session that returns its effects as text. News is written as `tell:KIND`. */
 class Run {
   state: SessionState = beginSession({ pace: DEFAULT_PACE, infoCheckMs: 30_000, nowMs: 0 });
   nowMs = 0;
 
-  /** What an event has the shell do. */
+  /** The effects of an event. */
   step(event: SessionEvent, afterMs = 0): readonly string[] {
     this.nowMs += afterMs;
     const { state, effects } = stepSession(this.state, event, this.nowMs);
@@ -59,7 +59,7 @@ class Run {
     return effects.map((effect) => (effect.kind === "tell" ? `tell:${effect.news.kind}` : effect.kind));
   }
 
-  /** What is done until then, as time passes. */
+  /** Let time pass, and return the effects of everything that becomes due. */
   pass(ms: number): readonly string[] {
     const untilMs = this.nowMs + ms;
     const done: string[] = [];
@@ -73,7 +73,7 @@ class Run {
     return done;
   }
 
-  /** The effect of this kind that an event brings. */
+  /** Apply an event, and return its effect of this kind. */
   effect<K extends string>(event: SessionEvent, kind: K) {
     const step = stepSession(this.state, event, this.nowMs);
     this.state = step.state;
@@ -87,14 +87,14 @@ class Run {
   }
 }
 
-/** How the end was told. */
+/** Apply an event, and return the end of the session that it causes. */
 function endOf(run: Run, event: SessionEvent) {
   const { effects } = stepSession(run.state, event, run.nowMs);
   return effects.flatMap((it) => (it.kind === "tell" && it.news.kind === "ended" ? [it.news.end] : []))[0];
 }
 
 describe("stepSession()", () => {
-  it("should greet, beat, and look at the machine", () => {
+  it("should send Hello and beats, and check the machine", () => {
     const run = new Run();
     expect(run.step(challenge)).toEqual(["measure", "describe"]);
     expect(run.step(described)).toEqual(["send-hello"]);
@@ -105,7 +105,7 @@ describe("stepSession()", () => {
     expect(run.state).toMatchObject({ phase: "open", sequence: 2, unansweredSinceMs: null });
   });
 
-  it("should take each frame once, in its phase alone", () => {
+  it("should accept each frame once, and only in its phase", () => {
     const run = new Run();
     expect(run.step(welcome())).toEqual([]);
     expect(run.step(ack(1))).toEqual([]);
@@ -121,9 +121,9 @@ describe("stepSession()", () => {
   it.each([
     ["connecting", [], CONNECT_TIMEOUT_MS, "unreachable"],
     ["greeting", [challenge, described], WELCOME_TIMEOUT_MS, "silent"],
-    // A third of 30 s since the Welcome.
+    // A third of the 30 s until UNHEALTHY, counted from the Welcome.
     ["open", [challenge, described, welcome()], 10_000, "silent"],
-  ] as const)("should lose patience while %s", (_, events, limitMs, kind) => {
+  ] as const)("should time out while %s", (_, events, limitMs, kind) => {
     const run = new Run();
     for (const event of events) run.step(event);
     run.pass(limitMs - 1);
@@ -133,7 +133,7 @@ describe("stepSession()", () => {
     expect(endOf(run, due)).toMatchObject({ kind });
   });
 
-  it("should count a late Ack as a sign of life, and not as the answer to the last Beat", () => {
+  it("should treat a late Ack as a sign of life, not as the answer to the last Beat", () => {
     const run = Run.open();
     run.pass(1_000);
     expect(run.state.sequence).toBe(2);
@@ -145,7 +145,7 @@ describe("stepSession()", () => {
     expect(run.state.patienceAtMs).toBeNull();
   });
 
-  it("should keep an Ack's interval, and beat at once where it is over", () => {
+  it("should apply an Ack's interval, and beat immediately if it has passed", () => {
     const run = Run.open();
     run.step(ack(1, 5_000), 200);
     expect(run.state.beatAtMs).toBe(5_000);
@@ -154,7 +154,7 @@ describe("stepSession()", () => {
     expect(run.pass(0)).toEqual(["measure", "send-beat"]);
   });
 
-  it("should tell once which settings it keeps to", () => {
+  it("should confirm its settings once", () => {
     const run = Run.open();
     const generation = () => {
       run.nowMs = run.state.beatAtMs ?? 0;
@@ -167,12 +167,12 @@ describe("stepSession()", () => {
     expect(generation()).toMatchObject({ sequence: 4, settingsGeneration: 0 });
   });
 
-  it("should tell the wall time in its Hello, and once a minute after that", () => {
+  it("should send the wall time in its Hello, and once a minute after that", () => {
     const run = new Run();
     run.step(challenge);
     expect(run.effect(described, "send-hello")).toMatchObject({ tellsTime: true });
     expect(run.effect(welcome(), "send-beat")).toMatchObject({ tellsTime: false });
-    run.state = { ...run.state, measureAtMs: null, patienceAtMs: null, lookAtMs: null };
+    run.state = { ...run.state, measureAtMs: null, patienceAtMs: null, scanAtMs: null };
     run.nowMs = 59_999;
     expect(run.effect(due, "send-beat")).toMatchObject({ tellsTime: false });
     run.nowMs = 60_999;
@@ -180,7 +180,7 @@ describe("stepSession()", () => {
     expect(run.effect(due, "send-beat")).toMatchObject({ tellsTime: true });
   });
 
-  it("should report what the node is when it is wanted, when it changed, and when it is due", () => {
+  it("should report the node's description when requested, changed or due", () => {
     const run = new Run();
     for (const event of [challenge, described]) run.step(event);
     expect(run.step(welcome(true))).toContain("read-info");
@@ -194,7 +194,7 @@ describe("stepSession()", () => {
     expect(run.step(infoRead(DIGEST, true))).toEqual([]);
   });
 
-  it("should report each state of the machine once, asked for or not", () => {
+  it("should report each state of the machine once, requested or not", () => {
     const other = new Uint8Array([4, 5, 6]);
     const changed = Run.open();
     expect(changed.step(infoRead(other))).toEqual(["send-info"]);
@@ -205,7 +205,7 @@ describe("stepSession()", () => {
     expect(asked.step(infoRead(other), 30_000)).toEqual(["send-info"]);
   });
 
-  it("should say goodbye, and leave when the server took it or did not in time", () => {
+  it("should send a goodbye, and close when the server acknowledges it or is too late", () => {
     const goodbye: SessionEvent = { kind: "goodbye", reason: "x".repeat(2_000), limitMs: 5_000, leavesWork: false };
     const run = Run.open();
     expect(run.effect(goodbye, "send-goodbye")).toEqual({
@@ -213,7 +213,7 @@ describe("stepSession()", () => {
       reason: "x".repeat(1_024),
       leavesWork: false,
     });
-    // It was the last frame.
+    // No frame follows a goodbye.
     expect(run.step(infoRead(DIGEST, true))).toEqual([]);
     expect(run.pass(4_999)).toEqual([]);
     expect(run.pass(1)).toEqual(["cancel", "tell:ended"]);
@@ -221,7 +221,7 @@ describe("stepSession()", () => {
     expect(early.step(goodbye)).toEqual(["cancel", "tell:ended"]);
   });
 
-  it("should move when it is asked to while it is open, and end otherwise", () => {
+  it("should move on request while it is open, and end otherwise", () => {
     expect(Run.open().step(goAway(GoAwayAction.MOVE))).toEqual(["tell:move-asked"]);
     expect(Run.open().step(goAway(GoAwayAction.REGISTER))).toEqual(["cancel", "tell:ended"]);
     expect(new Run().step(goAway(GoAwayAction.MOVE))).toEqual(["cancel", "tell:ended"]);
@@ -229,7 +229,7 @@ describe("stepSession()", () => {
     expect(endOf(Run.open(), { kind: "stream-ended", error: undefined })).toMatchObject({ kind: "refused" });
   });
 
-  it("should end once, with nothing due, and send sequences that rise by one, whatever comes", () => {
+  it("should end once, with nothing due, and send sequences that increase by one, under random events", () => {
     const events = [challenge, described, welcome(), welcome(true), ack(1), ack(3, 200), due, infoRead(DIGEST, true)];
     const others = [frame({ case: "settings", value: settings(3, 500) }), goAway(GoAwayAction.MOVE)];
     const ends: SessionEvent[] = [{ kind: "drop" }, { kind: "goodbye", reason: "", limitMs: 10, leavesWork: false }];
@@ -273,7 +273,7 @@ describe("stepSession() of a node that runs work", () => {
     return run;
   }
 
-  it("should report all after the Welcome, and changes once that is acknowledged", () => {
+  it("should report everything after the Welcome, and changes once that is acknowledged", () => {
     const run = opened();
     expect(run.pass(1)).toEqual(["send-report"]);
     expect(run.step(changed)).toEqual(["send-want-specs"]);
@@ -282,7 +282,7 @@ describe("stepSession() of a node that runs work", () => {
     expect(run.pass(100)).toEqual(["send-report"]);
   });
 
-  it("should tell what is to run, and report all again when that is asked for", () => {
+  it("should pass on the desired executions, and repeat the complete report on request", () => {
     const run = opened();
     run.pass(1);
     run.step(reportAck(1n));
@@ -317,7 +317,7 @@ describe("stepSession() of a node that runs work", () => {
     for (const event of [REFERENCES, reportAck(1n), changed]) expect(run.step(event)).toEqual([]);
   });
 
-  it("should report at once what has become known, without reading the machine", () => {
+  it("should report new information immediately, without reading the machine", () => {
     const { effects } = stepSession(opened().state, { kind: "look" }, 1);
     expect(effects).toEqual([{ kind: "read-info", refresh: false, isWanted: false }]);
   });

@@ -13,27 +13,33 @@ import type {
   SessionStep,
 } from "./session-state.ts";
 
-/** A new connection that has not brought a Challenge after this is given up: TCP would wait for minutes. */
+/** How long to wait for the Challenge on a new connection. TCP would wait for minutes. */
 export const CONNECT_TIMEOUT_MS = 5_000;
 
-/** A Welcome takes one transaction, shared with others when many agents come at once. */
+/**
+ * How long to wait for the Welcome. A Welcome takes one transaction, which the server shares between agents when many
+ * connect at once.
+ */
 export const WELCOME_TIMEOUT_MS = 20_000;
 
-/** Measuring shortly before a beat makes what it sends fresh, and the beat does not wait for it. */
+/**
+ * How long before a beat to measure usage. This is late enough for current values, and early enough not to delay the
+ * beat.
+ */
 const MEASURE_LEAD_MS = 1_000;
 
-/** A clock drifts slowly, and hardly ever jumps: frames tell the wall time once a minute. */
+/** Time between two frames that carry the wall time. A clock drifts slowly and hardly ever jumps. */
 const TELL_TIME_EVERY_MS = 60_000;
 
-/** How much of a goodbye's reason is sent, in characters. */
+/** The maximum length of a goodbye's reason, in characters. */
 const MOST_REASON = 1_024;
 
-/** A stream that begins to connect. */
+/** The initial state of a stream, while it connects. */
 export function beginSession(options: {
   readonly pace: Pace;
   readonly infoCheckMs: number;
   readonly nowMs: number;
-  /** Whether the node runs work, and whether its executions are known. Default: it runs none. */
+  /** Whether the node's executions are known; null if it runs no work. Default: null. */
   readonly work?: { readonly isKnown: boolean } | null;
 }): SessionState {
   const { pace, infoCheckMs, nowMs, work = null } = options;
@@ -56,14 +62,14 @@ export function beginSession(options: {
   };
 }
 
-/** When the next `due` event is to come; null for never. */
+/** When the next `due` event is expected; null for never. */
 export function nextDueMs(state: SessionState): number | null {
-  const { beatAtMs, measureAtMs, lookAtMs, patienceAtMs } = state;
-  const times = [beatAtMs, measureAtMs, lookAtMs, patienceAtMs, reportAtMs(state)].filter((atMs) => atMs !== null);
+  const { beatAtMs, measureAtMs, scanAtMs, patienceAtMs } = state;
+  const times = [beatAtMs, measureAtMs, scanAtMs, patienceAtMs, reportAtMs(state)].filter((atMs) => atMs !== null);
   return times.length === 0 ? null : Math.min(...times);
 }
 
-/** Decide what an event does to a stream. An ended stream ignores all. */
+/** Decide what an event does to a stream. A stream that has ended ignores all events. */
 export function stepSession(state: SessionState, event: SessionEvent, nowMs: number): SessionStep {
   if (state.phase === "ended") return stay(state);
   switch (event.kind) {
@@ -87,7 +93,7 @@ export function stepSession(state: SessionState, event: SessionEvent, nowMs: num
     case "work-changed":
       return onWork(state, { ...event, kind: "changed" }, nowMs);
     case "look":
-      // What is known is enough: to read the machine takes seconds, and a fault of it must not hold up its report.
+      // Do not read the machine again, because that takes seconds, and a problem there must not delay the report.
       return state.phase === "open" ? { state, effects: [READ_KNOWN] } : stay(state);
     case "goodbye":
       if (state.phase !== "open") return end(state, { kind: "left" });
@@ -100,7 +106,7 @@ export function stepSession(state: SessionState, event: SessionEvent, nowMs: num
   }
 }
 
-const NOTHING_DUE = { beatAtMs: null, measureAtMs: null, lookAtMs: null, patienceAtMs: null } as const;
+const NOTHING_DUE = { beatAtMs: null, measureAtMs: null, scanAtMs: null, patienceAtMs: null } as const;
 
 function onFrame(state: SessionState, frame: HeartbeatResponse["frame"], nowMs: number): SessionStep {
   switch (frame.case) {
@@ -148,13 +154,13 @@ function onFrame(state: SessionState, frame: HeartbeatResponse["frame"], nowMs: 
       return { state, effects: [tell({ kind: "log-request", request: frame.value })] };
     case "authorities":
       return { state, effects: [tell({ kind: "authorities", authorities: frame.value })] };
-    // A frame of a newer server.
+    // Ignore a frame from a newer server.
     case undefined:
       return stay(state);
   }
 }
 
-/** Before the Welcome executions may change as well, and the first report has them all. */
+/** Executions can also change before the Welcome; the first report contains them all. */
 function onWork(state: SessionState, event: ReportEvent, nowMs: number): SessionStep {
   if (state.reports === null) return stay(state);
   const isOpen = state.phase === "open";
@@ -164,7 +170,7 @@ function onWork(state: SessionState, event: ReportEvent, nowMs: number): Session
     : stay({ ...state, reports: { ...reports, asked: new Map() } });
 }
 
-/** Only while the stream is open. */
+/** When the next report is due. No reports are sent unless the stream is open. */
 function reportAtMs({ phase, reports }: SessionState): number | null {
   return phase === "open" && reports !== null ? reportDueMs(reports) : null;
 }
@@ -182,7 +188,7 @@ function onWelcome(state: SessionState, welcome: Welcome, nowMs: number): Sessio
   };
   const first = beat(open, nowMs);
   return {
-    state: { ...first.state, lookAtMs: nextLookMs(first.state, nowMs) },
+    state: { ...first.state, scanAtMs: nextScanMs(first.state, nowMs) },
     effects: [
       ...(settings === undefined ? [] : [tell({ kind: "settings", settings })]),
       tell({ kind: "opened", welcome }),
@@ -197,7 +203,7 @@ function onAck(
   ack: { readonly sequence: number; readonly nextIntervalMs: number },
   nowMs: number,
 ): SessionStep {
-  // A late Ack shows that the path lives, and leaves the last Beat unanswered.
+  // Keep waiting for an Ack of the last Beat: a late Ack only shows that the connection works.
   const unansweredSinceMs = ack.sequence >= state.sequence ? null : state.lastBeatAtMs;
   const heard = { ...state, lastAckAtMs: nowMs, unansweredSinceMs };
   const paced = keepPace(heard, paceAfterAck(state.pace, ack.nextIntervalMs), nowMs);
@@ -209,18 +215,18 @@ function onInfoRead(
   { info, digest, isWanted }: Extract<SessionEvent, { readonly kind: "info-read" }>,
   nowMs: number,
 ): SessionStep {
-  // The session may have begun to end while the machine was read.
+  // Ignore the result if the session began to end while the machine was being read.
   if (state.phase !== "open") return stay(state);
   const isDue = nowMs >= state.infoSentAtMs + state.pace.infoMs;
   const isSent = isWanted || isDue || !sameDigest(digest, state.knownDigest);
   const sent = isSent ? { ...state, knownDigest: digest, infoSentAtMs: nowMs } : state;
   return {
-    state: { ...sent, lookAtMs: nextLookMs(sent, nowMs) },
+    state: { ...sent, scanAtMs: nextScanMs(sent, nowMs) },
     effects: isSent ? [{ kind: "send-info", info }] : [],
   };
 }
 
-/** Do the one thing that is due first; the shell asks again while something is. */
+/** Do only the first action that is due. The shell repeats the call while something is due. */
 function onDue(state: SessionState, nowMs: number): SessionStep {
   const dueMs = nextDueMs(state);
   if (dueMs === null || dueMs > nowMs) return stay(state);
@@ -228,7 +234,7 @@ function onDue(state: SessionState, nowMs: number): SessionStep {
   if (dueMs === state.measureAtMs) return { state: { ...state, measureAtMs: null }, effects: [{ kind: "measure" }] };
   if (dueMs === state.beatAtMs) return beat(state, nowMs);
   if (dueMs === reportAtMs(state)) return onWork(state, { kind: "due" }, nowMs);
-  return { state: { ...state, lookAtMs: null }, effects: [READ_AGAIN] };
+  return { state: { ...state, scanAtMs: null }, effects: [READ_AGAIN] };
 }
 
 const READ_AGAIN = { kind: "read-info", refresh: true, isWanted: false } as const;
@@ -271,7 +277,7 @@ function beat(state: SessionState, nowMs: number): SessionStep {
   };
 }
 
-/** Whether the frame that is being made tells the wall time. */
+/** Decide whether the next frame carries the wall time, and remember it. */
 function tellTime(state: SessionState, nowMs: number): readonly [SessionState, boolean] {
   const tellsTime = nowMs - state.timeToldAtMs >= TELL_TIME_EVERY_MS;
   return [tellsTime ? { ...state, timeToldAtMs: nowMs } : state, tellsTime];
@@ -287,14 +293,14 @@ function keepPace(state: SessionState, pace: Pace, nowMs: number): SessionState 
   const paced = { ...state, pace };
   if (state.phase !== "open") return paced;
   const scheduled = pace.heartbeatMs === heartbeatMs ? paced : schedule(paced, nowMs);
-  return pace.infoMs === infoMs ? scheduled : { ...scheduled, lookAtMs: nextLookMs(scheduled, nowMs) };
+  return pace.infoMs === infoMs ? scheduled : { ...scheduled, scanAtMs: nextScanMs(scheduled, nowMs) };
 }
 
-function nextLookMs({ infoSentAtMs, infoCheckMs, pace }: SessionState, nowMs: number): number {
+function nextScanMs({ infoSentAtMs, infoCheckMs, pace }: SessionState, nowMs: number): number {
   return Math.min(nowMs + infoCheckMs, Math.max(nowMs, infoSentAtMs + pace.infoMs));
 }
 
-/** When the path counts as dead; null while every Beat is answered. */
+/** When the connection counts as dead; null while every Beat is acknowledged. */
 function patienceOf({ pace, lastAckAtMs, unansweredSinceMs }: SessionState): number | null {
   return unansweredSinceMs === null ? null : silentAtMs(pace, lastAckAtMs, unansweredSinceMs);
 }

@@ -14,10 +14,9 @@ import type { ReportEffect, ReportState } from "../work/report-machine.ts";
 import type { Pace } from "./pace.ts";
 import type { SessionEnd } from "./session-end.ts";
 
-/** How far a stream has come. */
 export type SessionPhase = "connecting" | "greeting" | "open" | "leaving" | "ended";
 
-/** One heartbeat stream on the agent's side. Points in time are of the monotonic clock. */
+/** One heartbeat stream on the agent's side. Times are from the monotonic clock. */
 export interface SessionState {
   readonly phase: SessionPhase;
   /** The intervals in force. */
@@ -26,55 +25,64 @@ export interface SessionState {
   readonly sequence: number;
   readonly lastBeatAtMs: number;
   readonly lastAckAtMs: number;
-  /** When the oldest Beat without an answer was sent; null when all are answered. */
+  /** When the oldest unacknowledged Beat was sent; null if every Beat is acknowledged. */
   readonly unansweredSinceMs: number | null;
-  /** Generation of the settings that are kept to. */
+  /** Generation of the settings in use. */
   readonly settingsGeneration: number;
-  /** Generation that the server knows to be kept to. */
+  /** The generation of the settings that the agent last confirmed to the server. */
   readonly toldGeneration: number;
   /** When a frame last carried the wall time. */
   readonly timeToldAtMs: number;
-  /** Digest of the NodeInfo that the server has, or was told that it could ask for. */
+  /**
+   * The NodeInfo digest that the server knows: from a report, or from the Hello, in which case the server can
+   * request the report.
+   */
   readonly knownDigest: Uint8Array;
   readonly infoSentAtMs: number;
-  /** The longest time between two looks at whether the machine has changed. */
+  /** The longest time between two checks of whether the machine has changed. */
   readonly infoCheckMs: number;
-  /** When the next Beat, measurement and look at the machine are due, and when patience ends; null for never. */
+  /**
+   * When the next Beat, measurement and check of the machine are due, and until when to wait for the server; null
+   * for never.
+   */
   readonly beatAtMs: number | null;
   readonly measureAtMs: number | null;
-  readonly lookAtMs: number | null;
+  readonly scanAtMs: number | null;
   readonly patienceAtMs: number | null;
-  /** What was told of executions, from the Welcome on; null on a node that runs no work. */
+  /** The state of the reports of executions, from the Welcome on; null on a node that runs no work. */
   readonly reports: ReportState | null;
 }
 
-/** What happens to a stream. */
+/** An event in the life of a stream. */
 export type SessionEvent =
   | { readonly kind: "frame"; readonly frame: HeartbeatResponse["frame"] }
-  /** The digest that a Hello carries was read; empty when the machine took too long. */
+  /** The digest for a Hello was read; empty if the machine took too long. */
   | { readonly kind: "described"; readonly challenge: Challenge; readonly digest: Uint8Array }
-  /** The machine was read; `isWanted` when the server asked for the whole. */
+  /** The machine was read; `isWanted` if the server requested the whole description. */
   | { readonly kind: "info-read"; readonly info: NodeInfo; readonly digest: Uint8Array; readonly isWanted: boolean }
-  /** The time that nextDueMs() named has come. */
+  /** The time returned by nextDueMs() has come. */
   | { readonly kind: "due" }
-  /** The transport ended; `error` is undefined for an end in good order. */
+  /** The transport ended; `error` is undefined if it ended normally. */
   | { readonly kind: "stream-ended"; readonly error: unknown }
-  /** The machine's executions are known, or some of these have changed; or specs are missing. */
+  /** The machine's executions are known, some have changed, or specs are missing. */
   | { readonly kind: "work-changed"; readonly ids: readonly string[]; readonly wantedSpecs: readonly string[] }
-  /** What is known of the node has changed: report it. */
+  /** The node's description has changed: report it. */
   | { readonly kind: "look" }
-  /** Say goodbye, and leave after `limitMs` at the latest. `leavesWork`: executions go on, and the agent returns. */
+  /**
+   * Send a goodbye, and close after `limitMs` at the latest. `leavesWork` means that executions continue and the
+   * agent will return.
+   */
   | { readonly kind: "goodbye"; readonly reason: string; readonly limitMs: number; readonly leavesWork: boolean }
-  /** Leave at once, without a goodbye. */
+  /** Close immediately, without a goodbye. */
   | { readonly kind: "drop" };
 
-/** What the shell of a session carries out, in order. */
+/** Effects that the shell of a session carries out, in the order of the list. */
 export type SessionEffect =
-  /** Measure usage, so that the next Beat has something fresh. */
+  /** Start measuring usage, so that the next Beat has current values. */
   | { readonly kind: "measure" }
-  /** Read the digest for a Hello in time, then answer `described`. */
+  /** Read the digest for a Hello, within a time limit, then report `described`. */
   | { readonly kind: "describe"; readonly challenge: Challenge }
-  /** Describe the node, reading the machine again where `refresh` is set, then answer `info-read`. */
+  /** Describe the node, reading the machine again if `refresh` is set, then report `info-read`. */
   | { readonly kind: "read-info"; readonly refresh: boolean; readonly isWanted: boolean }
   | {
       readonly kind: "send-hello";
@@ -85,41 +93,41 @@ export type SessionEffect =
   | {
       readonly kind: "send-beat";
       readonly sequence: number;
-      /** Settings that the server does not know to be kept to; else 0, which is not sent. */
+      /** The generation of the settings in use, or 0 (not sent) if the server already knows it. */
       readonly settingsGeneration: number;
       readonly intervalMs: number;
       readonly tellsTime: boolean;
     }
   | { readonly kind: "send-info"; readonly info: NodeInfo }
   | ReportEffect
-  /** Send a Goodbye, after which no frame follows. */
+  /** Send a Goodbye. No frame follows it. */
   | { readonly kind: "send-goodbye"; readonly reason: string; readonly leavesWork: boolean }
-  /** Let go of the connection. */
+  /** Release the connection. */
   | { readonly kind: "cancel" }
   | { readonly kind: "tell"; readonly news: SessionNews };
 
-/** What a session reports to its owner. */
+/** The news that a session reports to its owner. */
 export type SessionNews =
   | { readonly kind: "opened"; readonly welcome: Welcome }
   | { readonly kind: "membership"; readonly membership: Membership }
-  /** What to keep to, as a Welcome says first and the server whenever it changes. */
+  /** The settings from the Welcome, and from the server whenever they change. */
   | { readonly kind: "settings"; readonly settings: Settings }
   | { readonly kind: "acked" }
-  /** What should run on the node. */
+  /** The executions that should run on the node. */
   | { readonly kind: "executions"; readonly executions: Executions }
-  /** A spec that was asked for. */
+  /** A requested spec. */
   | { readonly kind: "spec"; readonly spec: SpecFrame }
-  /** All reports up to this one are in the record. */
+  /** All reports up to this one are in the store. */
   | { readonly kind: "report-acked"; readonly number: number }
-  /** Output of an execution is read: open the call that brings it. */
+  /** A reader requests the output of an execution: open the call that sends it. */
   | { readonly kind: "log-request"; readonly request: LogRequest }
-  /** The authorities of the control plane, as it announces them. */
+  /** The authorities that the control plane announces. */
   | { readonly kind: "authorities"; readonly authorities: Authorities }
-  /** The server asks to open another stream, and to leave this one after its Welcome. */
+  /** The server asks the agent to open a new stream, and to leave this one after the new stream's Welcome. */
   | { readonly kind: "move-asked"; readonly goAway: GoAway }
   | { readonly kind: "ended"; readonly end: SessionEnd };
 
-/** A state, and what has to be done to get there. */
+/** The next state, and the effects to carry out. */
 export interface SessionStep {
   readonly state: SessionState;
   readonly effects: readonly SessionEffect[];

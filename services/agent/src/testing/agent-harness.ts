@@ -9,14 +9,13 @@ import type { MachineUsage } from "../usage/machine-usage.ts";
 import { FakeControlPlane } from "./fake-control-plane.ts";
 import { MemoryKeyFiles } from "./memory-key-files.ts";
 
-/** A line that an agent logged. */
 export interface LoggedLine {
   readonly level: string;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** An agent with everything around it under a test's control. */
+/** An agent whose environment the test controls completely. */
 export interface AgentHarness {
   readonly agent: Agent;
   readonly plane: FakeControlPlane;
@@ -24,11 +23,11 @@ export interface AgentHarness {
   readonly keyPair: NodeKeyPair;
   readonly keyFiles: MemoryKeyFiles;
   readonly logged: LoggedLine[];
-  /** What is on the disk. */
+  /** The sentinel on the disk. */
   sentinel: Sentinel | undefined;
   facts: MachineFacts;
   usage: MachineUsage;
-  /** How often usage was measured. */
+  /** Number of times usage was measured. */
   measurements: number;
   /** Run the agent's task until it ends or is stopped. */
   start(): void;
@@ -38,19 +37,19 @@ export interface AgentHarness {
   ended(): Promise<void>;
 }
 
-/** What a test may choose beforehand. */
+/** The parts of the harness that a test can choose in advance. */
 export interface HarnessOptions {
   readonly plane?: FakeControlPlane;
   readonly keyPair?: NodeKeyPair;
   readonly sentinel?: Sentinel;
-  /** Default 0: no jitter. */
+  /** Returns numbers for jitter. Default: always 0, for no jitter. */
   readonly random?: () => number;
   readonly wishedHeartbeatMs?: number;
   readonly wishedInfoMs?: number;
-  /** Default: with `keyPair` as the node's key. */
+  /** The files of the node's keys. Default: files with `keyPair` as the node's key. */
   readonly keyFiles?: MemoryKeyFiles;
   readonly keyRotationIntervalMs?: number;
-  /** Default: the node runs no work. */
+  /** How the agent handles executions. Default: the node runs no work. */
   readonly work?: AgentOptions["work"];
 }
 
@@ -117,7 +116,7 @@ export function createHarness(options: HarnessOptions = {}): AgentHarness {
         task
           .run(stopping.signal, () => {})
           .catch((error: unknown) => {
-            // A loop that is told to end ends with the reason.
+            // Rethrow any other error, because an aborted loop rejects with the signal's reason.
             if (error !== stopping.signal.reason) throw error;
           }),
       );
@@ -148,7 +147,7 @@ export const SMALL_FACTS: MachineFacts = {
   unknown: [],
 };
 
-/** What a small machine is doing. */
+/** The usage of a small machine. */
 export const SMALL_USAGE: MachineUsage = {
   cpuPercent: 12.34,
   memory: { usedBytes: 4 * 1024 ** 3, totalBytes: 16 * 1024 ** 3 },
@@ -159,7 +158,7 @@ export const SMALL_USAGE: MachineUsage = {
   numaNodes: [],
 };
 
-/** A logger that keeps what is written. */
+/** A logger that stores its lines. */
 export function recordingLogger(lines: LoggedLine[], bound: Readonly<Record<string, unknown>> = {}): Logger {
   const at = (level: string) => (fields: object, message: string) =>
     void lines.push({ level, message, fields: { ...bound, ...fields } });

@@ -44,7 +44,7 @@ export const moveAsked = (endpoints: readonly string[] = [], isOwnWish = false):
 });
 export const due: AgentEvent = { kind: "due" };
 
-/** An agent, and what its shell was told to do. */
+/** An agent's state machine that returns its effects as text. */
 export class Run {
   state: AgentState = beginAgent(0);
   nowMs = 0;
@@ -63,12 +63,12 @@ export class Run {
     });
   }
 
-  /** Let time pass until something is due, and do it. */
+  /** Advance the time to the next `due` event, and apply that event. */
   wait(): readonly string[] {
     this.nowMs = dueAtMs(this.state) ?? this.nowMs;
     return this.step(due);
   }
 }
 
-/** An agent at "a" that knows "b" and "c" as well. */
+/** An agent that is connected to "a", and also knows "b" and "c". */
 export const connected = () => new Run(loaded(true), opened());

@@ -10,13 +10,13 @@ interface TlsPair {
   readonly key: string;
 }
 
-/** An HTTP proxy that opens tunnels by CONNECT, and knows names of its own. */
+/** An HTTP proxy that opens tunnels with CONNECT. A test decides where each address leads. */
 export class ConnectProxy {
-  /** Where the addresses lead that it is asked for, HOST:PORT to a port of this machine. */
+  /** The ports of this machine to which connections are forwarded, keyed by the requested HOST:PORT. */
   readonly leads = new Map<string, number>();
-  /** What it was asked for, in order. */
+  /** The requested addresses, in order. */
   readonly asked: string[] = [];
-  /** What it wants to be told, such as "user:password"; null for nothing. */
+  /** The required credentials, such as "user:password"; null for none. */
   credentials: string | null = null;
   port = 0;
   readonly #server: Server;
@@ -27,7 +27,7 @@ export class ConnectProxy {
     this.#server.on("connect", (request, socket, head) => this.#open(request, socket, head));
   }
 
-  /** @param tls its certificate, where it is itself reached over TLS. */
+  /** @param tls the proxy's certificate and key, if it uses TLS itself. */
   static async listen(tls: TlsPair | null = null): Promise<ConnectProxy> {
     const proxy = new ConnectProxy(tls);
     proxy.port = await listening(proxy.#server);

@@ -15,7 +15,7 @@ import type { KeyOffer, Registered, Registrar, Registration } from "../registrat
 import type { HeartbeatStream, HeartbeatTransport, StreamListener } from "../stream/heartbeat-transport.ts";
 import { HEARTBEAT_METHOD, toDuration } from "../stream/hello.ts";
 
-/** What the network between an agent and an endpoint does. */
+/** How the network between an agent and an endpoint behaves. */
 export type Path = "open" | "refused" | "black-hole";
 
 /** The server's side of one stream. */
@@ -25,22 +25,22 @@ export interface ServedStream {
   readonly received: readonly HeartbeatRequest["frame"][];
   /** Whether beats are acknowledged. Default true. */
   acking: boolean;
-  /** Neither side has ended it. */
+  /** Whether neither side has ended the stream. */
   readonly isOpen: boolean;
-  /** The agent has said that no frame follows. */
+  /** Whether the agent has ended its side. */
   readonly isFinished: boolean;
   send(frame: NonNullable<MessageInitShape<typeof HeartbeatResponseSchema>["frame"]>): void;
   goAway(goAway: MessageInitShape<typeof GoAwaySchema>): void;
-  /** End with a status; in good order without an error. */
+  /** End the stream with an error's status, or normally without an error. */
   end(error?: unknown): void;
 }
 
-/** A control plane in memory: it checks proofs, remembers keys, and does to its agents what a test tells it. */
+/** A control plane in memory: it verifies proofs, remembers keys, and treats its agents as a test requires. */
 export class FakeControlPlane implements HeartbeatTransport, Registrar {
   readonly clusterId = "cluster-1";
   readonly streams: ServedStream[] = [];
   readonly registrations: Pick<Registration, "nodeId" | "info" | "joinToken">[] = [];
-  /** Every attempt at a stream, by endpoint. */
+  /** The endpoint of each attempt to open a stream. */
   readonly attempts: string[] = [];
   readonly paths = new Map<string, Path>();
   endpoints: readonly string[] = ["10.0.0.1:7701"];
@@ -51,37 +51,37 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
     infoInterval: toDuration(60_000),
     unhealthyAfter: toDuration(60_000),
   };
-  /** What else a Welcome says. */
+  /** Fields of the Welcome that the server sends. */
   welcome: {
     readonly nodeInfoWanted?: boolean;
     readonly healthEndpoints?: string[];
     readonly serverTime?: { readonly seconds: bigint; readonly nanos: number };
   } = {};
-  /** Said instead of Welcome while it is set. */
+  /** A GoAway to send instead of a Welcome, while this is set. */
   refusal: MessageInitShape<typeof GoAwaySchema> | undefined;
-  /** A Hello gets no answer while this is set. */
+  /** While this is set, a Hello gets no response. */
   ignoresHello = false;
   #epoch = 0n;
   readonly #keys = new Map<string, Uint8Array>();
   readonly #nextKeys = new Map<string, Uint8Array>();
-  /** Fingerprints of next keys, in the order in which they were offered. */
+  /** Fingerprints of next keys, in the order of their offers. */
   readonly offers: string[] = [];
-  /** Offers are taken, but the answers are lost, while this is set. */
+  /** While this is set, offers are accepted but the responses are lost. */
   losesRotationAnswers = false;
 
-  /** The stream opened last. */
+  /** The newest stream. */
   get latest(): ServedStream {
     const stream = this.streams.at(-1);
     if (stream === undefined) throw new Error("no stream was opened");
     return stream;
   }
 
-  /** Act as if the node had never been here. */
+  /** Behave as if the node had never registered. */
   forget(nodeId: string): void {
     this.#keys.delete(nodeId);
   }
 
-  /** Take this for the node's key, however that came about. */
+  /** Set the node's key, as if it had been changed elsewhere. */
   adopt(nodeId: string, publicKey: Uint8Array): void {
     this.#keys.set(nodeId, publicKey);
   }
@@ -229,7 +229,7 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
   }
 }
 
-/** A stream in clear text that goes nowhere. No test of these reads output. */
+/** A stream in clear text that discards its frames. No test that uses it reads output. */
 const NO_STREAM: HeartbeatStream = {
   peerChain: [],
   send: () => {},

@@ -29,21 +29,23 @@ import { HEARTBEAT_METHOD, toDuration } from "../stream/hello.ts";
 /** The server's side of a stream over the wire. */
 export type WireStream = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse>;
 
-/** A control plane on grpc-js: registry and health on one port, with real proofs and real frames. */
+/**
+ * A control plane on grpc-js: registry and health service on one port, with real proofs and real frames.
+ */
 export class FakeGrpcServer {
   readonly registrations: RegisterNodeRequest[] = [];
   readonly streams: WireStream[] = [];
   readonly frames: HeartbeatRequest["frame"][] = [];
   heartbeatMs = 20;
-  /** Every registration fails with this while it is set. */
+  /** While this is set, every registration fails with it. */
   refusal: Error | undefined;
-  /** What registrations answer for the health replicas. Default: the port of this server. */
+  /** The endpoints of health replicas that registrations return. Default: the port of this server. */
   healthEndpoints: readonly string[] | undefined;
   port = 0;
   readonly #server = new Server();
   readonly #keys = new Map<string, Uint8Array>();
 
-  /** Listen; on the port of an earlier server when it is given. */
+  /** Listen on a free port, or on the given port of an earlier server. */
   async listen(port = 0): Promise<void> {
     this.#server.addService(
       {
@@ -66,12 +68,12 @@ export class FakeGrpcServer {
     });
   }
 
-  /** Keep the nodes that another server knew. */
+  /** Copy the registered nodes of another server. */
   inherit(other: FakeGrpcServer): void {
     for (const [nodeId, key] of other.#keys) this.#keys.set(nodeId, key);
   }
 
-  /** Act as if no node had ever been here. */
+  /** Behave as if no node had ever registered. */
   forgetAll(): void {
     this.#keys.clear();
   }
@@ -121,7 +123,7 @@ export class FakeGrpcServer {
     });
     stream.on("end", () => stream.end());
     stream.on("error", () => {
-      // A peer that goes away is what these tests are about.
+      // Ignore errors, because peers disappear in these tests.
     });
   }
 

@@ -17,10 +17,12 @@ import type { KeeperAccess } from "../work/keeper-link.ts";
 const MAIN = fileURLToPath(new URL("../../../keeper/src/testing/keeper-main.ts", import.meta.url));
 const IS_ROOT = process.getuid?.() === 0;
 
-/** A directory in which agents start keepers, as the executable does, and in which a test kills them. */
+/**
+ * Starts keepers in a temporary directory, as the executable does, and kills them when a test asks for it.
+ */
 export class KeeperProgram {
   readonly root: string;
-  /** Where records are that were lost. */
+  /** The directories whose records loseRecords() has moved away. */
   readonly #lost: string[] = [];
   readonly #children: ChildProcess[] = [];
   #mayStart: Promise<void> = Promise.resolve();
@@ -40,7 +42,7 @@ export class KeeperProgram {
     return this.accessWith(["process"]);
   }
 
-  /** The same, of an agent that offers these executors. */
+  /** Access for an agent that offers these executors. */
   accessWith(executors: readonly string[]): KeeperAccess {
     const settings = {
       stateDirectory: join(this.root, "agent"),
@@ -69,7 +71,7 @@ export class KeeperProgram {
     };
   }
 
-  /** Let no keeper start until this is called, whatever an agent asks for. */
+  /** Prevent keepers from starting until the returned function is called. */
   holdStarts(): () => void {
     let release = (): void => {};
     this.#mayStart = new Promise((resolve) => {
@@ -78,19 +80,21 @@ export class KeeperProgram {
     return release;
   }
 
-  /** Lose what keepers have written down, as when a directory was emptied. What runs goes on. */
+  /**
+   * Lose the records of the keepers, as if someone had emptied the directory. Running executions continue.
+   */
   async loseRecords(): Promise<void> {
     const executions = join(this.root, "agent/keeper/executions");
     await rename(executions, join(this.root, `lost-${this.#lost.length}`));
     this.#lost.push(join(this.root, `lost-${this.#lost.length}`));
   }
 
-  /** How many keepers were started. */
+  /** The number of keepers that were started. */
   get starts(): number {
     return this.#children.length;
   }
 
-  /** End all keepers that were started. */
+  /** Kill all started keepers. */
   async kill(): Promise<void> {
     for (const child of this.#children) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
@@ -100,12 +104,11 @@ export class KeeperProgram {
     }
   }
 
-  /** A directory of an execution's own. */
   homeOf(id: string): string {
     return join(this.root, "agent-work", id);
   }
 
-  /** Whether the process of an execution is there. */
+  /** Whether the process of an execution exists. */
   async runs(id: string): Promise<boolean> {
     const pid = await pidIn(join(this.root, "agent/keeper/executions", id, "run/child"));
     return pid > 1 && (await stat(`/proc/${pid}`).catch(() => null)) !== null;
@@ -113,7 +116,7 @@ export class KeeperProgram {
 
   async dispose(): Promise<void> {
     await this.kill();
-    // What no keeper will let go of.
+    // Kill the processes that no keeper stops anymore.
     for (const executions of [join(this.root, "agent/keeper/executions"), ...this.#lost]) {
       for (const id of await readdir(executions).catch(() => [])) {
         for (const name of ["child", "shim"]) killIfThere(await pidIn(join(executions, id, "run", name)));
@@ -131,11 +134,11 @@ function killIfThere(pid: number): void {
   try {
     if (pid > 1) process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // Ignore the error, because the process has already ended.
   }
 }
 
-/** A spec of a shell that reads these words, as a server has it. */
+/** A spec that runs this shell script, as a server stores it. */
 export function shellSpec(script: string): { readonly spec: Uint8Array; readonly digest: Uint8Array } {
   const value = { command: ["sh", "-c", script] };
   const init = { job: "job-1", task: { case: "process" as const, value } };
@@ -143,7 +146,7 @@ export function shellSpec(script: string): { readonly spec: Uint8Array; readonly
   return { spec, digest: createHash("sha256").update(spec).digest() };
 }
 
-/** What a server says of an execution. */
+/** A reference to an execution, as a server sends it. */
 export function referenceTo(
   id: string,
   desired: DesiredState,

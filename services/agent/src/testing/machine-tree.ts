@@ -4,28 +4,28 @@ import { dirname, join } from "node:path";
 import { createMachine, type Machine, type SystemCalls } from "../machine/machine.ts";
 import type { CommandResult, RunCommand } from "../machine/run-command.ts";
 
-/** A recorded machine: files and links below a root, the answers of its programs and of its system calls. */
+/** A recorded machine: files and links below a root, and the results of its programs and system calls. */
 export interface RecordedMachine {
   readonly files?: Readonly<Record<string, string>>;
-  /** Symbolic links and where they point; the target need not exist. */
+  /** Symbolic links and their targets, which need not exist. */
   readonly links?: Readonly<Record<string, string>>;
-  /** What each program prints; one that is not named is missing. */
+  /** The output of each program; programs that are not listed are missing. */
   readonly programs?: Readonly<Record<string, string | CommandResult>>;
   readonly system?: Partial<SystemCalls>;
 }
 
-/** A machine made of recordings in a temporary directory. */
+/** A recorded machine in a temporary directory. */
 export interface PlantedMachine {
   readonly machine: Machine;
   readonly root: string;
   /** Write a file of the tree, for example the next reading of a sensor. */
   write(path: string, text: string): Promise<void>;
-  /** Let a program answer differently from now on. */
+  /** Change a program's result from now on. */
   answer(program: string, result: string | CommandResult): void;
   remove(): Promise<void>;
 }
 
-/** Write a recorded machine into a temporary directory and look at it as an agent would. */
+/** Write a recorded machine into a temporary directory, and view it as an agent would. */
 export async function plantMachine(recorded: RecordedMachine = {}): Promise<PlantedMachine> {
   const root = await mkdtemp(join(tmpdir(), "rollcall-machine-"));
   const programs = new Map(Object.entries(recorded.programs ?? {}));

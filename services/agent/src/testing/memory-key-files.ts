@@ -2,13 +2,16 @@ import { generateKeyPair, type NodeKeyPair } from "@rollcall/identity";
 import { silentLogger } from "@rollcall/process";
 import { type KeyFiles, NodeKeys } from "../state/node-keys.ts";
 
-/** The keys of an agent that has one key, for tests of other things. */
+/** The keys of a node with a single key, for tests where keys do not matter. */
 export function settledKeys(current: NodeKeyPair = generateKeyPair()): NodeKeys {
   const files = new MemoryKeyFiles(current);
   return new NodeKeys({ files, log: silentLogger, current, next: undefined });
 }
 
-/** The key files of a state directory, in memory. They outlive an agent that is killed. */
+/**
+ * The key files of a state directory, in memory. They are still there after a test has
+ * killed the agent.
+ */
 export class MemoryKeyFiles implements KeyFiles {
   current: NodeKeyPair;
   next: NodeKeyPair | undefined;

@@ -5,7 +5,7 @@ import { toNodeInfo } from "../convert.ts";
 import { type AgentHarness, createHarness, type HarnessOptions, SMALL_FACTS } from "./agent-harness.ts";
 import { FakeControlPlane } from "./fake-control-plane.ts";
 
-/** Start an agent, and let it do all that it can do at once. */
+/** Start an agent, and let it do everything that it can do without waiting. */
 export async function startAgent(options: HarnessOptions = {}): Promise<AgentHarness> {
   const harness = createHarness(options);
   harness.start();
@@ -13,7 +13,7 @@ export async function startAgent(options: HarnessOptions = {}): Promise<AgentHar
   return harness;
 }
 
-/** Start an agent that has registered before, after the control plane was made what `prepare` makes of it. */
+/** Start an agent that has registered before, after `prepare` has set up the control plane. */
 export async function startKnown(
   prepare: (plane: FakeControlPlane) => void = () => {},
   options: HarnessOptions = {},
@@ -33,12 +33,12 @@ export async function startKnown(
   return startAgent({ plane, keyPair, sentinel, ...options });
 }
 
-/** The beats on the stream opened last. */
+/** The beats on the newest stream. */
 export function beatsOf({ plane }: AgentHarness): readonly Beat[] {
   return plane.latest.received.flatMap((frame) => (frame?.case === "beat" ? [frame.value] : []));
 }
 
-/** The kinds of frames on the stream opened last. */
+/** The kinds of frames on the newest stream. */
 export function kindsOf({ plane }: AgentHarness): readonly (string | undefined)[] {
   return plane.latest.received.map((frame) => frame?.case);
 }

@@ -2,24 +2,27 @@ import { connect } from "node:net";
 import { createServer as createTlsServer, type Server, type TLSSocket } from "node:tls";
 import { listening } from "./listening.ts";
 
-/** What a front shows, hands out, and passes on to. */
+/**
+ * The options of a front: its certificate, the authority that it serves, and the port that it
+ * forwards to.
+ */
 export interface TlsFrontOptions {
-  /** The chain of its certificate, and the key. */
+  /** The certificate chain and the key. */
   readonly certPem: string;
   readonly keyPem: string;
-  /** What it answers to GET /ca.pem; null for 404. */
+  /** The response to GET /ca.pem; null for 404. */
   served: string | null;
-  /** The port in clear text, on this machine, to which it passes HTTP/2 on. */
+  /** The clear-text port on this machine that HTTP/2 is forwarded to. */
   readonly to: number;
   readonly host?: string;
 }
 
-/** A server's TLS in front of a fake server that has none. */
+/** Terminates TLS in front of a fake server that has none. */
 export class TlsFront {
   readonly options: TlsFrontOptions;
-  /** Connections of HTTP/2 whose handshake was done. */
+  /** The number of HTTP/2 connections that completed the handshake. */
   passed = 0;
-  /** How often the authority was asked for. */
+  /** The number of requests for the authority. */
   asked = 0;
   port = 0;
   readonly #server: Server;
@@ -34,7 +37,8 @@ export class TlsFront {
       if (socket.alpnProtocol === "h2") this.#pass(socket);
       else this.#answer(socket);
     });
-    // A client that does not trust it leaves in the middle of the handshake.
+    // Ignore errors, because a client that does not trust the certificate disconnects during the
+    // handshake.
     this.#server.on("tlsClientError", () => {});
   }
 
@@ -46,6 +50,15 @@ export class TlsFront {
 
   close(): void {
     this.#server.close();
+    this.cut();
+  }
+
+  /** Present another certificate to new connections. */
+  show({ certPem, keyPem }: Pick<TlsFrontOptions, "certPem" | "keyPem">): void {
+    this.#server.setSecureContext({ cert: certPem, key: keyPem });
+  }
+
+  cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 

@@ -9,11 +9,11 @@ describe("parseProcStat()", () => {
     expect(parseProcStat(stat("100 10 50 800 40 0 5 20 30 3"))).toEqual({ busy: 185, total: 1025 });
   });
 
-  it("should read kernels that tell fewer columns", () => {
+  it("should read kernels that print fewer columns", () => {
     expect(parseProcStat(stat("100 0 0 900"))).toEqual({ busy: 100, total: 1000 });
   });
 
-  it("should know nothing from another file", () => {
+  it("should return nothing for any other file", () => {
     expect(parseProcStat("intr 1 2 3")).toBeUndefined();
   });
 });
@@ -32,7 +32,7 @@ describe("busyPercent()", () => {
     ["a counter that was reset", { busy: 5, total: 10 }, { busy: 1, total: 2 }, undefined],
     ["an idle counter that went back", { busy: 0, total: 0 }, { busy: 101, total: 100 }, 100],
     ["a busy counter that went back", { busy: 9, total: 0 }, { busy: 8, total: 100 }, 0],
-  ])("should know %s", (_, before, now, percent) => {
+  ])("should handle %s", (_, before, now, percent) => {
     expect(busyPercent(before, now)).toBe(percent);
   });
 });
@@ -49,7 +49,7 @@ describe("createCpuMeter()", () => {
     expect(await meter()).toBe(75);
   });
 
-  it("should measure the container's own share where it has one", async () => {
+  it("should measure the container's own share if it has one", async () => {
     let nowMs = 1_000;
     planted = await plantMachine({
       files: {
@@ -63,11 +63,11 @@ describe("createCpuMeter()", () => {
     await meter();
     nowMs += 10_000;
     await planted.write("/sys/fs/cgroup/cpu.stat", "usage_usec 2000000\n");
-    // One of ten seconds on one CPU is a fifth of half a CPU.
+    // The group used 1 s of CPU time in 10 s. With its limit of half a CPU, this is 20 %.
     expect(await meter()).toBeCloseTo(20);
   });
 
-  it("should measure it under version 1 likewise", async () => {
+  it("should measure the same under version 1", async () => {
     let nowMs = 1_000;
     const root = "/sys/fs/cgroup/cpu,cpuacct";
     planted = await plantMachine({
@@ -95,7 +95,7 @@ describe("createCpuMeter()", () => {
     expect(percent).toBeLessThanOrEqual(100);
   });
 
-  it("should know nothing where there is nothing to read", async () => {
+  it("should return nothing if nothing can be read", async () => {
     planted = await plantMachine();
     const meter = createCpuMeter(planted.machine, () => 0);
     await meter();

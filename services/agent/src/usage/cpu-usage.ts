@@ -3,7 +3,9 @@ import { type ContainerLimits, readContainerLimits } from "../machine/container-
 import type { Machine } from "../machine/machine.ts";
 import { parseCount } from "../machine/parse-text.ts";
 
-/** CPU time since some beginning. Only the difference between two of them means something; units cancel out. */
+/**
+ * CPU time since an arbitrary start. Only the difference between two readings is meaningful; units cancel out.
+ */
 export interface CpuTimes {
   readonly busy: number;
   readonly total: number;
@@ -12,7 +14,7 @@ export interface CpuTimes {
 /** Measures the share of CPU time between one call and the next. */
 export type CpuMeter = () => Promise<number | undefined>;
 
-/** Create a meter. Its first call has nothing to compare with and answers `undefined`. */
+/** Create a meter. Its first call has nothing to compare with and returns `undefined`. */
 export function createCpuMeter(machine: Machine, nowMs: () => number): CpuMeter {
   let before: CpuTimes | undefined;
   return async () => {
@@ -23,20 +25,25 @@ export function createCpuMeter(machine: Machine, nowMs: () => number): CpuMeter 
   };
 }
 
-/** The busy share of the time between two readings, or `undefined` when none passed (or a counter was reset). */
+/**
+ * The busy share of the time between two readings, or `undefined` if no time passed (or a counter was reset).
+ */
 export function busyPercent(before: CpuTimes, now: CpuTimes): number | undefined {
   const total = now.total - before.total;
   if (total <= 0) return undefined;
   return Math.min(100, Math.max(0, (100 * (now.busy - before.busy)) / total));
 }
 
-/** Parse the first line of /proc/stat. Waiting for a disk is idle time; time stolen by a hypervisor is busy. */
+/**
+ * Parse the first line of /proc/stat. Waiting for a disk counts as idle; time stolen by a hypervisor counts as
+ * busy.
+ */
 export function parseProcStat(text: string): CpuTimes | undefined {
   const [, rest] = /^cpu\s+(.+)$/m.exec(text) ?? [];
   return rest === undefined ? undefined : parseTimes(rest);
 }
 
-/** Parse the lines of /proc/stat that follow: the times of each logical processor, by its number. */
+/** Parse the following lines of /proc/stat: the times of each logical processor, keyed by its number. */
 export function parseProcessorTimes(text: string): ReadonlyMap<number, CpuTimes> {
   const times = new Map<number, CpuTimes>();
   for (const [, cpu, rest] of text.matchAll(/^cpu(\d{1,5})\s+(.+)$/gm)) {
@@ -46,7 +53,7 @@ export function parseProcessorTimes(text: string): ReadonlyMap<number, CpuTimes>
 }
 
 function parseTimes(columns: string): CpuTimes {
-  // guest and guest_nice, the last two, are counted in user and nice already.
+  // Leave out the last two columns, guest and guest_nice, because they are already included in user and nice.
   const times = columns
     .split(/\s+/)
     .slice(0, 8)
@@ -56,12 +63,15 @@ function parseTimes(columns: string): CpuTimes {
   return { busy: total - idle, total };
 }
 
-/** The microseconds of CPU time that a control group has used, from its cpu.stat. */
+/** The CPU time in microseconds that a control group has used, from its cpu.stat. */
 export function parseGroupCpuMicros(text: string): number | undefined {
   return parseCount(/^usage_usec (\d+)$/m.exec(text)?.[1]);
 }
 
-/** The same of version 1, whose cpuacct.usage is in nanoseconds and outgrows what a count may be. */
+/**
+ * Like parseGroupCpuMicros(), for version 1, whose cpuacct.usage is in nanoseconds and exceeds the range of
+ * parseCount().
+ */
 function olderGroupCpuMicros(text: string): number | undefined {
   return /^\d{1,19}$/.test(text.trim()) ? Math.floor(Number(text) / 1_000) : undefined;
 }
@@ -69,13 +79,17 @@ function olderGroupCpuMicros(text: string): number | undefined {
 async function readCpuTimes(machine: Machine, nowMs: () => number): Promise<CpuTimes | undefined> {
   if (machine.system.platform !== "linux") return nodeCpuTimes();
   const limits = await readContainerLimits(machine);
-  // The container's share decides what is measured.
+  // Return undefined if the container's limit is unknown, because the container's usage cannot be calculated
+  // without the limit.
   if (limits.cpuUnknown !== undefined) return undefined;
   const ofGroup = await readGroupTimes(machine, limits, nowMs);
   return ofGroup ?? parseProcStat((await machine.readText("/proc/stat")) ?? "");
 }
 
-/** Inside a container the machine's load says little: what counts is how much of the own share is used. */
+/**
+ * Read the CPU time that the container has used and could have used. Inside a container, the load of the whole
+ * machine means little.
+ */
 async function readGroupTimes(
   machine: Machine,
   { cpus: share, cpuGroup }: ContainerLimits,

@@ -16,7 +16,7 @@ describe("parseNvidiaUsage()", () => {
     });
   });
 
-  it("should leave out what a split GPU does not tell", () => {
+  it("should omit what a split GPU does not report", () => {
     expect(parseNvidiaUsage(MIG_USAGE)).toEqual([
       {
         index: 0,
@@ -61,7 +61,7 @@ describe("readNvidiaUsage(), readRocmUsage()", () => {
   let planted: PlantedMachine;
   afterEach(() => planted.remove());
 
-  it("should know nothing while a tool gives no answer", async () => {
+  it("should return nothing while a tool does not answer", async () => {
     planted = await plantMachine({
       programs: {
         "nvidia-smi": { kind: "no-answer", cause: "timeout" },
@@ -72,7 +72,7 @@ describe("readNvidiaUsage(), readRocmUsage()", () => {
     expect(await readRocmUsage(planted.machine)).toBeUndefined();
   });
 
-  it("should know that there is no GPU where there is no tool", async () => {
+  it("should report no GPUs without a tool", async () => {
     planted = await plantMachine();
     expect(await readNvidiaUsage(planted.machine)).toEqual([]);
     expect(await readRocmUsage(planted.machine)).toEqual([]);

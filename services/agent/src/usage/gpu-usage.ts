@@ -7,13 +7,13 @@ import { parseCount, parseNumber } from "../machine/parse-text.ts";
 import { askProgram } from "../machine/run-command.ts";
 import type { GpuReading } from "./machine-usage.ts";
 
-/** What asks nvidia-smi for the readings that `parseNvidiaUsage` reads. */
+/** The arguments that make nvidia-smi print what `parseNvidiaUsage` reads. */
 const NVIDIA_USAGE_ARGS = queryArgs(["index", "utilization.gpu", "memory.used", "memory.total", "temperature.gpu"]);
 
-/** What asks rocm-smi for the readings that `parseRocmUsage` reads. */
+/** The arguments that make rocm-smi print what `parseRocmUsage` reads. */
 const ROCM_USAGE_ARGS = ["--showuse", "--showtemp", "--showmeminfo", "vram", "--json"] as const;
 
-/** Read NVIDIA's GPUs; `undefined` when that cannot be determined, as in probeNvidia(). */
+/** Read NVIDIA's GPUs; `undefined` if they cannot be determined, as in probeNvidia(). */
 export async function readNvidiaUsage(machine: Machine): Promise<readonly GpuReading[] | undefined> {
   const result = await askProgram(machine, NVIDIA_PROGRAMS, NVIDIA_USAGE_ARGS);
   const readings = result.kind === "finished" ? parseNvidiaUsage(result.stdout) : [];
@@ -21,7 +21,7 @@ export async function readNvidiaUsage(machine: Machine): Promise<readonly GpuRea
   return readings.length > 0 || !(await mayHaveNvidia(machine, result)) ? readings : undefined;
 }
 
-/** Read AMD's GPUs, by the indices of `createGpuReader`; `undefined` when that cannot be determined. */
+/** Read AMD's GPUs, numbered after NVIDIA's by firstAmdIndex(); `undefined` if they cannot be determined. */
 export async function readRocmUsage(machine: Machine): Promise<readonly GpuReading[] | undefined> {
   const result = await askProgram(machine, ROCM_PROGRAMS, ROCM_USAGE_ARGS);
   if (result.kind === "missing") return [];
@@ -32,7 +32,7 @@ export async function readRocmUsage(machine: Machine): Promise<readonly GpuReadi
   return readings.map((reading) => ({ ...reading, index: first + reading.index }));
 }
 
-/** Parse the answer to `NVIDIA_USAGE_ARGS`, by index. */
+/** Parse the output for `NVIDIA_USAGE_ARGS`. Returns the GPUs, ordered by index. */
 export function parseNvidiaUsage(stdout: string): readonly GpuReading[] {
   return parseNvidiaRows(stdout, 5)
     .map(([index, utilization, used, total, temperature]) => ({
@@ -45,7 +45,7 @@ export function parseNvidiaUsage(stdout: string): readonly GpuReading[] {
     .sort((a, b) => a.index - b.index);
 }
 
-/** Parse the answer to `ROCM_USAGE_ARGS`, by index. */
+/** Parse the output for `ROCM_USAGE_ARGS`. Returns the GPUs, ordered by index. */
 export function parseRocmUsage(stdout: string): readonly GpuReading[] {
   return parseRocmAnswer(stdout).cards.map(({ index, values }) => ({
     index,
@@ -56,7 +56,7 @@ export function parseRocmUsage(stdout: string): readonly GpuReading[] {
   }));
 }
 
-/** The hot spot where there is a sensor for it, because that is what throttles; else the edge of the chip. */
+/** The hot spot if it has a sensor, because it causes throttling; else the edge of the chip. */
 function cardTemperature(values: RocmCard): number | undefined {
   return (
     parseNumber(values.get("temperature (sensor junction) (c)")) ??

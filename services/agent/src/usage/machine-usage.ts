@@ -1,35 +1,39 @@
-/** What a machine is doing: the latest readings, each absent when it cannot be had or is too old. */
+/** The latest usage readings of a machine, each absent if it is not available or too old. */
 export interface MachineUsage {
-  /** Share of the CPU time that the machine, or its container, may use: 0 to 100. */
+  /** Share of the CPU time available to the machine or its container, 0 to 100. */
   readonly cpuPercent: number | undefined;
   readonly memory: SpaceUsage | undefined;
-  /** The file system that holds the state directory. */
+  /** The usage of the file system that contains the state directory. */
   readonly disk: SpaceUsage | undefined;
   readonly temperatures: Temperatures | undefined;
-  /** As in the facts: NVIDIA's first, then AMD's, each by index. */
+  /** The GPUs in the order of the facts: NVIDIA's first, then AMD's, each ordered by index. */
   readonly gpus: readonly GpuReading[];
-  /** Whether GPUs could not be read: one that is not among those above is not gone then. */
+  /**
+   * Whether GPUs could not be read. If so, a GPU that is missing from the list may still exist.
+   */
   readonly gpusUnknown: boolean;
-  /** By id; empty where there is only one, whose figures are the machine's. */
+  /**
+   * The NUMA nodes, ordered by id. Empty if there is only one node, because its values are those
+   * of the machine.
+   */
   readonly numaNodes: readonly NumaReading[];
 }
 
-/** How full something is. */
+/** A used and a total amount. */
 export interface SpaceUsage {
   readonly usedBytes: number;
   readonly totalBytes: number;
 }
 
-/** All sensors together, in degrees Celsius. */
+/** The temperatures of all sensors together, in degrees Celsius. */
 export interface Temperatures {
   readonly averageCelsius: number;
   readonly maximumCelsius: number;
 }
 
-/** One GPU. */
 export interface GpuReading {
   readonly index: number;
-  /** Share of time in which it was busy, 0 to 100. Absent for a GPU that is split into instances (MIG). */
+  /** The busy share of time, 0 to 100. Absent for a GPU that is split into instances (MIG). */
   readonly utilizationPercent: number | undefined;
   readonly memoryUsedMib: number | undefined;
   readonly memoryTotalMib: number | undefined;
@@ -38,9 +42,12 @@ export interface GpuReading {
 
 /** One NUMA node. */
 export interface NumaReading {
-  /** The kernel's id. */
+  /** The kernel's id of the NUMA node. */
   readonly id: number;
-  /** Share of its processors in use, 0 to 100. Absent where it has none, and at the first reading. */
+  /**
+   * The share of the node's processors in use, 0 to 100. Absent at the first reading, and if the
+   * node has no processors.
+   */
   readonly cpuPercent: number | undefined;
   readonly memory: SpaceUsage | undefined;
 }

@@ -8,7 +8,7 @@ describe("readMemoryUsage()", () => {
   let planted: PlantedMachine;
   afterEach(() => planted.remove());
 
-  it("should count what is not available as used", async () => {
+  it("should count unavailable memory as used", async () => {
     planted = await plantMachine({ files: { "/proc/meminfo": MEMINFO } });
     expect(await readMemoryUsage(planted.machine)).toEqual({
       usedBytes: 400 * 1024,
@@ -16,7 +16,7 @@ describe("readMemoryUsage()", () => {
     });
   });
 
-  it("should report the container where its limit is below the machine's memory", async () => {
+  it("should report the container if its limit is below the machine's memory", async () => {
     planted = await plantMachine({
       files: {
         "/proc/meminfo": MEMINFO,
@@ -32,7 +32,7 @@ describe("readMemoryUsage()", () => {
     });
   });
 
-  it("should report the container of version 1 likewise", async () => {
+  it("should report the container of version 1 too", async () => {
     planted = await plantMachine({
       files: {
         "/proc/meminfo": MEMINFO,
@@ -48,7 +48,7 @@ describe("readMemoryUsage()", () => {
     });
   });
 
-  it("should report the machine where the limit is above its memory", async () => {
+  it("should report the machine if the limit is above its memory", async () => {
     planted = await plantMachine({
       files: {
         "/proc/meminfo": MEMINFO,
@@ -70,7 +70,7 @@ describe("readMemoryUsage()", () => {
     expect(await readMemoryUsage(planted.machine, async () => undefined)).toBeUndefined();
   });
 
-  it("should know nothing where there is nothing to read", async () => {
+  it("should return nothing if nothing can be read", async () => {
     planted = await plantMachine();
     expect(await readMemoryUsage(planted.machine)).toBeUndefined();
   });

@@ -5,14 +5,17 @@ import type { Machine } from "../machine/machine.ts";
 import { parseCount } from "../machine/parse-text.ts";
 import type { SpaceUsage } from "./machine-usage.ts";
 
-/** Read how much memory is in use: the container's where its limit is below the machine's memory. */
+/**
+ * Read how much memory is in use. If the container's limit is below the machine's memory, only the container's memory
+ * counts.
+ */
 export async function readMemoryUsage(
   machine: Machine,
   load: LoadSystemInformation = loadSystemInformation,
 ): Promise<SpaceUsage | undefined> {
   if (machine.system.platform !== "linux") return readThroughSystemInformation(load);
   const [text, limits] = await Promise.all([machine.readText("/proc/meminfo"), readContainerLimits(machine)]);
-  // The container's limit decides which memory is measured.
+  // Return undefined if the container's limit is unknown, because it is unclear which memory counts.
   if (limits.memoryUnknown !== undefined) return undefined;
   const { totalBytes, availableBytes } = parseMemInfo(text ?? "");
   const { memoryBytes: limit, memoryGroup } = limits;
@@ -24,7 +27,10 @@ export async function readMemoryUsage(
   return { usedBytes: Math.max(0, totalBytes - availableBytes), totalBytes };
 }
 
-/** What a group uses without the file pages that the kernel would drop first: what an out-of-memory kill looks at. */
+/**
+ * A group's memory without the file pages that the kernel would reclaim first. Out-of-memory kills depend on this
+ * value.
+ */
 async function readGroupMemory(machine: Machine, group: string): Promise<number | undefined> {
   const [current, older, stat] = await Promise.all([
     machine.readText(`${group}/memory.current`),
@@ -33,14 +39,16 @@ async function readGroupMemory(machine: Machine, group: string): Promise<number 
   ]);
   const used = parseCount(current ?? older);
   if (used === undefined) return undefined;
-  // In version 1 only the total counts the groups below, as the usage does.
+  // Prefer total_inactive_file to inactive_file. In version 1, the usage includes the groups below this group, and
+  // inactive_file does not include them.
   const line = /^total_inactive_file (\d+)$/m.exec(stat ?? "") ?? /^inactive_file (\d+)$/m.exec(stat ?? "");
   const inactive = parseCount(line?.[1]) ?? 0;
   return Math.max(0, used - inactive);
 }
 
 async function readThroughSystemInformation(load: LoadSystemInformation): Promise<SpaceUsage | undefined> {
-  // Node's free memory leaves out what macOS would give back at once, which is most of it.
+  // Do not use the free memory that Node.js reports. It excludes what macOS would release immediately, which is most
+  // of the memory.
   const memory = await (await load())?.mem().catch(() => undefined);
   return memory && { usedBytes: memory.total - memory.available, totalBytes: memory.total };
 }

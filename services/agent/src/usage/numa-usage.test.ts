@@ -3,7 +3,7 @@ import { type PlantedMachine, plantMachine } from "../testing/machine-tree.ts";
 import { GPU_SERVER, VIRTUAL_MACHINE } from "../testing/recordings/machines.ts";
 import { createNumaMeter, parseNodeUsage } from "./numa-usage.ts";
 
-/** A line of /proc/stat: processor time in use, and idle. */
+/** A line of /proc/stat: a processor's busy and idle time. */
 const line = (cpu: number, busy: number, idle: number) => `cpu${cpu} ${busy} 0 0 ${idle} 0 0 0 0 0 0`;
 const stat = (...lines: readonly string[]) => ["cpu  9 9 9 9 9 9 9 9 9 9", ...lines, "intr 1 2 3"].join("\n");
 const nodeFiles = (id: number, cpus: string, kibibytes: number) => ({
@@ -15,7 +15,7 @@ const nodeFiles = (id: number, cpus: string, kibibytes: number) => ({
 });
 
 describe("parseNodeUsage()", () => {
-  it("should count what the kernel can give back as free", () => {
+  it("should count reclaimable memory as free", () => {
     const text = `Node 0 MemTotal:       1000000 kB
 Node 0 MemFree:         300000 kB
 Node 0 MemUsed:         700000 kB
@@ -38,7 +38,7 @@ Node 0 SReclaimable:     10000 kB`;
     ["nothing", "", undefined],
     ["a node without memory", "Node 4 MemTotal: 0 kB\nNode 4 MemFree: 0 kB", { usedBytes: 0, totalBytes: 0 }],
     ["no free memory", "Node 4 MemTotal: 5 kB", undefined],
-  ])("should know of %s what there is", (_, text, usage) => {
+  ])("should read what %s provides", (_, text, usage) => {
     expect(parseNodeUsage(text)).toEqual(usage);
   });
 });
@@ -60,7 +60,7 @@ describe("createNumaMeter()", () => {
       { id: 0, cpuPercent: undefined, memory: { usedBytes: 3 * 1024 ** 2, totalBytes: 4 * 1024 ** 2 } },
       { id: 1, cpuPercent: undefined, memory: { usedBytes: 6 * 1024 ** 2, totalBytes: 8 * 1024 ** 2 } },
     ]);
-    // A processor that has come since is left out until it has been seen twice.
+    // A new processor is left out until it has been read twice.
     await planted.write("/proc/stat", stat(line(0, 30, 70), line(1, 50, 50), line(2, 90, 10), line(3, 5_000, 0)));
     expect((await meter()).map(({ cpuPercent }) => cpuPercent)).toEqual([40, 90]);
   });
@@ -74,7 +74,7 @@ describe("createNumaMeter()", () => {
     ]);
   });
 
-  it("should leave out nodes that have neither processors nor memory", async () => {
+  it("should omit nodes that have neither processors nor memory", async () => {
     const empty = nodeFiles(2, "", 0);
     planted = await plantMachine({ files: { ...nodeFiles(0, "0", 1_024), ...nodeFiles(1, "", 1_024), ...empty } });
     expect((await createNumaMeter(planted.machine)()).map(({ id }) => id)).toEqual([0, 1]);
@@ -82,7 +82,7 @@ describe("createNumaMeter()", () => {
     expect(await createNumaMeter(planted.machine)()).toEqual([]);
   });
 
-  it("should read nothing but a directory where there is one node", async () => {
+  it("should only read a directory if there is one node", async () => {
     planted = await plantMachine(VIRTUAL_MACHINE);
     const paths: string[] = [];
     const machine = {

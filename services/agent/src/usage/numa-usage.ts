@@ -4,12 +4,12 @@ import { parseCpuList, parseFields, parseKibibytes } from "../machine/parse-text
 import { busyPercent, type CpuTimes, parseProcessorTimes } from "./cpu-usage.ts";
 import type { NumaReading, SpaceUsage } from "./machine-usage.ts";
 
-/** Measures NUMA nodes from one call to the next. */
+/** Measures NUMA nodes between one call and the next. */
 export type NumaMeter = () => Promise<readonly NumaReading[]>;
 
 /**
- * Create a meter. Its first call knows no shares of processors. On a machine with a single NUMA node it lists one
- * directory and reads nothing else.
+ * Create a meter. Its first call reports no CPU usage. On a machine with a single NUMA node, a call only lists one
+ * directory.
  */
 export function createNumaMeter(machine: Machine): NumaMeter {
   let before: ReadonlyMap<number, CpuTimes> = new Map();
@@ -36,8 +36,8 @@ export function createNumaMeter(machine: Machine): NumaMeter {
 }
 
 /**
- * What a NUMA node's meminfo says is in use. It has no MemAvailable: what the kernel can give back is put together from
- * the same parts, file pages and slabs that can be reclaimed.
+ * Calculate the used memory from a NUMA node's meminfo. This file has no MemAvailable, so the reclaimable memory is
+ * estimated from the parts that MemAvailable consists of: file pages and reclaimable slabs.
  */
 export function parseNodeUsage(text: string): SpaceUsage | undefined {
   const fields = parseFields(text.replace(/^Node \d+ /gm, ""));
@@ -50,7 +50,7 @@ export function parseNodeUsage(text: string): SpaceUsage | undefined {
   return { usedBytes: Math.max(0, totalBytes - free - filePages - slabs), totalBytes };
 }
 
-/** The busy share of those processors that were there both times; undefined when none was. */
+/** The busy share of the processors that are in both readings; undefined if there are none. */
 function busyShare(
   cpus: readonly number[],
   before: ReadonlyMap<number, CpuTimes>,

@@ -22,12 +22,12 @@ describe("readTemperatures()", () => {
     });
   });
 
-  it("should know none in a virtual machine", async () => {
+  it("should find none in a virtual machine", async () => {
     planted = await plantMachine(VIRTUAL_MACHINE);
     expect(await readTemperatures(planted.machine)).toBeUndefined();
   });
 
-  it("should read thermal zones where there are no sensors", async () => {
+  it("should read thermal zones if there are no sensors", async () => {
     planted = await plantMachine({
       files: {
         "/sys/class/thermal/thermal_zone0/temp": "40000\n",

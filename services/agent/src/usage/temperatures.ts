@@ -5,15 +5,13 @@ import type { Temperatures } from "./machine-usage.ts";
 const HWMON_ROOT = "/sys/class/hwmon";
 const THERMAL_ROOT = "/sys/class/thermal";
 
-/** Read all temperature sensors. Kernels without hwmon sensors may still have thermal zones, which are read then. */
+/** Read all temperature sensors. Without hwmon sensors, read thermal zones. */
 export async function readTemperatures(machine: Machine): Promise<Temperatures | undefined> {
   const sensors = await readHwmon(machine);
   return summarize(sensors.length > 0 ? sensors : await readThermalZones(machine));
 }
 
-/**
- * Degrees of a reading in thousandths of a degree; what no running machine can have is a sensor that is not connected.
- */
+/** Parse a temperature in thousandths of a degree. Implausible values come from a sensor that is not connected. */
 export function parseMillidegrees(text: string | undefined): number | undefined {
   const millidegrees = parseNumber(text);
   if (millidegrees === undefined) return undefined;
@@ -21,7 +19,10 @@ export function parseMillidegrees(text: string | undefined): number | undefined 
   return celsius !== 0 && celsius > COLDEST_CELSIUS && celsius < HOTTEST_CELSIUS ? celsius : undefined;
 }
 
-/** Chips report 127 or more, 0, or far below freezing for an input with nothing on it. */
+/**
+ * The highest plausible temperature. Chips report 127 or more, 0, or far below freezing for an input without a
+ * sensor.
+ */
 const HOTTEST_CELSIUS = 126;
 const COLDEST_CELSIUS = -40;
 

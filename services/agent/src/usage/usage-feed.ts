@@ -1,28 +1,31 @@
 import type { MachineUsage } from "./machine-usage.ts";
 import type { UsageSampler } from "./usage-sampler.ts";
 
-/** What a heartbeat needs of the machine's usage. */
+/** The usage of the machine, in the form that heartbeats use. */
 export interface UsageFeed {
-  /** Begin to measure in the background. */
+  /** Start measuring in the background. */
   measure(): void;
   /** The last readings, for a beat every `intervalMs`. Never waits. */
   latest(intervalMs: number): MachineUsage;
 }
 
-/** A reading that has missed this many beats is not sent any more. */
+/** The number of beats after which a reading is too old to be sent. */
 const OLDEST_IN_BEATS = 3;
 
-/** Beats may be seconds apart while the node is watched; a slow tool is given this long all the same. */
+/**
+ * The minimum age at which a reading becomes too old. While someone watches the node, beats can be closer together
+ * than a slow tool's readings.
+ */
 const LEAST_MAX_AGE_MS = 30_000;
 
-/** Create the feed of a sampler. Measurements are at least `leastGapMs` apart, however often they are asked for. */
+/** Create the feed of a sampler. Measurements are at least `leastGapMs` apart, however many are requested. */
 export function createUsageFeed(sampler: UsageSampler, nowMs: () => number, leastGapMs: number): UsageFeed {
   let measuredAtMs = Number.NEGATIVE_INFINITY;
   return {
     measure: () => {
       if (nowMs() - measuredAtMs < leastGapMs) return;
       measuredAtMs = nowMs();
-      // Never rejects, and is not awaited: the next beat takes what there is.
+      // refresh() never rejects. Do not wait for it, because the next beat uses the readings that are available.
       void sampler.refresh();
     },
     latest: (intervalMs) =>

@@ -12,7 +12,7 @@ describe("createUsageSampler()", () => {
   const nowMs = () => clockMs;
   afterEach(() => planted.remove());
 
-  it("should sample everything that the machine tells", async () => {
+  it("should sample everything that the machine reports", async () => {
     planted = await plantMachine({
       ...RASPBERRY_PI,
       programs: { "nvidia-smi": H100_USAGE, "rocm-smi": RADEON_USAGE },
@@ -43,7 +43,7 @@ describe("createUsageSampler()", () => {
     expect(sampler.latest(1_000).numaNodes.map(({ id }) => id)).toEqual([0, 1]);
   });
 
-  it("should have nothing but what there is in a virtual machine", async () => {
+  it("should only have the available readings in a virtual machine", async () => {
     planted = await plantMachine(VIRTUAL_MACHINE);
     const sampler = createUsageSampler({
       machine: planted.machine,
@@ -113,7 +113,7 @@ describe("createGauge()", () => {
     [999, 7],
     [1_000, 7],
     [1_001, undefined],
-  ])("should judge a reading of age %d ms", async (ageMs, expected) => {
+  ])("should accept or drop a reading of age %d ms", async (ageMs, expected) => {
     let nowMs = 50;
     const gauge = createGauge(
       async () => 7,

@@ -6,18 +6,17 @@ import { readMemoryUsage } from "./memory-usage.ts";
 import { createNumaMeter } from "./numa-usage.ts";
 import { readTemperatures } from "./temperatures.ts";
 
-/** Samples what the machine is doing, in the background. */
+/** Measures the machine's usage in the background. */
 export interface UsageSampler {
   /**
-   * Begin new readings; those that are still under way are left alone. Resolves when all have ended, which a
-   * heartbeat must not wait for.
+   * Start new readings, except those still in progress. Resolves when all have ended; a heartbeat must not wait
+   * for this.
    */
   refresh(): Promise<void>;
   /** The last readings, without those older than `maxAgeMs`. Never waits. */
   latest(maxAgeMs: number): MachineUsage;
 }
 
-/** What a sampler works with. */
 export interface UsageSamplerOptions {
   readonly machine: Machine;
   readonly stateDirectory: string;
@@ -27,15 +26,13 @@ export interface UsageSamplerOptions {
 
 /** A reading that is renewed in the background. */
 interface Gauge<T> {
-  /** Begin a new reading unless one is under way. Resolves when the one under way has ended; never rejects. */
+  /** Start a new reading unless one is in progress. Resolves when the one in progress has ended; never rejects. */
   refresh(): Promise<void>;
-  /** The last reading, or `undefined` when there is none or it is older than `maxAgeMs`. Never waits. */
+  /** The last reading, or `undefined` if there is none or it is older than `maxAgeMs`. Never waits. */
   latest(maxAgeMs: number): T | undefined;
 }
 
-/**
- * Create a sampler. Nothing is read before the first `refresh`, and no share of CPU time is known before the second.
- */
+/** Create a sampler. Nothing is read before the first `refresh`, and no CPU usage is known before the second. */
 export function createUsageSampler(options: UsageSamplerOptions): UsageSampler {
   const { machine, stateDirectory, nowMs } = options;
   const cpu = createGauge(createCpuMeter(machine, nowMs), nowMs);
@@ -63,8 +60,8 @@ export function createUsageSampler(options: UsageSamplerOptions): UsageSampler {
 }
 
 /**
- * Create a gauge. A reading that never ends (a file system whose server is gone, a tool whose driver is stuck)
- * holds up this gauge alone, and takes up one call, not one a heartbeat.
+ * Create a gauge. A reading that never ends, because a file system's server is gone or a tool's driver is stuck,
+ * blocks only this gauge, and is not started again at each heartbeat.
  */
 export function createGauge<T>(read: () => Promise<T | undefined>, nowMs: () => number): Gauge<T> {
   let value: T | undefined;
@@ -78,7 +75,7 @@ export function createGauge<T>(read: () => Promise<T | undefined>, nowMs: () => 
       value = next;
       readAtMs = nowMs();
     } catch {
-      // The old reading stands until it is too old: a failed reading is as good as a late one.
+      // Treat a failed reading like a late one: the previous reading is used until it is too old.
     }
   }
 

@@ -4,8 +4,8 @@ import {
   GreetingSchema,
   type KeeperReply,
   KeeperReplySchema,
-  type KeptExecution,
-  KeptExecutionSchema,
+  type LiveExecution,
+  LiveExecutionSchema,
 } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import {
   EndReason,
@@ -15,25 +15,28 @@ import {
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type KeeperListener, type KeeperPort, KeeperRefused, type KeeperRequestInit } from "./keeper-link.ts";
 
-/** Each has one state. As high as a keeper's number of an execution that ends before it was started. */
+/**
+ * The change number of every execution, because without a keeper each execution has only one state. A keeper uses the
+ * same number when an execution ends before it was started.
+ */
 const CHANGE = 2n;
 
 /**
- * In place of the keeper of a machine that has none, and so runs nothing. It offers no executor, refuses what is to be
- * started, and confirms what is to be stopped: a drain of such a node would wait for it without end. What it has said
- * is kept until it is forgotten, in memory: after a restart it is told, and says, the same again.
+ * Replaces the keeper on a machine that has none and therefore runs nothing. It offers no executor, refuses every
+ * start, and confirms every stop, because a drain of the node would otherwise never end. Its responses stay in memory
+ * until they are forgotten. After a restart it receives the same requests and gives the same responses.
  */
 export class AbsentKeeper implements KeeperPort {
   readonly #listener: KeeperListener;
   readonly #wallMs: () => number;
-  readonly #kept = new Map<string, KeptExecution>();
+  readonly #kept = new Map<string, LiveExecution>();
 
   constructor(listener: KeeperListener, wallMs: () => number) {
     this.#listener = listener;
     this.#wallMs = wallMs;
   }
 
-  /** There is nothing to wait for. */
+  /** Null, because there is no keeper to wait for. */
   readonly heardAtMs = null;
 
   async run(signal: AbortSignal): Promise<void> {
@@ -93,10 +96,10 @@ export class AbsentKeeper implements KeeperPort {
     if (this.#kept.has(id)) return;
     const endTime = timestampFromMs(this.#wallMs());
     const observation = { ...end, id, specDigest, endTime, state: ObservedState.ENDED, change: CHANGE };
-    this.#keep(create(KeptExecutionSchema, { observation, logId }));
+    this.#keep(create(LiveExecutionSchema, { observation, logId }));
   }
 
-  #keep(kept: KeptExecution): void {
+  #keep(kept: LiveExecution): void {
     const { id = "" } = kept.observation ?? {};
     this.#kept.set(id, kept);
     this.#listener.onChanged(kept);

@@ -24,11 +24,11 @@ const STOP = DesiredState.STOP;
 const FORGET = DesiredState.FORGET;
 const UNTIL_TOLD = shellSpec("echo begun; while ! [ -e $HOME/go ]; do sleep 0.05; done; exit 4");
 
-/** An agent starts no more than one keeper within this. */
+/** Time within which an agent starts at most one keeper. */
 const START_EVERY_MS = 10_000;
 
 describe("an agent with work", () => {
-  /** How far the agent's clock for its keeper is ahead. Its timers are real. */
+  /** How far the clock that controls the keeper is moved ahead. Timers run in real time. */
   let aheadMs = 0;
   const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
   let program: KeeperProgram;
@@ -62,12 +62,12 @@ describe("an agent with work", () => {
         ports: { min: 20_000, max: 32_000 },
       },
     });
-    // It describes the machine without waiting any longer for the keeper.
+    // After this time, the agent describes the machine without the keeper's greeting.
     await started.clock.pass(1_500);
     return started;
   }
 
-  /** Answer as a server does, until what is asked for is there. Time passes meanwhile. */
+  /** Serve all streams until `ask` returns a value, and return that value. Time passes with each attempt. */
   async function served<T>(what: string, ask: () => T | undefined): Promise<T> {
     return until(what, async () => {
       harness.clock.advance(60);
@@ -97,7 +97,7 @@ describe("an agent with work", () => {
   const reports = (stream = harness.plane.latest) =>
     stream.received.flatMap((frame) => (frame?.case === "executionReport" ? [frame.value] : []));
 
-  /** The last that was said of an execution on the stream opened last. */
+  /** The last observation of an execution on the newest stream. */
   const lastOf = (id: string): ExecutionObservation | undefined =>
     reports()
       .flatMap(({ observations }) => observations)
@@ -115,7 +115,7 @@ describe("an agent with work", () => {
     return last?.state === state ? last : undefined;
   };
 
-  /** Kill the keeper, when it is time to start another one. */
+  /** Kill the keeper once the agent is allowed to start a new one. */
   async function killKeeper(): Promise<void> {
     aheadMs += START_EVERY_MS;
     await program.kill();
@@ -125,7 +125,7 @@ describe("an agent with work", () => {
     for (const id of ["e1", "e2"]) await writeFile(join(program.homeOf(id), "go"), "").catch(() => {});
   }
 
-  it("should say that it runs work, and report all that it has before anything is asked", async () => {
+  it("should report that it runs work, and all its executions, without being asked", async () => {
     const [first] = harness.plane.latest.received;
     expect(first).toMatchObject({ case: "hello", value: { runsWork: true } });
     const report = await served("a whole report", () => reports()[0]);
@@ -135,12 +135,12 @@ describe("an agent with work", () => {
   const infos = () =>
     harness.plane.latest.received.flatMap((frame) => (frame?.case === "nodeInfo" ? [frame.value] : []));
 
-  it("should tell what the machine offers once its keeper has answered", async () => {
+  it("should report what the machine offers once its keeper has answered", async () => {
     const work = await served("the capacity", () => infos().at(-1)?.work);
     expect(work).toMatchObject({ executors: ["process"], millicores: 4_000, portMin: 20_000, portMax: 32_000 });
   });
 
-  it("should offer nothing and say why once its keeper is down, and the same as before once one is back", async () => {
+  it("should offer nothing, with the reason, once its keeper is down, and the same as before once it is back", async () => {
     const offered = await served("the capacity", () => infos().at(-1)?.work);
     const release = program.holdStarts();
     await killKeeper();
@@ -170,7 +170,7 @@ describe("an agent with work", () => {
     expect(beat.executionsDigest).toBe(0n);
   });
 
-  it("should stop what is not desired, and report so for what was never started", async () => {
+  it("should stop executions that are not desired, and report the ones that were never started", async () => {
     tell(RUN, "e1");
     await served("an execution that is ready", inState("e1", ObservedState.READY));
     tell(STOP, "e1");
@@ -184,14 +184,14 @@ describe("an agent with work", () => {
     });
   });
 
-  it("should keep what a restored record wants stopped before it has heard of it", async () => {
+  it("should keep executions that a restored store wants stopped before it has their report", async () => {
     tell(RUN, "e1");
     await served("an execution that is ready", inState("e1", ObservedState.READY));
-    harness.plane.latest.end(new Error("the record was restored"));
+    harness.plane.latest.end(new Error("the database was restored"));
     await served("another stream", () => (harness.plane.streams.length > 1 ? true : undefined));
     tell(STOP, "e1", { logId: "log-2" });
     await served("a report to it", () => (lastOf("e1") === undefined ? undefined : true));
-    // It has heard of it once that is acknowledged, and what it wants counts from then on.
+    // Once the server has acknowledged the report, its desired state applies.
     expect(reports()[0]?.observations).toMatchObject([{ id: "e1", state: ObservedState.READY }]);
     await served("its end", inState("e1", ObservedState.ENDED));
   });
@@ -199,7 +199,7 @@ describe("an agent with work", () => {
   it.each([
     ["is rejected", { reason: ErrorReason.NODE_REJECTED, action: GoAwayAction.RECONNECT }],
     ["is deleted", { reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP }],
-  ])("should end what runs when its node %s", async (_, goAway) => {
+  ])("should stop running executions when the node %s", async (_, goAway) => {
     tell(RUN, "e1");
     await served("an execution that is ready", inState("e1", ObservedState.READY));
     expect(await program.runs("e1")).toBe(true);
@@ -207,7 +207,7 @@ describe("an agent with work", () => {
     await until("its end", async () => !(await program.runs("e1")));
   });
 
-  it("should end, too, what is being started when its node is cast out", async () => {
+  it("should also stop starting executions when the node is deleted", async () => {
     const ids = Array.from({ length: 6 }, (_, index) => `e${index}`);
     const references = ids.map((id) => referenceTo(id, RUN, UNTIL_TOLD));
     harness.plane.latest.send({
@@ -220,10 +220,10 @@ describe("an agent with work", () => {
     await until("their end", async () => (await Promise.all(ids.map((id) => program.runs(id)))).every((runs) => !runs));
   });
 
-  it("should leave what runs when a server that has told nothing casts its node out", async () => {
+  it("should keep running executions if a server that has sent nothing deletes the node", async () => {
     tell(RUN, "e1");
     const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
-    harness.plane.latest.end(new Error("the record was restored"));
+    harness.plane.latest.end(new Error("the database was restored"));
     await served("another stream", () => (harness.plane.streams.length > 1 ? true : undefined));
     harness.plane.latest.goAway({ reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP });
     await until("it to be idle", () => harness.agent.status().phase === "idle");
@@ -233,7 +233,7 @@ describe("an agent with work", () => {
     expect(again.startTime).toEqual(before.startTime);
   });
 
-  it("should end what runs when the history that knows it casts its node out before it has told anything", async () => {
+  it("should stop running executions if their history rejects the node before it has sent anything", async () => {
     tell(RUN, "e1");
     await served("an execution that is ready", inState("e1", ObservedState.READY));
     await harness.kill();
@@ -245,10 +245,10 @@ describe("an agent with work", () => {
     await until("its end", async () => !(await program.runs("e1")));
   });
 
-  it("should leave what runs when another history casts its node out", async () => {
+  it("should keep running executions if another history deletes the node", async () => {
     tell(RUN, "e1");
     const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
-    harness.plane.latest.end(new Error("the record was restored"));
+    harness.plane.latest.end(new Error("the database was restored"));
     await served("another stream", () => (harness.plane.streams.length > 1 ? true : undefined));
     harness.plane.latest.goAway({ reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP, logId: "log-2" });
     await until("it to be idle", () => harness.agent.status().phase === "idle");
@@ -258,7 +258,7 @@ describe("an agent with work", () => {
     expect(again.startTime).toEqual(before.startTime);
   });
 
-  it("should say of what its keeper has lost that it is gone, and not start it again", async () => {
+  it("should report executions that its keeper has lost as gone, and not restart them", async () => {
     tell(RUN, "e1");
     const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
     await program.loseRecords();
@@ -269,7 +269,7 @@ describe("an agent with work", () => {
     expect(before.startTime).toBeDefined();
   });
 
-  it("should say so as well when it was started again meanwhile, and the record remembers", async () => {
+  it("should report the same if it was restarted in the meantime and the store remembers", async () => {
     await harness.kill();
     harness = await startWorking();
     const references = [{ ...referenceTo("e1", RUN, UNTIL_TOLD), reported: true }];
@@ -278,7 +278,7 @@ describe("an agent with work", () => {
     expect(await served("its end", inState("e1", ObservedState.ENDED))).toMatchObject({ endReason: EndReason.GONE });
   });
 
-  it("should stop what its keeper has although its executors are off", async () => {
+  it("should stop its keeper's executions although its executors are off", async () => {
     tell(RUN, "e1");
     await served("an execution that is ready", inState("e1", ObservedState.READY));
     await harness.kill();
@@ -308,7 +308,7 @@ describe("an agent with work", () => {
     await served("nothing", () => reports().findLast(({ digest, number }) => digest === 0n && number > 1n));
   });
 
-  it("should start a keeper in place of one that was killed, and lose nothing", async () => {
+  it("should replace a killed keeper, and lose nothing", async () => {
     tell(RUN, "e1");
     await served("an execution that is ready", inState("e1", ObservedState.READY));
     await killKeeper();
@@ -320,7 +320,7 @@ describe("an agent with work", () => {
     });
   });
 
-  it("should leave executions running, and say that it will be back", async () => {
+  it("should leave executions running, and announce that it will be back", async () => {
     tell(RUN, "e1");
     const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
     const closing = harness.agent.close("the agent was stopped");

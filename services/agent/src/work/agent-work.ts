@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Executions, SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { type Greeting, type KeptExecution, OutputStream } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
+import { type Greeting, type LiveExecution, OutputStream } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { NodeCondition } from "@rollcall/domain";
 import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
@@ -11,7 +11,7 @@ import {
   type DesiredWork,
   dropPartial,
   hexOf,
-  type KeptWork,
+  type LiveWork,
   NOTHING_DESIRED,
   planWork,
   pruneForgotten,
@@ -31,50 +31,57 @@ import type { OutputSource } from "./output-source.ts";
 import { executionsDigest } from "./report-parts.ts";
 import type { WorkChange, WorkFeed } from "./session-work.ts";
 
-/** What an agent's part in work is made of. */
 export interface AgentWorkOptions {
-  /** Null for a machine that has none: it runs nothing, and says so of what it is told to run or to stop. */
+  /**
+   * How to reach the keeper; null for a machine without one. Such a machine runs nothing, and reports so for every
+   * execution that it is asked to start or stop.
+   */
   readonly keeper: KeeperAccess | null;
   readonly nodeId: string;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;
-  /** Told when what the machine offers has changed: its keeper has said so, or is gone. */
+  /** Creates the connection to the keeper, for tests. Default: one to `keeper`. */
+  readonly connectKeeper?: (listener: KeeperListener) => KeeperPort;
+  /** Called when the machine's offer has changed: its keeper has reported a change, or no longer responds. */
   readonly onOffer?: () => void;
 }
 
-/** What the machine lacks although it should not is looked at again this often. */
+/** Maximum time between two planning runs. Each run retries everything that is still missing on the machine. */
 const PLAN_EVERY_MS = 15_000;
 
-/** How often it is looked whether the keeper is down. */
+/** Time between two checks of whether the keeper is down. */
 const CHECK_EVERY_MS = 2_000;
 
-/** How often the keeper is told at most that the control plane was heard. */
+/** The minimum time between two messages to the keeper that the control plane is reachable. */
 const SEEN_EVERY_MS = 1_000;
 
-/** Stands between the control plane, which says what should run, and the keeper, which runs it. */
+/** Connects the control plane, which decides what should run, with the keeper, which runs it. */
 export class AgentWork implements WorkFeed, KeeperListener {
-  /** To be run by the agent. */
+  /** The tasks that the agent must run. */
   readonly tasks: readonly Task[];
   readonly #options: AgentWorkOptions;
   readonly #link: KeeperPort;
   readonly #planning: Loop;
   readonly #checking: Loop;
   readonly #sinceMs: number;
-  /** The reasons that were reported last. */
+  /** The reasons of the conditions that were last reported. */
   #checked = "";
   readonly #listeners = new Set<(change: WorkChange) => void>();
-  readonly #kept = new Map<string, KeptWork>();
-  /** Executions that the keeper has or had, and that it was not told to forget. */
+  readonly #kept = new Map<string, LiveWork>();
+  /** Executions that the keeper has or had, and that it was not asked to forget. */
   readonly #met = new Set<string>();
   readonly #specs = new Map<string, Uint8Array | null>();
-  /** Executions that were named since the greeting; null once all have been. */
+  /** Executions listed since the greeting; null once the list is complete. */
   #named: Set<string> | null = new Set();
   #changed = new Set<string>();
   #desired: DesiredWork = NOTHING_DESIRED;
-  /** Whether the history of `#desired` has cast the node out, and has told no whole list since. */
+  /**
+   * Whether the node was rejected, banned or deleted in the store history of `#desired`, and that history has sent no
+   * complete list since.
+   */
   #isCastOut = false;
-  /** The history that the present session speaks of; null before its first Executions. */
+  /** The store history of the current session; null before its first Executions. */
   #sessionLogId: string | null = null;
   readonly #toBind = new Set<string>();
   #wantedSpecs: readonly string[] = [];
@@ -86,14 +93,13 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   constructor(options: AgentWorkOptions) {
     this.#options = options;
-    const { clock, keeper } = options;
+    const { clock, keeper, connectKeeper } = options;
     this.met = new Promise((resolve) => {
       this.#onMet = resolve;
     });
-    this.#link =
-      keeper === null
-        ? new AbsentKeeper(this, () => clock.wallMs())
-        : new KeeperLink({ ...options, access: keeper }, this);
+    if (connectKeeper !== undefined) this.#link = connectKeeper(this);
+    else if (keeper === null) this.#link = new AbsentKeeper(this, () => clock.wallMs());
+    else this.#link = new KeeperLink({ ...options, access: keeper }, this);
     this.#planning = new Loop({ name: "plan-work", clock, everyMs: PLAN_EVERY_MS, turn: () => this.#plan() });
     this.#sinceMs = clock.nowMs();
     this.#checking = new Loop({ name: "check-keeper", clock, everyMs: CHECK_EVERY_MS, turn: () => this.#check() });
@@ -104,10 +110,10 @@ export class AgentWork implements WorkFeed, KeeperListener {
     return this.#isKnown;
   }
 
-  /** Resolves when a keeper has said what it is. */
+  /** Resolves when a keeper has sent its greeting. */
   readonly met: Promise<void>;
 
-  /** What keeps the machine from running new work. */
+  /** Why the machine runs no new work. */
   get conditions(): readonly NodeCondition[] {
     const { keeper, clock } = this.#options;
     const isKnown = this.#greeting !== null;
@@ -117,8 +123,8 @@ export class AgentWork implements WorkFeed, KeeperListener {
   }
 
   /**
-   * What the keeper said of itself; null before it has, and while it is down. One that is away for a moment offers what
-   * it offered.
+   * The keeper's description of itself; null before it was received and while the keeper is down. A keeper that is
+   * only briefly unreachable keeps its offer.
    */
   get greeting(): Greeting | null {
     return this.conditions.some(({ reason }) => reason === "KEEPER_DOWN") ? null : this.#greeting;
@@ -163,7 +169,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
     if (!usefulSpecs(this.#desired).has(name)) return;
     const isGone = spec.length === 0;
     if (!isGone && createHash("sha256").update(spec).digest("hex") !== name) {
-      this.#options.log.error({ digest: name }, "spec has another digest than was asked for, it is not used");
+      this.#options.log.error({ digest: name }, "spec does not have the requested digest, ignoring it");
       return;
     }
     this.#specs.set(name, isGone ? null : spec);
@@ -178,7 +184,10 @@ export class AgentWork implements WorkFeed, KeeperListener {
   castOut(logId: string): void {
     this.#isCastOut = true;
     this.#desired = castOut(this.#desired, this.#kept, logId);
-    this.#options.log.warn({ executions: this.#desired.references.size }, "node was cast out, its executions end");
+    this.#options.log.warn(
+      { executions: this.#desired.references.size },
+      "node was rejected, banned or deleted, stopping its executions",
+    );
     this.#planning.call();
   }
 
@@ -195,7 +204,8 @@ export class AgentWork implements WorkFeed, KeeperListener {
       const place = "tailBytes" in from ? { tail: from.tailBytes } : from;
       const value = { id, stream, limit, times: isTimed, ...place };
       const answered = await this.#link.request({ case: "readOutput", value }).catch((error: unknown) => {
-        // The executor that failed can be the one that has the output.
+        // Return null only for a refusal, which means that no output is kept. After a failure, the output may still
+        // exist in the executor that failed.
         if (error instanceof KeeperRefused && !error.hasFailed) return null;
         throw error;
       });
@@ -224,16 +234,19 @@ export class AgentWork implements WorkFeed, KeeperListener {
     this.#checking.call();
   }
 
-  /** Report the keeper as down when it has been for long enough, and as back. */
+  /** Report the keeper as down if it has not responded for long enough, and as up again afterwards. */
   async #check(): Promise<void> {
     const text = this.conditions.map(({ reason }) => reason).join();
     if (text === this.#checked) return;
     this.#checked = text;
-    if (text !== "") this.#options.log.warn({ conditions: this.conditions }, "this machine runs no new work");
+    // Log this condition only at debug level, because the keeper needs a moment to respond after every start. If it
+    // does not respond, another condition follows.
+    const level = text === "EXECUTORS_UNKNOWN" ? "debug" : "warn";
+    if (text !== "") this.#options.log[level]({ conditions: this.conditions }, "this machine runs no new work");
     this.#options.onOffer?.();
   }
 
-  onChanged({ observation, logId, forgotten }: KeptExecution): void {
+  onChanged({ observation, logId, forgotten }: LiveExecution): void {
     if (observation === undefined) return;
     const { id } = observation;
     if (forgotten) {
@@ -245,7 +258,8 @@ export class AgentWork implements WorkFeed, KeeperListener {
       this.#met.add(id);
       this.#named?.add(id);
       if (before?.observation.change === observation.change) {
-        // What a history said of it counts once it is bound to that.
+        // Plan again, because the execution is now bound to another store history, whose desired state applies from
+        // now on.
         if (before.logId !== logId) this.#planning.call();
         return;
       }
@@ -265,7 +279,8 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   async #plan(): Promise<void> {
     if (!this.#isKnown || this.#named !== null) return;
-    // What was being started, or was not listed, when the node was cast out ends too.
+    this.#bindReported();
+    // Also end the executions that were still starting, or not yet listed, when the node was excluded.
     if (this.#isCastOut) this.#desired = castOut(this.#desired, this.#kept, this.#desired.logId);
     this.#desired = pruneForgotten(this.#desired, this.#kept);
     this.#letGoOfMet();
@@ -273,11 +288,13 @@ export class AgentWork implements WorkFeed, KeeperListener {
     const { actions, wantedSpecs } = planWork(this.#desired, machine);
     this.#wantedSpecs = wantedSpecs;
     if (wantedSpecs.length > 0) this.#tell([]);
-    // One after the other: the keeper answers as fast as its disk, and each answer comes with the change that it made.
+    // Carry out the actions one after the other. Each action takes as long as a write to the keeper's disk, and the
+    // resulting change arrives with the keeper's response.
     const { logId } = this.#desired;
     const wasCastOut = this.#isCastOut;
     for (const action of actions) {
-      // Planned for what has been taken back since: that has called for another turn.
+      // Stop, because the plan is outdated: the node was excluded or readmitted, or its desired state now comes from
+      // another store history. Each of these changes has triggered another planning run.
       if (this.#desired.logId !== logId || this.#isCastOut !== wasCastOut) return;
       await this.#carryOut(action);
     }
@@ -289,13 +306,14 @@ export class AgentWork implements WorkFeed, KeeperListener {
       await this.#link.request(this.#toRequest(action));
     } catch (error) {
       if (action.kind !== "start") {
-        log.warn({ err: error, action: action.kind }, "keeper did not do what was asked");
+        log.warn({ err: error, action: action.kind }, "keeper did not carry out a request");
         return;
       }
-      const message = error instanceof Error ? error.message : String(error);
-      log.warn({ err: error, execution_id: action.reference.id }, "keeper did not start an execution");
-      // Where the keeper is away this fails as well, and the start is tried again once it is back.
       const { reference } = action;
+      log.warn({ err: error, execution_id: reference.id }, "keeper did not start an execution");
+      // A keeper that cannot be reached has refused nothing. The next planning run repeats the start.
+      if (!(error instanceof KeeperRefused)) return;
+      const { message } = error;
       await this.#link.request(this.#toRequest({ kind: "refuse", reference, message, isLost: false })).catch(() => {});
     }
   }
@@ -321,7 +339,7 @@ export class AgentWork implements WorkFeed, KeeperListener {
     }
   }
 
-  /** What was reported to a history, and committed there, is known to it from now on. */
+  /** Bind executions to the session's store history once it has committed their report. */
   #bindReported(): void {
     const logId = this.#sessionLogId;
     if (logId === null) return;
@@ -330,10 +348,14 @@ export class AgentWork implements WorkFeed, KeeperListener {
       return one !== undefined && one.logId !== logId;
     });
     this.#toBind.clear();
-    if (ids.length > 0) this.#ask({ case: "bind", value: { ids, logId } });
+    if (ids.length === 0) return;
+    this.#link.request({ case: "bind", value: { ids, logId } }).catch(() => {
+      // The next planning run tries again, because the session does not report these executions again.
+      if (this.#sessionLogId === logId) for (const id of ids) this.#toBind.add(id);
+    });
   }
 
-  /** What the keeper has lost, and no list names, is nothing that could be started again. */
+  /** Forget executions that neither the keeper nor the desired list knows. */
   #letGoOfMet(): void {
     for (const id of this.#met) {
       if (!this.#kept.has(id) && !this.#desired.references.has(id)) this.#met.delete(id);
@@ -346,11 +368,11 @@ export class AgentWork implements WorkFeed, KeeperListener {
   }
 
   #ask(request: KeeperRequestInit): void {
-    // A keeper that is away is told of what counts when it is back.
+    // Ignore a failure, because the keeper receives everything that matters when the connection is back.
     this.#link.request(request).catch(() => {});
   }
 
-  /** Tell sessions, once for all that happens at a time. */
+  /** Notify sessions, once for all changes that happen at the same moment. */
   #tell(ids: readonly string[]): void {
     for (const id of ids) this.#changed.add(id);
     if (this.#isTelling || !this.#isKnown) return;

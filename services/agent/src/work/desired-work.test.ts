@@ -10,7 +10,7 @@ import {
 import {
   applyExecutions,
   castOut,
-  type KeptWork,
+  type LiveWork,
   NOTHING_DESIRED,
   planWork,
   pruneForgotten,
@@ -31,7 +31,7 @@ function frame(generation: number, named: Record<string, DesiredState>, more: Pa
   return create(ExecutionsSchema, { logId: "log-1", generation: BigInt(generation), whole: true, references, ...more });
 }
 
-const kept = (id: string, state: ObservedState, logId = "log-1"): readonly [string, KeptWork] => [
+const kept = (id: string, state: ObservedState, logId = "log-1"): readonly [string, LiveWork] => [
   id,
   { observation: create(ExecutionObservationSchema, { id, state }), logId },
 ];
@@ -40,7 +40,7 @@ const namesOf = ({ references }: { readonly references: ReadonlyMap<string, { re
   Object.fromEntries([...references].map(([id, { desired }]) => [id, desired]));
 
 describe("applyExecutions()", () => {
-  it("should take a whole list when its last part has come, and changes after it", () => {
+  it("should apply a complete list when its last part has arrived, and changes after it", () => {
     const first = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }, { more: true }));
     expect(namesOf(first)).toEqual({});
     const whole = applyExecutions(first, frame(3, { b: RUN }));
@@ -51,7 +51,7 @@ describe("applyExecutions()", () => {
     expect(namesOf(applyExecutions(changed, frame(5, { c: RUN })))).toEqual({ c: RUN });
   });
 
-  it("should ignore what is older, and a change of a history whose list has not come", () => {
+  it("should ignore older generations, and changes of a history without a complete list", () => {
     const known = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }));
     expect(applyExecutions(known, frame(2, { a: STOP }))).toBe(known);
     expect(applyExecutions(known, frame(9, { a: STOP }, { whole: false, logId: "log-2" }))).toBe(known);
@@ -59,16 +59,16 @@ describe("applyExecutions()", () => {
 });
 
 describe("castOut()", () => {
-  it("should stop what the history knows, start nothing more, and leave what another one knows", () => {
+  it("should stop the history's executions, start nothing new, and leave those of other histories", () => {
     const desired = applyExecutions(NOTHING_DESIRED, frame(4, { here: RUN, waits: RUN }));
     const machine = new Map([kept("here", RUNNING), kept("unnamed", RUNNING), kept("other", RUNNING, "log-2")]);
     const after = castOut(desired, machine, "log-1");
     expect(namesOf(after)).toEqual({ here: STOP, unnamed: STOP });
-    // A history that takes the node back says more with its next list.
+    // A history that readmits the node sends a new list.
     expect(namesOf(applyExecutions(after, frame(4, { here: RUN })))).toEqual({ here: RUN });
   });
 
-  it("should stop what the history knows before it has told anything, and leave the rest", () => {
+  it("should stop the history's executions before it has sent anything, and leave the rest", () => {
     const machine = new Map([kept("here", RUNNING), kept("other", RUNNING, "log-2")]);
     const after = castOut(NOTHING_DESIRED, machine, "log-1");
     expect([after.logId, namesOf(after)]).toEqual(["log-1", { here: STOP }]);
@@ -79,7 +79,7 @@ describe("castOut()", () => {
 describe("planWork()", () => {
   const plan = (
     named: Record<string, DesiredState>,
-    there: readonly (readonly [string, KeptWork])[],
+    there: readonly (readonly [string, LiveWork])[],
     specs: ReadonlyMap<string, Uint8Array | null> = new Map([[HEX, SPEC]]),
     met: readonly string[] = [],
   ) => {
@@ -117,10 +117,10 @@ describe("planWork()", () => {
   });
 });
 
-describe("planWork(), of what the record was told", () => {
+describe("planWork() with executions that were reported", () => {
   const reported = { references: [create(ExecutionReferenceSchema, { ...reference("a", RUN), reported: true })] };
 
-  it("should start nothing that was reported and is not there, with a spec or without", () => {
+  it("should not start executions that were reported and are missing, with or without a spec", () => {
     const desired = applyExecutions(NOTHING_DESIRED, frame(1, {}, reported));
     const machine = { kept: new Map(), met: new Set<string>(), specs: new Map() };
     expect(planWork(desired, machine)).toMatchObject({
@@ -129,7 +129,7 @@ describe("planWork(), of what the record was told", () => {
     });
   });
 
-  it("should leave it once that is recorded", () => {
+  it("should do nothing once that is recorded", () => {
     const desired = applyExecutions(NOTHING_DESIRED, frame(1, {}, reported));
     const machine = { kept: new Map([kept("a", ObservedState.ENDED)]), met: new Set(["a"]), specs: new Map() };
     expect(planWork(desired, machine)).toEqual({ actions: [], wantedSpecs: [] });
@@ -137,7 +137,7 @@ describe("planWork(), of what the record was told", () => {
 });
 
 describe("pruneForgotten()", () => {
-  it("should let go of what was forgotten", () => {
+  it("should drop forgotten executions", () => {
     const desired = applyExecutions(NOTHING_DESIRED, frame(1, { a: FORGET, b: FORGET, c: RUN }));
     expect(namesOf(pruneForgotten(desired, new Map([kept("b", ObservedState.ENDED)])))).toEqual({ b: FORGET, c: RUN });
   });

@@ -8,24 +8,24 @@ import {
   ObservedState,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 
-/** What the control plane wants of this node. */
+/** The executions that should run on this node, according to the control plane. */
 export interface DesiredWork {
-  /** The history of the record that said so; empty before the first list. */
+  /** The store history that the list comes from; empty before the first list. */
   readonly logId: string;
   readonly generation: bigint;
   readonly references: ReadonlyMap<string, ExecutionReference>;
-  /** The parts of a whole list that have come so far; null when none is under way. */
+  /** The parts of a complete list received so far; null if none is in progress. */
   readonly partial: ReadonlyMap<string, ExecutionReference> | null;
 }
 
-/** An execution that the machine has. */
-export interface KeptWork {
+/** An execution on this machine. */
+export interface LiveWork {
   readonly observation: ExecutionObservation;
-  /** The history of the record that knows it. */
+  /** The store history that knows the execution. */
   readonly logId: string;
 }
 
-/** What has to be done for the machine to run what is wanted. */
+/** An action that brings the machine closer to the desired state. */
 export type WorkAction =
   | { readonly kind: "start"; readonly reference: ExecutionReference; readonly spec: Uint8Array }
   | { readonly kind: "stop"; readonly reference: ExecutionReference }
@@ -33,31 +33,31 @@ export type WorkAction =
       readonly kind: "refuse";
       readonly reference: ExecutionReference;
       readonly message: string;
-      /** Whether it was started here before. */
+      /** Whether the execution was started on this machine before, and is lost. */
       readonly isLost: boolean;
     }
   | { readonly kind: "forget"; readonly ids: readonly string[] }
   | { readonly kind: "bind"; readonly ids: readonly string[] };
 
-/** Those actions, and the specs that are missing, in hexadecimal digits. */
+/** The actions, and the digests of missing specs in hexadecimal. */
 export interface WorkPlan {
   readonly actions: readonly WorkAction[];
   readonly wantedSpecs: readonly string[];
 }
 
-/** Nothing was said yet. */
+/** The state before the first list. */
 export const NOTHING_DESIRED: DesiredWork = { logId: "", generation: 0n, references: new Map(), partial: null };
 
-/** A node keeps no more than this of what it is told, whatever it is told. */
+/** The maximum number of references that a node keeps, however many it receives. */
 const MOST_REFERENCES = 5_000;
 
-/** Take over a frame of Executions. An older generation of the same history changes nothing. */
+/** Apply an Executions frame. An older generation of the same history changes nothing. */
 export function applyExecutions(desired: DesiredWork, frame: Executions): DesiredWork {
   const isSameLog = frame.logId === desired.logId;
   if (isSameLog && frame.generation < desired.generation) return desired;
   const named = frame.references.map((one) => [one.id, one] as const);
   if (!frame.whole) {
-    // Of a history whose whole list has not come, a change says too little.
+    // Ignore a change of another history, because it is useless without the complete list of that history.
     if (!isSameLog) return desired;
     const references = bounded([...desired.references, ...named]);
     return { ...desired, references, generation: frame.more ? desired.generation : frame.generation };
@@ -67,16 +67,16 @@ export function applyExecutions(desired: DesiredWork, frame: Executions): Desire
   return { logId: frame.logId, generation: frame.generation, references: partial, partial: null };
 }
 
-/** A session has ended: parts of a list that it sent are worth nothing. */
+/** Drop the incomplete list of a session that has ended. */
 export function dropPartial(desired: DesiredWork): DesiredWork {
   return { ...desired, partial: null };
 }
 
 /**
- * The node was rejected, banned or deleted by a history: all that runs by it is to stop, and nothing more is started.
- * What another history knows goes on.
+ * The desired work after a store history rejected, banned or deleted the node: all executions of that history stop, and
+ * nothing new starts. Executions of other histories continue.
  */
-export function castOut(desired: DesiredWork, kept: ReadonlyMap<string, KeptWork>, by: string): DesiredWork {
+export function castOut(desired: DesiredWork, kept: ReadonlyMap<string, LiveWork>, by: string): DesiredWork {
   const stopped = [...kept].filter(([, { logId }]) => logId === by);
   const references = new Map(
     stopped.map(([id]) => [id, create(ExecutionReferenceSchema, { id, desired: DesiredState.STOP })]),
@@ -84,8 +84,8 @@ export function castOut(desired: DesiredWork, kept: ReadonlyMap<string, KeptWork
   return { logId: by, generation: by === desired.logId ? desired.generation : 0n, references, partial: null };
 }
 
-/** Let go of executions that are to be forgotten, and have been. */
-export function pruneForgotten(desired: DesiredWork, kept: ReadonlyMap<string, KeptWork>): DesiredWork {
+/** Drop references to executions that should be forgotten and no longer exist on this machine. */
+export function pruneForgotten(desired: DesiredWork, kept: ReadonlyMap<string, LiveWork>): DesiredWork {
   const isDone = ({ id, desired: wanted }: ExecutionReference): boolean => {
     return wanted === DesiredState.FORGET && !kept.has(id);
   };
@@ -93,19 +93,20 @@ export function pruneForgotten(desired: DesiredWork, kept: ReadonlyMap<string, K
   return left.length === desired.references.size ? desired : { ...desired, references: new Map(left) };
 }
 
-/** What the machine has and had. */
+/** The machine's current and former executions. */
 export interface MachineWork {
-  readonly kept: ReadonlyMap<string, KeptWork>;
-  /** Executions that it has or had, and that no history has let it forget. */
+  readonly kept: ReadonlyMap<string, LiveWork>;
+  /** Executions that the machine has or had, and that no history has let it forget. */
   readonly met: ReadonlySet<string>;
-  /** Specs by their digests; null for one that the record no longer has. */
+  /** Specs, keyed by digest. The value is null if the store no longer has the spec. */
   readonly specs: ReadonlyMap<string, Uint8Array | null>;
 }
 
 /**
- * Decide what to do. What no list names goes on. A history that was restored stops nothing that runs by another one
- * until it has heard of that, which is when the machine has bound it. What was here before, as the machine or the
- * record remembers, and is not here now, was lost: it is never started a second time.
+ * Decide what to do. Executions that are in no list continue. A restored history does not stop the executions of
+ * another history until it has received their report and the machine has bound them to it. An execution that was on
+ * this machine before, according to the machine or the store, and is missing now is lost and is never started a second
+ * time.
  */
 export function planWork({ logId, references }: DesiredWork, { kept, met, specs }: MachineWork): WorkPlan {
   const actions: WorkAction[] = [];
@@ -139,7 +140,7 @@ export function planWork({ logId, references }: DesiredWork, { kept, met, specs 
       case DesiredState.FORGET:
         if (isEnded && one?.logId === logId) forget.push(id);
         break;
-      // Of a newer server.
+      // Ignore a desired state that only a newer server knows.
       default:
         break;
     }
@@ -149,17 +150,17 @@ export function planWork({ logId, references }: DesiredWork, { kept, met, specs 
   return { actions, wantedSpecs: [...wanted].filter((digest) => digest.length === SPEC_DIGEST_DIGITS) };
 }
 
-const LOST = "its machine has lost it: it was started before, and nothing is known of it there";
-const NO_SPEC = "the record has no such spec";
+const LOST = "the execution is lost: it was started before, but its machine no longer knows it";
+const NO_SPEC = "the store has no such spec";
 
-/** The digests of specs that are still of use. */
+/** The digests of specs that are still needed. */
 export function usefulSpecs({ references }: DesiredWork): ReadonlySet<string> {
   return new Set([...references.values()].map(({ specDigest }) => hexOf(specDigest)));
 }
 
 const SPEC_DIGEST_DIGITS = 64;
 
-/** Hexadecimal digits. */
+/** Format bytes as hexadecimal digits. */
 export function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex");
 }

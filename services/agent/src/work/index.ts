@@ -1,10 +1,11 @@
-// What an agent decides about work, without sockets, clocks and keeper: simulations run it.
+// The agent's decisions about work. They use no sockets, clocks or keeper, so that
+// simulations can run them.
 export {
   applyExecutions,
   type DesiredWork,
   dropPartial,
   hexOf,
-  type KeptWork,
+  type LiveWork,
   type MachineWork,
   NOTHING_DESIRED,
   planWork,

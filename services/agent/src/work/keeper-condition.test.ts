@@ -9,7 +9,7 @@ describe("keeperCondition()", () => {
     ["unknown while it has not said what it has", { heardAtMs: 100, isKnown: false }, 101, "EXECUTORS_UNKNOWN"],
     ["healthy while it answers", { heardAtMs: 100, isKnown: true }, 100 + LATE - 1, undefined],
     ["down when it has ceased to", { heardAtMs: 100, isKnown: true }, 100 + LATE, "KEEPER_DOWN"],
-  ])("should call a keeper %s", (_, contact, nowMs, reason) => {
+  ])("should report a keeper as %s", (_, contact, nowMs, reason) => {
     expect(keeperCondition({ sinceMs: 0, ...contact }, nowMs)?.reason).toBe(reason);
   });
 });

@@ -1,19 +1,22 @@
 import type { NodeCondition } from "@rollcall/domain";
 
-/** A keeper that is upgraded, or started again after a crash, is back within this. */
+/** How long a keeper can be unreachable while it is upgraded, or restarted after a crash. */
 export const KEEPER_PATIENCE_MS = 15_000;
 
-/** What is known of a keeper, by the monotonic clock. */
+/** The agent's contact with a keeper. Times are from the monotonic clock. */
 export interface KeeperContact {
-  /** Since when it is waited for: the start of the agent. */
+  /** When the agent began to wait for the keeper, which is at the agent's own start. */
   readonly sinceMs: number;
-  /** When it was last heard; null before the first time. */
+  /** When the keeper last responded; null before the first time. */
   readonly heardAtMs: number | null;
-  /** Whether it has said which executors it has. */
+  /** Whether the keeper has reported its executors. */
   readonly isKnown: boolean;
 }
 
-/** What a keeper that does not answer means for its machine; null while it does, or may be back in a moment. */
+/**
+ * The condition of a machine whose keeper does not respond or has not reported its executors; otherwise null. A
+ * known keeper can be silent for KEEPER_PATIENCE_MS, because it may be restarting.
+ */
 export function keeperCondition(contact: KeeperContact, nowMs: number): NodeCondition | null {
   const { sinceMs, heardAtMs, isKnown } = contact;
   const isLate = nowMs - (heardAtMs ?? sinceMs) >= KEEPER_PATIENCE_MS;
@@ -23,7 +26,7 @@ export function keeperCondition(contact: KeeperContact, nowMs: number): NodeCond
 
 const EXECUTORS_UNKNOWN: NodeCondition = {
   reason: "EXECUTORS_UNKNOWN",
-  message: "the keeper of this machine has not answered yet, so it is not known which executors it has",
+  message: "the keeper of this machine has not answered yet, so its executors are unknown",
 };
 
 const NEVER_ANSWERED: NodeCondition = {

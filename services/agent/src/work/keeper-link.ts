@@ -6,50 +6,48 @@ import {
   KeeperFrameSchema,
   type KeeperReply,
   KeeperRequestSchema,
-  type KeptExecution,
+  type LiveExecution,
   type KeeperRequestSchema as RequestSchema,
 } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import { FrameReader, frameMessage } from "@rollcall/wire";
 
-/** How the keeper of this machine is reached, and started where none answers. */
+/** How to reach the keeper of this machine, and how to start one if none responds. */
 export interface KeeperAccess {
   readonly socketPath: string;
-  /** Start one; null where a service manager does. */
+  /** Start a keeper; null if a service manager does that. */
   readonly start: (() => Promise<void>) | null;
-  /** Whether the machine is to offer executors: without any, a keeper that is away is no fault. */
+  /** Whether the machine should offer executors. If not, a missing keeper is not a problem. */
   readonly isNeeded: boolean;
-  /** What a keeper of this version and these settings says; another one is asked to retire. */
+  /** The version and settings that the keeper should report. Any other keeper is asked to retire. */
   readonly expected: { readonly version: string; readonly settingsDigest: string };
 }
 
-/** How a keeper is asked. */
+/** Sends requests to a keeper. */
 export interface KeeperPort {
-  /** When the keeper was last heard, by the monotonic clock; null before the first time. */
+  /** When the keeper last responded, by the monotonic clock; null before the first time. */
   readonly heardAtMs: number | null;
   /** Stay connected until the signal aborts. */
   run(signal: AbortSignal): Promise<void>;
-  /** Rejects with KeeperRefused when the keeper refuses, and with another error where there is none. */
+  /** Rejects with KeeperRefused if the keeper refuses, and with another error if it cannot be reached. */
   request(request: KeeperRequestInit): Promise<KeeperReply>;
 }
 
-/** What an agent hears of its keeper. */
+/** Receives what a keeper reports. */
 export interface KeeperListener {
-  /** A keeper answers. Its executions follow. */
+  /** Called when a keeper has sent its greeting. Its executions follow. */
   onGreeting(greeting: Greeting): void;
-  /** What the keeper says of itself has changed. */
+  /** Called when the keeper's description of itself has changed. */
   onOffer(greeting: Greeting): void;
-  onChanged(kept: KeptExecution): void;
-  /** All that the keeper has was named since the greeting. */
+  onChanged(kept: LiveExecution): void;
+  /** Called when the keeper has listed all its executions since the greeting. */
   onListed(): void;
-  /** The keeper that greeted does not answer any more. */
+  /** Called when the keeper that sent the greeting no longer responds. */
   onGone(): void;
 }
 
-/** What can be asked of a keeper. */
 export type KeeperRequestInit = NonNullable<MessageInitShape<typeof RequestSchema>["request"]>;
 
-/** What a link works with. */
 export interface KeeperLinkOptions {
   readonly access: KeeperAccess;
   readonly clock: Clock;
@@ -61,16 +59,16 @@ const BASE_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 const ANSWER_LIMIT_MS = 30_000;
 
-/** How often the keeper is asked whether it works. */
+/** Time between two probes of the keeper. */
 const PROBE_EVERY_MS = 5_000;
 
-/** Requests without an answer. */
+/** Maximum number of unanswered requests. */
 const MOST_UNANSWERED = 5_000;
 
-/** Starting a keeper again and again would hide what is wrong with it. */
+/** The minimum time between two starts of a keeper. Frequent restarts would hide its problem. */
 const START_EVERY_MS = 10_000;
 
-/** The keeper refused a request, or there is none. */
+/** The keeper refused a request, or cannot be reached. */
 class KeeperError extends Error {
   override readonly name: string = "KeeperError";
 }
@@ -78,7 +76,7 @@ class KeeperError extends Error {
 /** The keeper refused a request, or failed to handle it. */
 export class KeeperRefused extends KeeperError {
   override readonly name = "KeeperRefused";
-  /** Whether it failed, rather than refused. */
+  /** Whether the keeper failed, as opposed to refusing. */
   readonly hasFailed: boolean;
 
   constructor(message: string, hasFailed = false) {
@@ -123,8 +121,10 @@ export class KeeperLink implements KeeperPort {
         });
       } catch (error) {
         if (signal.aborted) return;
-        if (failures === 0) log.warn({ err: error }, "keeper cannot be reached");
-        // One that was started answers soon.
+        // Log only at debug level before the first start, because no keeper can be running yet.
+        const level = this.#startedAtMs === Number.NEGATIVE_INFINITY ? "debug" : "warn";
+        if (failures === 0) log[level]({ err: error }, "keeper cannot be reached");
+        // Retry soon after a start, because a keeper that was just started responds soon.
         failures = (await this.#startOne()) ? 1 : failures + 1;
       }
       const pauseMs = fullJitter({ attempt: failures, baseMs: BASE_PAUSE_MS, maxMs: MAX_PAUSE_MS, random01: random() });
@@ -135,7 +135,8 @@ export class KeeperLink implements KeeperPort {
   async request(request: KeeperRequestInit): Promise<KeeperReply> {
     const socket = this.#socket;
     if (socket === null) throw new KeeperError("the keeper of this machine does not answer");
-    if (this.#waiting.size >= MOST_UNANSWERED) throw new KeeperError("the keeper of this machine is behind");
+    if (this.#waiting.size >= MOST_UNANSWERED)
+      throw new KeeperError("the keeper of this machine has too many unanswered requests");
     const id = this.#nextId;
     this.#nextId = (id % 0xffff_ffff) + 1;
     const message = create(KeeperRequestSchema, { id, request });
@@ -151,7 +152,7 @@ export class KeeperLink implements KeeperPort {
   async #inTime(reply: Promise<KeeperReply>): Promise<KeeperReply> {
     const over = new AbortController();
     const late = this.#options.clock.sleep(ANSWER_LIMIT_MS, over.signal).then(() => {
-      // What does not answer is not waited for: the next connection begins with the whole list.
+      // Close the connection of a keeper that does not respond. The next connection starts with the complete list.
       this.#socket?.destroy();
       throw new KeeperError("the keeper of this machine did not answer in time");
     });
@@ -189,7 +190,8 @@ export class KeeperLink implements KeeperPort {
       signal.removeEventListener("abort", onAbort);
       socket.destroy();
       if (this.#socket === socket) this.#socket = null;
-      for (const { reject } of this.#waiting.values()) reject(new KeeperError("the keeper of this machine has ended"));
+      for (const { reject } of this.#waiting.values())
+        reject(new KeeperError("the connection to this machine's keeper was lost"));
       this.#waiting.clear();
       const isGone = this.#hasGreeted && !signal.aborted;
       this.#hasGreeted = false;
@@ -197,11 +199,11 @@ export class KeeperLink implements KeeperPort {
     }
   }
 
-  /** Ask again and again, each time when the last question was answered. Its answer counts as any frame does. */
+  /** Probe repeatedly, each time after the previous response. Any frame, including the response, counts as contact. */
   async #probe(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#options.clock.sleep(PROBE_EVERY_MS, signal).catch(() => {});
-      // One that does not answer in time has its connection ended.
+      // If the keeper does not respond in time, request() closes the connection.
       if (!signal.aborted) await this.request({ case: "probe", value: {} }).catch(() => {});
     }
   }
@@ -231,7 +233,9 @@ export class KeeperLink implements KeeperPort {
     }
   }
 
-  /** One of an earlier version, or with other settings, makes way for the one that takes its place; once. */
+  /**
+   * Ask a keeper with another version or other settings to retire, so that a new keeper can replace it. Asks only once.
+   */
   #onGreeting(greeting: Greeting): void {
     const { access, log } = this.#options;
     const { version, settingsDigest, pid } = greeting;
@@ -239,7 +243,10 @@ export class KeeperLink implements KeeperPort {
     if (!isExpected && !this.#hasRetired) {
       this.#hasRetired = true;
       this.#startedAtMs = Number.NEGATIVE_INFINITY;
-      log.info({ keeper_pid: pid, keeper_version: version }, "keeper has other settings, it is replaced");
+      log.info(
+        { keeper_pid: pid, keeper_version: version },
+        "keeper has a different version or different settings, replacing it",
+      );
       this.request({ case: "retire", value: {} }).catch(() => {});
       return;
     }
@@ -248,7 +255,10 @@ export class KeeperLink implements KeeperPort {
     this.#listener.onGreeting(greeting);
   }
 
-  /** False when none was started: none can be, or one was a short while ago. */
+  /**
+   * Start a keeper. Returns false if none was started, because starting is not possible or has failed, or a keeper was
+   * started recently.
+   */
   async #startOne(): Promise<boolean> {
     const { access, clock, log } = this.#options;
     const nowMs = clock.nowMs();

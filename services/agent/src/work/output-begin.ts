@@ -3,14 +3,14 @@ import type { LogRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type LineSearch, searchLines, searchPiece } from "@rollcall/domain";
 import type { OutputNumber, OutputSource } from "./output-source.ts";
 
-/** The position from which output is sent. */
+/** Where to start sending output. */
 export interface OutputBegin {
   readonly offset: bigint;
-  /** Whether the requested output starts earlier and is no longer kept. */
+  /** Whether the beginning of the requested output is no longer kept. */
   readonly isCut: boolean;
 }
 
-/** An output of an execution. */
+/** One output of an execution. */
 export interface OneOutput {
   readonly executionId: string;
   readonly output: OutputNumber;
@@ -20,7 +20,7 @@ const PIECE_BYTES = 65_536n;
 /** How far back to search for the beginning of a line. A longer line is shown from the middle. */
 const MOST_LINE_BYTES = PIECE_BYTES;
 
-/** The latest of the starting points that the request names. Null when none of the output is kept. */
+/** Where to start: at the latest of the positions in the request. Null if none of the output is kept. */
 export async function beginOf(
   source: OutputSource,
   of: OneOutput,
@@ -38,19 +38,19 @@ export async function beginOf(
   for (const place of places) {
     const found = await place();
     if (found === null) return null;
-    // Output before a later starting point was not asked for, so it is not missing.
+    // Use the latest starting point. Output before that point was not requested, so it is not missing.
     if (found.offset > begin.offset) begin = found;
   }
   return begin;
 }
 
-/** The wall time of this machine after which output is requested; null for all output. */
+/** The wall time of this machine when the requested output begins; null for all output. */
 function sinceOf({ sinceTime, sinceAge }: LogRequest, wallMs: number): bigint | null {
   const times = [
     ...(sinceTime === undefined ? [] : [timestampMs(sinceTime)]),
     ...(sinceAge === undefined ? [] : [wallMs - durationMs(sinceAge)]),
   ];
-  // The keeper takes 0 as unset.
+  // Never pass 0, which the keeper treats as unset.
   return times.length === 0 ? null : BigInt(Math.max(1, Math.trunc(Math.max(...times))));
 }
 
@@ -93,7 +93,7 @@ async function lastLines(source: OutputSource, of: OneOutput, lines: number): Pr
     if (piece === null) return null;
     const found = searchPiece(search, piece.data);
     if (found.begin !== null) return { offset: piece.offset + BigInt(found.begin), isCut: false };
-    // The rest is not kept any more.
+    // Start at the beginning of the piece, because earlier lines are no longer kept.
     if (piece.offset > low) return { offset: piece.offset, isCut: true };
     search = found.next;
     end = low;
@@ -101,7 +101,7 @@ async function lastLines(source: OutputSource, of: OneOutput, lines: number): Pr
   return { offset: 0n, isCut: false };
 }
 
-/** Read the part of an output that is still kept. It starts later if its beginning is gone. */
+/** Read the part of an output that is still kept. If its beginning is gone, the result starts later. */
 async function readBetween(
   source: OutputSource,
   { executionId, output }: OneOutput,
@@ -116,7 +116,8 @@ async function readBetween(
     const { offset } = piece;
     if (piece.data.byteLength === 0 || offset >= to) return { offset: to, data: new Uint8Array() };
     if (offset > at) {
-      // What was read before it is gone too: rotation removes the oldest first.
+      // Drop the parts read so far, because rotation removes the oldest output first, so they are gone as
+      // well.
       parts.length = 0;
       begin = offset;
     }

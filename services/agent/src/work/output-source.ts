@@ -1,27 +1,30 @@
 import type { OutputTime } from "@rollcall/api/rollcall/work/v1/work_pb";
 
-/** One of the outputs of an execution, as LogRequest and LogPiece number them. */
+/** One of the outputs of an execution, numbered as in LogRequest and LogPiece. */
 export type OutputNumber = 1 | 2;
 
-/** A piece of output as the keeper has it. */
+/** A piece of output, as the keeper stores it. */
 export interface OutputPiece {
-  /** Where it begins, in bytes since the execution started: later than asked for where the output was rotated away. */
+  /**
+   * The position of the piece, in bytes since the start of the execution. It is later than requested if older output
+   * was rotated away.
+   */
   readonly offset: bigint;
   readonly data: Uint8Array;
-  /** Whether nothing follows: it is read to its end, and the execution has ended. */
+  /** Whether this is the last piece: everything was read, and the execution has ended. */
   readonly isEnd: boolean;
-  /** Whether the requested output starts earlier and is no longer kept. */
+  /** Whether the beginning of the requested output is no longer kept. */
   readonly isCut: boolean;
-  /** When it was written, where that was asked for and is known. */
+  /** When the output was written, if that was requested and is known. */
   readonly times: readonly OutputTime[];
 }
 
 /** Reads output. */
 export interface OutputSource {
   /**
-   * Read a piece. Null when no output of the execution is kept.
+   * Read a piece. Null if no output of the execution is kept.
    *
-   * @param from an offset, the last so many bytes, or what was written at a wall time or later.
+   * @param from an offset, the last N bytes, or the wall time to start at.
    */
   read(
     executionId: string,

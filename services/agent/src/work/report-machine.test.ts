@@ -6,7 +6,7 @@ const changed = (...ids: string[]): ReportEvent => ({ kind: "changed", ids, want
 const wanted = (...wantedSpecs: string[]): ReportEvent => ({ kind: "changed", ids: [], wantedSpecs });
 const acked = (number: number): ReportEvent => ({ kind: "acked", number });
 
-/** What a session tells, as words. */
+/** A state machine of reports that returns its effects as text. */
 class Run {
   state = beginReports(true, 0);
   nowMs = 0;
@@ -31,7 +31,7 @@ class Run {
 }
 
 describe("stepReports()", () => {
-  it("should begin with a whole report, and gather changes until it is acknowledged", () => {
+  it("should start with a complete report, and gather changes until it is acknowledged", () => {
     const run = new Run();
     expect(run.due()).toEqual(["1:all"]);
     run.step(changed("a", "b"));
@@ -43,7 +43,7 @@ describe("stepReports()", () => {
     expect(run.due()).toEqual(["never"]);
   });
 
-  it("should tell nothing before the machine's executions are known", () => {
+  it("should send nothing before the machine's executions are known", () => {
     const run = new Run();
     run.state = beginReports(false, 0);
     run.step({ kind: "asked" });
@@ -52,7 +52,7 @@ describe("stepReports()", () => {
     expect(run.due()).toEqual(["1:all"]);
   });
 
-  it("should follow a report without an acknowledgement by a whole one", () => {
+  it("should follow an unacknowledged report by a complete one", () => {
     const run = new Run();
     run.due();
     run.step(acked(1));
@@ -64,7 +64,7 @@ describe("stepReports()", () => {
     expect(run.due()).toEqual(["3:all"]);
   });
 
-  it("should send a whole report when it is asked for one", () => {
+  it("should send a complete report on request", () => {
     const run = new Run();
     run.due();
     run.step(acked(1));
@@ -72,7 +72,7 @@ describe("stepReports()", () => {
     expect(run.due()).toEqual(["2:all"]);
   });
 
-  it("should ask for each spec once, again after a while, and for a hundred at a time", () => {
+  it("should request each spec once, again after a while, and at most a hundred at a time", () => {
     const run = new Run();
     expect(run.step(wanted("a", "b"))).toEqual(["want:a,b"]);
     expect(run.step(wanted("a", "b", "c"))).toEqual(["want:c"]);
@@ -86,7 +86,7 @@ describe("stepReports()", () => {
     expect(other.step(wanted(...many.slice(1)))).toEqual(["want:d100"]);
   });
 
-  it("should tell of every change in the end, with one report under way at most", () => {
+  it("should eventually report every change, with at most one report in flight", () => {
     const event = fc.oneof(
       fc.constantFrom("a", "b", "c").map((id) => changed(id)),
       fc.constant<ReportEvent>({ kind: "due" }),

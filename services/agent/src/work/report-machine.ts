@@ -1,33 +1,39 @@
-/** What a session has told its server about executions. Points in time are of the monotonic clock. */
+/** The state of a session's reports about executions. Times are from the monotonic clock. */
 export interface ReportState {
-  /** Whether the machine's executions are known: before that, an empty report would call all of them lost. */
+  /**
+   * Whether the machine's executions are known. No report is sent earlier, because an empty report would
+   * declare all of them lost.
+   */
   readonly isKnown: boolean;
   /** Number of the last report; 0 before the first. */
   readonly number: number;
-  /** The report that has no ReportAck yet: one at a time, so that changes gather while the record is busy. */
+  /**
+   * The report without a ReportAck. Only one is sent at a time, so that changes accumulate while the store is
+   * busy.
+   */
   readonly inFlight: { readonly number: number; readonly sentAtMs: number } | null;
   readonly isWholeDue: boolean;
-  /** Executions that have changed since they were reported. */
+  /** Executions that have changed since their last report. */
   readonly changed: ReadonlySet<string>;
-  /** When the next report is due; null while there is nothing to tell, or the last one is under way. */
+  /** When the next report is due; null if there is nothing to report, or while the last report is in flight. */
   readonly dueAtMs: number | null;
-  /** Digests of specs, in hexadecimal digits, by the time at which they were asked for. */
+  /** When each spec was requested, keyed by the spec's digest in hexadecimal. */
   readonly asked: ReadonlyMap<string, number>;
 }
 
-/** What bears on reports, after the Welcome. */
+/** Events that affect reports, after the Welcome. */
 export type ReportEvent =
-  /** The machine's executions are known, all of them or some of them have changed. */
+  /** The machine's executions are now known, or some of them have changed. */
   | { readonly kind: "changed"; readonly ids: readonly string[]; readonly wantedSpecs: readonly string[] }
-  /** The server wants a whole report. */
+  /** The server requests a complete report. */
   | { readonly kind: "asked" }
   | { readonly kind: "acked"; readonly number: number }
   | { readonly kind: "spec"; readonly digest: string }
   | { readonly kind: "due" };
 
-/** What the shell does. */
+/** Effects that the shell carries out. */
 export type ReportEffect =
-  /** Send a report: of all executions, or of these. */
+  /** Send a report about these executions, or about all if `ids` is null. */
   | { readonly kind: "send-report"; readonly number: number; readonly ids: readonly string[] | null }
   | { readonly kind: "send-want-specs"; readonly digests: readonly string[] };
 
@@ -36,19 +42,24 @@ export interface ReportStep {
   readonly effects: readonly ReportEffect[];
 }
 
-/** Changes that come at once, as when ten executions are started, are one report. */
+/**
+ * How long to collect changes, so that simultaneous ones, such as ten starting executions, share one report.
+ */
 const GATHER_MS = 50;
 
-/** A report without a ReportAck is followed by a whole one: the server may have been unable to keep it. */
+/**
+ * How long to wait for a ReportAck before sending a complete report: the server may have failed to store the
+ * last one.
+ */
 export const ACK_PATIENCE_MS = 20_000;
 
-/** A spec that does not come is asked for again. */
+/** How long to wait for a spec before requesting it again. */
 const SPEC_PATIENCE_MS = 20_000;
 
-/** Of one frame, as the contract says. */
+/** The maximum number of digests in one frame, by the contract. */
 const MOST_SPECS = 100;
 
-/** A session that has just been welcomed: a whole report is due. */
+/** The state after the Welcome: a complete report is due. */
 export function beginReports(isKnown: boolean, nowMs: number): ReportState {
   return {
     isKnown,
@@ -61,12 +72,12 @@ export function beginReports(isKnown: boolean, nowMs: number): ReportState {
   };
 }
 
-/** When the next `due` event is to come; null for never. */
+/** When the next `due` event is expected; null for never. */
 export function reportDueMs({ dueAtMs, inFlight }: ReportState): number | null {
   return inFlight === null ? dueAtMs : inFlight.sentAtMs + ACK_PATIENCE_MS;
 }
 
-/** Decide what to tell the server. */
+/** Decide what to send to the server. */
 export function stepReports(state: ReportState, event: ReportEvent, nowMs: number): ReportStep {
   switch (event.kind) {
     case "changed": {

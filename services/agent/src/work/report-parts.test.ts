@@ -10,14 +10,14 @@ const observation = (index: number, message = "") =>
 const report = { number: 7, whole: true, digest: 5n };
 
 describe("reportParts()", () => {
-  it("should be one frame for a report of nothing", () => {
+  it("should be one frame for an empty report", () => {
     expect(reportParts(report, [])).toEqual([{ number: 7n, whole: true, more: false, digest: 5n, observations: [] }]);
   });
 
   it.each([
     ["many", Array.from({ length: 2_500 }, (_, index) => observation(index))],
     ["large", Array.from({ length: 300 }, (_, index) => observation(index, "\u{1F600}".repeat(256)))],
-  ])("should keep frames of %s below the limit, in order and once", (_, observations) => {
+  ])("should keep frames of %s below the limit, in order and without repeats", (_, observations) => {
     const parts = reportParts(report, observations);
     expect(parts.length).toBeGreaterThan(1);
     for (const value of parts) {

@@ -3,14 +3,17 @@ import { type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { ExecutionReportSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type ExecutionObservation, ExecutionObservationSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 
-/** A server takes frames of 64 KiB; the rest is for what surrounds the observations. */
+/**
+ * The maximum size of the observations in one frame, in bytes. A server accepts frames of 64 KiB; the rest is for
+ * the other fields.
+ */
 const MOST_PART_BYTES = 49_152;
 const MOST_PART_OBSERVATIONS = 1_000;
 
-/** Of tag and length, for each observation. */
+/** The size of the tag and length of each observation, in bytes. */
 const OVERHEAD_BYTES = 4;
 
-/** Cut a report into frames that a server takes. One without observations is one frame. */
+/** Split a report into frames that a server accepts. A report without observations is one frame. */
 export function reportParts(
   report: { readonly number: number; readonly whole: boolean; readonly digest: bigint },
   observations: readonly ExecutionObservation[],
@@ -39,8 +42,8 @@ export function reportParts(
 }
 
 /**
- * The digest of what a node has of executions: the first 8 bytes of the SHA-256 of each id and change, by id. 0 for a
- * node that has none.
+ * The digest of a node's executions: the first 8 bytes of the SHA-256 of each id and change number, ordered by id. 0
+ * if the node has none.
  */
 export function executionsDigest(observations: readonly ExecutionObservation[]): bigint {
   if (observations.length === 0) return 0n;

@@ -5,12 +5,12 @@ import { ManualClock, until } from "@rollcall/testkit/time";
 import type { OutputSource } from "./output-source.ts";
 import { type OutputCall, refuseOutput, sendOutput } from "./send-output.ts";
 
-/** Outputs in memory, of which a test writes more, and of which it keeps the end. */
+/** Outputs in memory. Tests can append to them, and drop the beginning. */
 class Outputs implements OutputSource {
   readonly texts = { 1: "", 2: "" };
-  /** Bytes that are not kept any more. */
+  /** The number of bytes that are no longer kept. */
   readonly gone = { 1: 0, 2: 0 };
-  /** What was written at a wall time or later begins here. */
+  /** The position that is returned for a request by wall time. */
   readonly sinceAt = { 1: 0, 2: 0 };
   isEnded = false;
   isKept = true;
@@ -34,7 +34,7 @@ class Outputs implements OutputSource {
           ? Math.max(0, text.length - Number(from.tailBytes))
           : this.sinceAt[output];
     const start = Math.max(asked, this.gone[output]);
-    // As much as a file of the keeper may have.
+    // A keeper returns at most the content of one file.
     const data = text.subarray(start, start + Math.min(limitBytes, 50_000));
     const isEnd = this.isEnded && start + data.length >= text.length;
     return { offset: BigInt(start), data, isEnd, isCut: start > asked, times: [] };
@@ -73,7 +73,7 @@ function setUp(request: MessageInitShape<typeof LogRequestSchema> = {}) {
 }
 
 describe("sendOutput()", () => {
-  it("should send a piece of each output in turn, up to what there is", async () => {
+  it("should send pieces of both outputs alternately, up to the available end", async () => {
     const { source, sent, begin, ends } = setUp();
     source.texts[1] = "out".repeat(30_000);
     source.texts[2] = "err";
@@ -94,7 +94,7 @@ describe("sendOutput()", () => {
     ["the tail", { stream: 2, offset: 4n, tailBytes: 3n }, ["2@7 789"]],
     ["the latest of several places", { stream: 2, offset: 8n, tailBytes: 3n, tailLines: 1 }, ["2@8 89"]],
     ["a place in each output", { offset: 12n, stderrOffset: 9n }, ["1@12 r", "2@9 9"]],
-  ])("should send what is asked for: %s", async (_, request, expected) => {
+  ])("should send the requested output: %s", async (_, request, expected) => {
     const { source, sent, begin } = setUp(request);
     source.texts[1] = "not asked for";
     source.texts[2] = "0123456789";
@@ -102,7 +102,7 @@ describe("sendOutput()", () => {
     expect(sent.slice(1)).toEqual(expected);
   });
 
-  it("should go on with what is written until the execution ends, when it follows", async () => {
+  it("should continue until the execution ends, if it follows", async () => {
     const { source, sent, begin, clock } = setUp({ follow: true, stream: 1 });
     const sending = begin();
     source.texts[1] = "a";
@@ -123,7 +123,7 @@ describe("sendOutput()", () => {
     expect(sent).toEqual(["token 7", "1@0 a", "1@1 b"]);
   });
 
-  it("should say that there is no output, or that it cannot be read", async () => {
+  it("should report that there is no output, or that it cannot be read", async () => {
     const none = setUp();
     none.source.isKept = false;
     await none.begin();
@@ -134,7 +134,7 @@ describe("sendOutput()", () => {
     expect([broken.sent, broken.ends()]).toEqual([["token 7", "LOG_UNAVAILABLE: the keeper is away"], 1]);
   });
 
-  it("should stop when the server ends the call, or the agent leaves", async () => {
+  it("should stop when the server ends the call or the agent stops", async () => {
     const ended = setUp({ follow: true });
     ended.source.texts[1] = "a";
     ended.takeOnly(1);
@@ -147,7 +147,7 @@ describe("sendOutput()", () => {
     expect(left.sent).toEqual(["token 7"]);
   });
 
-  it("should send the last lines, also where they are longer than a piece and have no end", async () => {
+  it("should send the last lines, even if they are longer than a piece or unfinished", async () => {
     const long = "x".repeat(150_000);
     const { source, sent, begin } = setUp({ stream: 1, tailLines: 2 });
     source.texts[1] = `first\n${"-".repeat(99_999)}\n${long}\nlast`;
@@ -159,14 +159,14 @@ describe("sendOutput()", () => {
     expect(text).toBe(`${long}\nlast`);
   });
 
-  it("should read no more of an output than the lines take that are asked for", async () => {
+  it("should read no more of an output than the requested lines", async () => {
     const { source, begin } = setUp({ stream: 1, tailLines: 3 });
     source.texts[1] = "line\n".repeat(1_000_000);
     await begin();
     expect(source.reads).toBeLessThan(8);
   });
 
-  it("should say that lines are missing which are not kept any more", async () => {
+  it("should report that lines are missing that are no longer kept", async () => {
     const { source, sent, begin } = setUp({ stream: 1, tailLines: 9 });
     source.texts[1] = "one\ntwo\nthree\n";
     source.gone[1] = 6;
@@ -174,7 +174,7 @@ describe("sendOutput()", () => {
     expect(sent.slice(1)).toEqual(["1@6 cut o\nthree\n"]);
   });
 
-  it("should begin with a whole line where it is asked for by its time", async () => {
+  it("should start with a whole line if it is requested by time", async () => {
     const { source, sent, begin } = setUp({ sinceAge: { seconds: 60n } });
     source.texts[1] = "one\ntwo\nthree\n";
     source.sinceAt[1] = 6;
@@ -184,7 +184,7 @@ describe("sendOutput()", () => {
     expect(sent.slice(1)).toEqual(["1@4 two\nthree\n", "2@5 cut before"]);
   });
 
-  it("should say once where the rest begins of which the beginning is gone", async () => {
+  it("should report once where output starts whose beginning is gone", async () => {
     const { source, sent, begin } = setUp({ stream: 1 });
     source.texts[1] = "x".repeat(70_000);
     source.gone[1] = 10;
@@ -194,7 +194,7 @@ describe("sendOutput()", () => {
 });
 
 describe("refuseOutput()", () => {
-  it("should say why, so that the reader need not wait", async () => {
+  it("should send the reason, so that the reader does not wait", async () => {
     const { logRequest, call, sent, ends } = setUp();
     let first = "";
     const named: OutputCall = {

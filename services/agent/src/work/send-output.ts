@@ -4,22 +4,25 @@ import type { Clock } from "@rollcall/process";
 import { beginOf } from "./output-begin.ts";
 import type { OutputNumber, OutputSource } from "./output-source.ts";
 
-/** A frame of a call of HealthService.ServeLogs. */
+/** A frame of the call HealthService.ServeLogs. */
 export type OutputFrame = Omit<MessageInitShape<typeof ServeLogsRequestSchema>, "$typeName" | "$unknown">;
 
-/** A call of HealthService.ServeLogs. */
+/** A call of HealthService.ServeLogs that sends output. */
 export interface OutputCall {
-  /** Send a piece. Resolves once the server takes more; false when the call has ended. */
+  /** Send a piece. Resolves when the server accepts more, with false if the call has ended. */
   send(piece: OutputFrame): Promise<boolean>;
-  /** Everything has been sent. */
+  /** End the call after everything has been sent. */
   end(): void;
 }
 
-/** One frame of the call, which takes 64 KiB of data. */
+/** The maximum number of bytes of output in one frame. */
 const PIECE_BYTES = 65_536;
-/** How long to wait for more output. */
-const LOOK_EVERY_MS = 250;
-/** The most characters of a message that fit its field in every encoding. */
+/** Time between two checks for more output. */
+const SCAN_EVERY_MS = 250;
+/**
+ * The maximum number of characters of a failure message. Up to this number, the message fits its field in every
+ * encoding.
+ */
 const MOST_MESSAGE = 160;
 
 interface Cursor {
@@ -29,15 +32,14 @@ interface Cursor {
   isEnd: boolean;
 }
 
-/** What output is sent with. */
 export interface SendServices {
   readonly source: OutputSource;
   readonly clock: Pick<Clock, "sleep" | "wallMs">;
 }
 
 /**
- * Send the output that a LogRequest asks for, until its end, or with `follow` until the execution has ended or the
- * server ends the call. Of both outputs, a piece of each is sent in turn.
+ * Send the output that a LogRequest requests, up to its end. With `follow`, continue until the execution has ended
+ * or the server ends the call. If both outputs are requested, their pieces alternate.
  */
 export async function sendOutput(
   request: LogRequest,
@@ -77,7 +79,7 @@ async function cursorsOf(request: LogRequest, { source, clock }: SendServices): 
   return cursors;
 }
 
-/** False when no output is kept any more. */
+/** Send all pieces. Returns false if no output is kept any longer. */
 async function sendPieces(
   { executionId, follow, times }: LogRequest,
   cursors: readonly Cursor[],
@@ -101,7 +103,7 @@ async function sendPieces(
       hasSent = true;
       if (!(await call.send({ stream: cursor.output, offset, data, cut, times: [...piece.times] }))) return true;
     }
-    if (!hasSent && cursors.some(({ isEnd }) => !isEnd)) await clock.sleep(LOOK_EVERY_MS, signal);
+    if (!hasSent && cursors.some(({ isEnd }) => !isEnd)) await clock.sleep(SCAN_EVERY_MS, signal);
   }
   return true;
 }

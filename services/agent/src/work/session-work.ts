@@ -13,53 +13,59 @@ import type { OutputSource } from "./output-source.ts";
 import { reportParts } from "./report-parts.ts";
 import { type OutputCall, refuseOutput, sendOutput } from "./send-output.ts";
 
-/** Outputs that are read at a time. */
+/** Maximum number of simultaneous readings of output. */
 const MOST_READINGS = 16;
 
-/** What has changed on the machine. */
+/** A change on the machine. */
 export interface WorkChange {
   readonly ids: readonly string[];
-  /** Digests of all specs that are missing, in hexadecimal digits. */
+  /** Digests of all missing specs, in hexadecimal. */
   readonly wantedSpecs: readonly string[];
 }
 
-/** What a session knows of the machine's executions, and whom it tells what its server says of them. */
+/**
+ * The interface between a session and the machine's executions: the session's reports, and the data that it passes
+ * on from the server.
+ */
 export interface WorkFeed {
   /** Whether the machine's executions are known. */
   readonly isKnown: boolean;
-  /** Whether an execution has not ended. */
+  /** Whether any execution has not ended. */
   readonly isRunning: boolean;
-  /** What is seen of these executions, as far as the machine has them; of all for null. */
+  /**
+   * The observations of these executions, or of all executions if `ids` is null. Executions that the machine does
+   * not have are omitted.
+   */
   observations(ids: readonly string[] | null): readonly ExecutionObservation[];
   /** See executionsDigest(). */
   digest(): bigint;
-  /** Be told of changes, never before this returns. Returns the function that ends this. */
+  /** Subscribe to changes. The listener is never called before this returns. Returns an unsubscribe function. */
   subscribe(listener: (change: WorkChange) => void): () => void;
-  /** A session was welcomed. */
+  /** Called when a session was welcomed. */
   opened(): void;
   executions(frame: Executions): void;
   spec(frame: SpecFrame): void;
-  /** The record has what was reported of these. */
+  /** Called when the store has the reports of these executions. */
   reported(ids: readonly string[]): void;
-  /** The node was rejected, banned or deleted by this history of the record. */
+  /** Called when the node was rejected, banned or deleted in this store history. */
   castOut(logId: string): void;
-  /** The control plane was heard. */
+  /** Called when the control plane has responded. */
   seen(): void;
-  /** What executions wrote. */
+  /** The output of the machine's executions. */
   readonly output: OutputSource;
 }
 
-/** What one session tells of the machine's executions, and hears of them. */
+/** Exchanges information about the machine's executions in one session. */
 export class SessionWork {
   readonly #feed: WorkFeed;
   readonly #clock: Clock;
-  /** The executions of reports that are not acknowledged, by their numbers. */
+  /** The executions of unacknowledged reports, keyed by report number. */
   readonly #unacknowledged = new Map<number, readonly string[]>();
-  /** Ends what is read of output. */
+  /** Aborts all readings of output. */
   readonly #reading = new AbortController();
   #readings = 0;
   #toldDigest = 0n;
-  /** The history by which it was told what should run; null before that. */
+  /** The store history that decides what runs on this machine; null before it is known. */
   #toldBy: string | null = null;
 
   constructor(feed: WorkFeed, clock: Clock) {
@@ -67,12 +73,12 @@ export class SessionWork {
     this.#clock = clock;
   }
 
-  /** The digest that the last report told; 0 before the first. */
+  /** The digest of the last report; 0 before the first. */
   get toldDigest(): bigint {
     return this.#toldDigest;
   }
 
-  /** The frames of a report: of all executions for null. */
+  /** The frames of a report about these executions, or about all if `ids` is null. */
   report(number: number, ids: readonly string[] | null): readonly MessageInitShape<typeof ExecutionReportSchema>[] {
     const observations = this.#feed.observations(ids);
     const digest = this.#feed.digest();
@@ -84,7 +90,7 @@ export class SessionWork {
     return reportParts({ number, whole: ids === null, digest }, observations);
   }
 
-  /** @param openOutput opens a call that brings output. */
+  /** @param openOutput opens a call for sending output. */
   hear(news: SessionNews, openOutput: () => OutputCall): void {
     const feed = this.#feed;
     if (news.kind === "opened") feed.opened();
@@ -98,19 +104,22 @@ export class SessionWork {
     else if (news.kind === "ended") this.#ended(news.end);
   }
 
-  /** The stream has ended: what is read of output ends too. */
+  /** The stream has ended: abort all readings of output. */
   end(): void {
     this.#reading.abort(new Error("the stream has ended"));
   }
 
-  /** A server that names no history is one of before: the history that it has told of is meant. */
+  /**
+   * Handle the end of the stream. If the node was rejected, banned or deleted, and the server did not report its store
+   * history, use the history whose executions it sent.
+   */
   #ended(end: SessionEnd): void {
     if (!isCastOut(end)) return;
     const by = end.castOutBy ?? this.#toldBy;
     if (by !== null) this.#feed.castOut(by);
   }
 
-  /** The executions of all reports up to one, which are in the record. */
+  /** Return the executions of all reports up to this number, which are now in the store. */
   #acknowledged(upTo: number): readonly string[] {
     const ids = new Set<string>();
     for (const [number, named] of this.#unacknowledged) {
@@ -121,19 +130,20 @@ export class SessionWork {
     return [...ids];
   }
 
-  /** Output is sent on a separate call. */
+  /** Send output on a separate call. */
   #sendOutput(request: LogRequest, openOutput: () => OutputCall): void {
-    // A server stays below this limit. One that lost track of its readings is refused at little cost.
+    // Ignore requests beyond twice the limit. A server only sends them if it has lost track of its readings.
     if (this.#readings >= 2 * MOST_READINGS) return;
-    this.#readings += 1;
+    // Open the call before counting it, because a call that cannot be opened never ends.
     const call = openOutput();
+    this.#readings += 1;
     const services = { source: this.#feed.output, clock: this.#clock };
     const answering =
       this.#readings > MOST_READINGS
         ? refuseOutput(request, MOST_READINGS, call)
         : sendOutput(request, services, call, this.#reading.signal);
     answering
-      // The reader was told; the keeper's connection has its own line in the log.
+      // Ignore errors, because the reader has been notified, and the keeper's connection logs its own problems.
       .catch(() => {})
       .finally(() => {
         this.#readings -= 1;

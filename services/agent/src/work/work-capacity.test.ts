@@ -36,7 +36,7 @@ describe("parseAllocated()", () => {
   });
 
   it.each([
-    [{ ram: "1" }, "there is no resource ram"],
+    [{ ram: "1" }, "unknown resource ram"],
     [{ cpu: "much" }, "cpu is neither a percentage such as 80% nor an amount: much is not a number of processors"],
     [{ cpu: "-1" }, "-1 is not a number of processors"],
     [{ cpu: "10001%" }, "neither a percentage"],
@@ -45,7 +45,7 @@ describe("parseAllocated()", () => {
     [{ memory: "512m" }, "512m is ambiguous"],
     [{ memory: "-4GB" }, "-4GB is not an amount of bytes"],
     [{ memory: "4XB" }, "4XB is not an amount of bytes"],
-    [{ gpu: "1" }, "all GPUs are offered"],
+    [{ gpu: "1" }, "all GPUs are always offered"],
   ])("should refuse %j", (texts, problem) => {
     expect(parseAllocated(texts)).toMatchObject({ ok: false, problem: expect.stringContaining(problem) });
   });
@@ -59,7 +59,7 @@ describe("checkWorkConfig()", () => {
   };
   const grants = (text: string) => problems({ "Work.Secrets": "/s", "Work.SecretGrants": text });
 
-  it("should accept who can use secrets, one grant or several", () => {
+  it("should accept one or several grants for a secret", () => {
     expect(grants("password=token:ci/web  token:ops/*,key=user:a@b.example/backup-*")).toEqual([]);
     expect(grants("")).toEqual([]);
   });
@@ -87,7 +87,7 @@ describe("workCapacity()", () => {
   const allocated = { cpu: { share: 0.5 }, memory: { share: 0.25 }, disk: { share: 2 } };
   const given = { allocated, ports: { min: 100, max: 200 } };
 
-  it("should be a share of what the machine has", () => {
+  it("should be a share of the machine's capacity", () => {
     const greeting = create(GreetingSchema, { executors: ["process"], limits: ["cpu"], users: ["web"] });
     expect(workCapacity(SMALL_FACTS, greeting, given)).toMatchObject({
       executors: ["process"],
@@ -101,7 +101,7 @@ describe("workCapacity()", () => {
     });
   });
 
-  it("should be an amount, at most what the machine has", () => {
+  it("should be an amount, at most the machine's capacity", () => {
     const greeting = create(GreetingSchema, { executors: ["process"] });
     const amounts = { cpu: { amount: 1.5 }, memory: { amount: 4e9 }, disk: { amount: 1e15 } };
     expect(workCapacity(SMALL_FACTS, greeting, { ...given, allocated: amounts })).toMatchObject({
@@ -111,7 +111,21 @@ describe("workCapacity()", () => {
     });
   });
 
-  it("should be none before a keeper has answered, and of one that runs no executor", () => {
+  it("should omit amounts that are unknown, whatever share or amount is allocated", () => {
+    const greeting = create(GreetingSchema, { executors: ["process"] });
+    const facts = { ...SMALL_FACTS, memoryBytes: undefined, diskBytes: undefined };
+    const unknown = { ...facts, cpu: { ...facts.cpu, usableMillis: undefined } };
+    for (const one of [given, { ...given, allocated: { ...allocated, memory: { amount: 4e9 } } }]) {
+      const capacity = workCapacity(unknown, greeting, one);
+      expect([capacity?.millicores, capacity?.memoryBytes, capacity?.diskBytes]).toEqual([
+        undefined,
+        undefined,
+        undefined,
+      ]);
+    }
+  });
+
+  it("should be none before a keeper has answered, and for one without executors", () => {
     expect(workCapacity(SMALL_FACTS, null, given)).toBeUndefined();
     expect(workCapacity(SMALL_FACTS, create(GreetingSchema), given)).toBeUndefined();
   });

@@ -4,7 +4,7 @@ import { type WorkCapacity, WorkCapacitySchema } from "@rollcall/api/rollcall/no
 import { readBytes, readMillicores } from "@rollcall/config/quantity";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 
-/** A share of the machine, where more than 1 means overcommitment, or an amount in cores or bytes. */
+/** A share of the machine (more than 1 overcommits it), or an amount in cores or bytes. */
 export type Allocation = { readonly share: number } | { readonly amount: number };
 
 /** How much of a machine the operator allocates to executions. */
@@ -14,7 +14,7 @@ export interface AllocatedCapacity {
   readonly disk: Allocation;
 }
 
-/** The dynamic range of a node's ports. `max` 0 for none. */
+/** The dynamic range of a node's ports. If `max` is 0, there is none. */
 export interface PortRange {
   readonly min: number;
   readonly max: number;
@@ -25,8 +25,8 @@ const NAMES = { cpu: "cpu", cores: "cpu", memory: "memory", disk: "disk" } as co
 const WHOLE: Allocation = { share: 1 };
 
 /**
- * Read what executions are given, by resource: { CPU: "80%", memory: "4GB" }, or { cpu: "500m", disk: "100Gi" }.
- * What is not named, or is empty, is given whole.
+ * Parse the allocation by resource: { CPU: "80%", memory: "4GB" }, or { cpu: "500m", disk: "100Gi" }. Resources that
+ * are missing or empty are allocated completely.
  */
 export function parseAllocated(
   texts: Readonly<Record<string, string>>,
@@ -37,11 +37,12 @@ export function parseAllocated(
     if (text === "") continue;
     if (name.toLowerCase() === "gpu") {
       if (text === "100%") continue;
-      const problem = `${name}: all GPUs are offered, each to one execution; write 100%, or leave it out: ${text}`;
+      const problem = `${name}: all GPUs are always offered, each to one execution; write 100%, or remove it: ${text}`;
       return { ok: false, problem };
     }
     const resource = NAMES[name.toLowerCase() as keyof typeof NAMES];
-    if (resource === undefined) return { ok: false, problem: `there is no resource ${name}: cpu, memory or disk` };
+    if (resource === undefined)
+      return { ok: false, problem: `unknown resource ${name}: should be cpu, memory or disk` };
     const allocation = parseShare(text) ?? parseAmount(resource, text);
     if ("problem" in allocation) {
       const problem = `${name} is neither a percentage such as 80% nor an amount: ${text} ${allocation.problem}`;
@@ -52,18 +53,24 @@ export function parseAllocated(
   return { ok: true, allocated };
 }
 
-/** What the machine offers; undefined while its keeper runs no executor. */
+/**
+ * The capacity that the machine offers; undefined while its keeper runs no executor. For a fact that cannot be
+ * determined, the offer contains the last known amount, if any. The node's description lists that fact as unknown, and
+ * no new work is placed on the machine.
+ */
 export function workCapacity(
-  facts: MachineFacts,
+  { cpu: { usableMillis }, memoryBytes, diskBytes }: MachineFacts,
   greeting: Greeting | null,
   { allocated, ports }: { readonly allocated: AllocatedCapacity; readonly ports: PortRange },
 ): WorkCapacity | undefined {
   if (greeting === null || greeting.executors.length === 0) return undefined;
   return create(WorkCapacitySchema, {
     executors: greeting.executors.slice(0, 8),
-    millicores: Math.min(0xffff_ffff, given(facts.cpu.usableMillis, allocated.cpu, 1_000)),
-    memoryBytes: bytes(facts.memoryBytes ?? 0, allocated.memory),
-    diskBytes: bytes(facts.diskBytes ?? 0, allocated.disk),
+    ...(usableMillis !== undefined && {
+      millicores: Math.min(0xffff_ffff, given(usableMillis, allocated.cpu, 1_000)),
+    }),
+    ...(memoryBytes !== undefined && { memoryBytes: bytes(memoryBytes, allocated.memory) }),
+    ...(diskBytes !== undefined && { diskBytes: bytes(diskBytes, allocated.disk) }),
     portMin: ports.max === 0 ? 0 : ports.min,
     portMax: ports.max,
     limits: greeting.limits.slice(0, 8),
@@ -85,7 +92,9 @@ function parseAmount(resource: keyof AllocatedCapacity, text: string): Allocatio
   return { amount: resource === "cpu" ? read.value / 1_000 : read.value };
 }
 
-/** An amount is at most what the machine has: only a share can promise it several times. */
+/**
+ * The amount to offer. A configured amount is limited to what the machine has, because only a share can overcommit it.
+ */
 function given(has: number, allocation: Allocation, unit: number): number {
   if ("share" in allocation) return Math.floor(has * allocation.share);
   return Math.min(has, Math.floor(allocation.amount * unit));

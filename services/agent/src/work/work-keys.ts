@@ -4,32 +4,33 @@ import { type PortRange, parseAllocated } from "./work-capacity.ts";
 
 const MOST_PORT = 65_535;
 
-/** What agent and keeper of a machine are told about work. */
+/** The configuration keys about work, which a machine's agent and keeper share. */
 export const workKeys = defineKeys({
   "Work.Executors": {
     schema: list(oneOf(["process", "docker"])),
     default: [],
     flag: "executors",
     doc:
-      "The executors that this machine offers: process, docker or both; none by default: a machine runs nothing for " +
-      "others unless its operator says so here. `rollcall up` turns process on for its own agent.",
+      "The executors that this machine offers: process, docker or both. Default: none, so a machine runs nothing " +
+      "for others unless its operator allows it here. `rollcall up` enables process for its own agent.",
   },
   "Work.User": {
     schema: optional(text({ maxLength: 64 })),
     default: undefined,
     flag: "work-user",
     doc:
-      "The user that executions run as when their job names none: they form one trust domain, in which each can " +
-      "read what others write, hold in memory and have in their environment. Default: each execution has a user id " +
-      "of its own, see Work.UserIds, where the keeper runs as root; else nothing is run. The user can be neither " +
-      "root nor the agent's own user, who could read the node's key, nor in a group whose members can become root, " +
+      "The user that runs executions whose job names no user. They form one trust domain: each can read the others' " +
+      "files, memory and environment. Default: each execution gets a separate user id, " +
+      "see Work.UserIds, if the keeper runs as root; otherwise nothing is run. The user cannot be root or the " +
+      "agent's own user, who could read the node's key, and cannot be in a group whose members can become root, " +
       "such as docker.",
   },
   "Work.Users": {
     schema: list(text({ maxLength: 64 })),
     default: [],
     doc:
-      "Users that a job may name. Executions of one user form one trust domain. None of them is root, the agent's " +
+      "Users that a job can name. Executions of one user form one trust domain. These users cannot be root, the " +
+      "agent's " +
       "own user, or in a group whose members can become root: docker, disk, lxd, sudo, wheel, root, kvm, shadow and " +
       "others.",
   },
@@ -37,83 +38,85 @@ export const workKeys = defineKeys({
     schema: text({ pattern: /^(none|\d{1,10}-\d{1,10})$/, expects: "a range such as 56000-59999, or none" }),
     default: "56000-59999",
     doc:
-      "The user ids of executions whose job names no user, each for one execution, where the keeper runs as root and " +
-      "Work.User is not set; none for no such ids. They have no accounts; ids that an account or a group of the " +
-      "machine has are left out. An id is given again when no process and no file has it any more. Keepers that " +
-      "share a kernel and not /var/lib need ranges of their own.",
+      "The user ids for executions whose job names no user, one for each execution, if the keeper runs as root and " +
+      "Work.User is not set; `none` disables them. These ids have no accounts; ids that belong to an account or a " +
+      "group on the machine are skipped. An id is reused once no process and no file has it. Keepers " +
+      "that share a kernel but not /var/lib need separate ranges.",
   },
   "Work.Directories": {
     schema: list(text()),
     default: [],
     doc:
-      "Directories in or below which a job may run; links are followed before they are compared. Without any, each " +
-      "execution runs in a directory of its own.",
+      "Directories in or below which a job can run; links are resolved before paths are compared. Default: each " +
+      "execution runs in a separate directory.",
   },
   "Work.KeeperDir": {
     schema: optional(text()),
     default: undefined,
     flag: "keeper-dir",
     doc:
-      "The directory of a keeper that is a service of its own, with another user than the agent's, as " +
-      "rollcall-keeper.service is: records, output and directories of executions are there, and the socket that only " +
-      "the agent's user can open. Default: the agent starts its keeper itself, as its own user.",
+      "The directory of a keeper that runs as a separate service with a different user than the agent's, such as " +
+      "rollcall-keeper.service. It contains the records, output and directories of executions, and the socket that " +
+      "only the agent's user can open. Default: the agent starts its keeper itself, as its own user.",
   },
   "Work.Secrets": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     doc:
-      "The directory of secrets: each file is a value that jobs can ask for as a variable, by the file's name. " +
-      "They belong to root or to the keeper's user (with Work.KeeperDir that is root), are no links, and only that " +
-      "user should be able to read them. Which jobs can use which secret is in Work.SecretGrants: by default none.",
+      "The directory of secrets: each file is a value that jobs can request as a variable, by the file's name. The " +
+      "files must be owned by root or by the keeper's user (root with Work.KeeperDir) and cannot be links; only " +
+      "their owner should be able to read them. Work.SecretGrants decides which jobs can use which secret: by " +
+      "default none.",
   },
   "Work.SecretGrants": {
     schema: stringMap(),
     default: {},
     doc:
-      "Who can use each secret of Work.Secrets, by the secret's name: OWNER/JOB, or several of them with spaces in " +
-      "between. OWNER submitted the job's newest version, as events name the caller: token:<id> or user:<subject>; " +
-      "JOB is the job's name. Either can end in * for any continuation. For example password=token:ci/web " +
-      "token:ops/backup-*. A secret that is not named here can be used by no job. The control plane places a job " +
-      "only where it can use all of its secrets, and the keeper compares again when it starts an execution. At most " +
-      "64 secrets, 64 grants each, and 16384 characters in all.",
+      "Who can use each secret of Work.Secrets, by the secret's name: OWNER/JOB, or several of them separated by " +
+      "spaces. OWNER is who submitted the job's newest version, written like the actor of an event: token:<id> or " +
+      "user:<subject>; JOB is the job's name. Both can end in * to match any suffix. For example " +
+      "password=token:ci/web token:ops/backup-*. A secret that is not listed here cannot be used by any job. The " +
+      "control plane places a job only where it can use all of its secrets, and the keeper checks again when it " +
+      "starts an execution. At most 64 secrets, 64 grants for each, and 16384 characters in total.",
   },
   "Work.Ports": {
     schema: text({ pattern: /^(none|\d{1,5}-\d{1,5})$/, expects: "a range such as 20000-32000, or none" }),
     default: "20000-32000",
-    doc: "The ports that executions may be given when their job leaves the choice to the scheduler; none for no port.",
+    doc: "The range of ports for executions whose job lets the scheduler choose; none for no ports.",
   },
   "Work.Docker.Host": {
-    // DOCKER_HOST may name an engine elsewhere, for other programs: an agent without the executor does not mind.
+    // Accept any text, because DOCKER_HOST may name a remote engine for other programs. An agent without the docker
+    // executor ignores it.
     schema: optional(text()),
     default: undefined,
     flag: "docker-host",
     env: ["DOCKER_HOST"],
     doc:
-      "The socket of this machine's container engine, docker or podman. Without it, /var/run/docker.sock is used, or " +
-      "podman's /run/podman/podman.sock. While the engine does not answer, the machine does not offer docker.",
+      "The socket of this machine's container engine, docker or podman. Default: /var/run/docker.sock, or podman's " +
+      "/run/podman/podman.sock. While the engine does not answer, the machine does not offer docker.",
   },
   "Work.SameUser": {
     schema: bool(),
     default: false,
     flag: "work-same-user",
     doc:
-      "For development alone: run executions as the agent's own user. They can read the node's key, and act as the " +
+      "For development only: run executions as the agent's own user. They can read the node's key, and act as the " +
       "node. An agent that is not root runs nothing without this.",
   },
   "Compute.AllocatedCapacity": {
     schema: stringMap(),
     default: {},
     doc:
-      "How much of the machine executions are given, by resource: a percentage, or an amount in cores (2, 0.5, 500m) " +
-      "or bytes (4GB, 4GiB, 4Gi), for example cpu=80%,memory=4GiB,disk=50%; 100% where nothing is set. More than " +
-      "100% promises it several times; an amount is never more than the machine has. All GPUs are offered.",
+      "How much of the machine executions can use, by resource: a percentage, or an amount in cores (2, 0.5, 500m) " +
+      "or bytes (4GB, 4GiB, 4Gi), for example cpu=80%,memory=4GiB,disk=50%; 100% by default. More than 100% " +
+      "overcommits the resource; an amount is limited to what the machine has. All GPUs are offered.",
   },
 });
 
-/** Their values. */
 export type WorkConfig = ConfigValues<typeof workKeys>;
 
-/** What is wrong with values that are each of their type. */
+/** Check that the values are usable. Each value already has a valid type. */
 export function checkWorkConfig(
   values: WorkConfig,
 ): readonly { readonly path: keyof WorkConfig & string; readonly message: string }[] {
@@ -124,22 +127,25 @@ export function checkWorkConfig(
   return [
     ...(allocated.ok ? [] : [{ path: "Compute.AllocatedCapacity" as const, message: allocated.problem }]),
     ...(parsePorts(values["Work.Ports"]) === null
-      ? [{ path: "Work.Ports" as const, message: `is no range within 1 to ${MOST_PORT}` }]
+      ? [{ path: "Work.Ports" as const, message: `is not a range within 1 to ${MOST_PORT}` }]
       : []),
     ...(userIds.ok ? [] : [{ path: "Work.UserIds" as const, message: userIds.problem }]),
     ...(keeperDirectory.startsWith("/")
       ? []
-      : [{ path: "Work.KeeperDir" as const, message: `${keeperDirectory} is no absolute path` }]),
+      : [{ path: "Work.KeeperDir" as const, message: `${keeperDirectory} is not an absolute path` }]),
     ...secretProblems(values).map((message) => ({ path: "Work.SecretGrants" as const, message })),
-    ...relative.map((path) => ({ path: "Work.Directories" as const, message: `${path} is no absolute path` })),
+    ...relative.map((path) => ({ path: "Work.Directories" as const, message: `${path} is not an absolute path` })),
   ];
 }
 
 const SECRET_NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
 const MOST_SECRETS = 64;
 const MOST_GRANTS = 64;
-/** What a node says about itself has 64 KiB. */
-const MOST_GRANT_LETTERS = 16_384;
+/**
+ * Maximum number of characters in the secret grants of a machine. Keeps a node's description below its limit of 64
+ * KiB.
+ */
+const MOST_GRANT_CHARS = 16_384;
 
 /** Read who can use the secrets of a machine. */
 export function parseSecretGrants(grants: WorkConfig["Work.SecretGrants"]): readonly NodeSecret[] {
@@ -148,13 +154,13 @@ export function parseSecretGrants(grants: WorkConfig["Work.SecretGrants"]): read
 
 function secretProblems(values: WorkConfig): readonly string[] {
   const secrets = parseSecretGrants(values["Work.SecretGrants"]);
-  const letters = secrets.reduce((sum, { name, grants }) => sum + name.length + grants.join(" ").length, 0);
+  const chars = secrets.reduce((sum, { name, grants }) => sum + name.length + grants.join(" ").length, 0);
   return [
     ...(secrets.length > 0 && values["Work.Secrets"] === undefined
       ? ["needs Work.Secrets, the directory of the secrets"]
       : []),
     ...(secrets.length > MOST_SECRETS ? [`has ${secrets.length} secrets; ${MOST_SECRETS} are allowed`] : []),
-    ...(letters > MOST_GRANT_LETTERS ? [`has ${letters} characters; ${MOST_GRANT_LETTERS} are allowed`] : []),
+    ...(chars > MOST_GRANT_CHARS ? [`has ${chars} characters; ${MOST_GRANT_CHARS} are allowed`] : []),
     ...secrets.flatMap(({ name, grants }) => [
       ...(SECRET_NAME.test(name) ? [] : [`${name} is not the name of a file in Work.Secrets`]),
       ...(grants.length > MOST_GRANTS ? [`${name} has ${grants.length} grants; ${MOST_GRANTS} are allowed`] : []),
@@ -165,26 +171,26 @@ function secretProblems(values: WorkConfig): readonly string[] {
   ];
 }
 
-/** The largest user id. The next number means "unchanged" to the kernel. */
+/** The largest user id that can be used. 4294967295 means "unchanged" to the kernel. */
 const MOST_USER_ID = 4_294_967_293;
-/** Distributions use smaller ids for their own accounts. */
+/** The smallest user id that can be used. Distributions use smaller ids for their own accounts. */
 const LEAST_USER_ID = 1_000;
 const MOST_USER_IDS = 65_536;
 
-/** Read the first and the last of a range of user ids; null for none. */
+/** Parse the first and last id of a range of user ids; null for none. */
 export function parseUserIds(
   words: string,
 ): { readonly ok: true; readonly range: readonly number[] | null } | { readonly ok: false; readonly problem: string } {
   if (words === "none") return { ok: true, range: null };
   const [first = 0, last = 0] = words.split("-").map(Number);
   if (first < LEAST_USER_ID || last > MOST_USER_ID || last < first) {
-    return { ok: false, problem: `is no range within ${LEAST_USER_ID} to ${MOST_USER_ID}` };
+    return { ok: false, problem: `is not a range within ${LEAST_USER_ID} to ${MOST_USER_ID}` };
   }
   if (last - first >= MOST_USER_IDS) return { ok: false, problem: `has more than ${MOST_USER_IDS} user ids` };
   return { ok: true, range: [first, last] };
 }
 
-/** Read a range of ports; null if it is not one. */
+/** Parse a range of ports; null if it is invalid. */
 export function parsePorts(words: string): PortRange | null {
   if (words === "none") return { min: 0, max: 0 };
   const [min = 0, max = 0] = words.split("-").map(Number);

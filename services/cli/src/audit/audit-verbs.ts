@@ -7,8 +7,9 @@ import {
   AuditService,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { Verb } from "../command.ts";
 import { Failure, parseCount, UsageError } from "../failure.ts";
+import type { Verb } from "../invocation.ts";
+import { counted } from "../output/text.ts";
 
 interface AuditPruneOptions {
   readonly through: string;
@@ -33,7 +34,7 @@ export const auditPrune: Verb<AuditPruneOptions> = async ({ shell, options }) =>
   let removed = 0n;
   let cut: AuditCut | undefined;
   for (let part = 1, isComplete = false; !isComplete; part += 1) {
-    // Each call is a change of its own, with a key of its own.
+    // Give each call its own idempotency key, because each call is a separate change.
     const requestId = options.requestId === undefined ? "" : `${options.requestId}/${part}`;
     const answer = await control.attempt("admin", "prune the audit log", () =>
       client.pruneAuditLog({ through, reason, requestId }),
@@ -42,9 +43,9 @@ export const auditPrune: Verb<AuditPruneOptions> = async ({ shell, options }) =>
     cut = answer.cut;
     isComplete = answer.complete;
   }
-  const where = cut?.head === undefined ? "" : `; the log begins after ${cut.head.sequence}:${cut.head.hash}`;
-  shell.out.write(`Removed ${removed} entries${where}\n`);
-  if (cut !== undefined) shell.out.write(`Seal: ${cut.seal}\n`);
+  const where = cut?.head === undefined ? "" : `; the log now starts after ${cut.head.sequence}:${cut.head.hash}`;
+  shell.out.write(`Removed ${removed} ${removed === 1n ? "entry" : "entries"}${where}\n`);
+  if (cut !== undefined) shell.out.write(`Signature of the new start: ${cut.seal}\n`);
 };
 
 /** Read a head that a verb printed. Throws UsageError. */
@@ -82,9 +83,11 @@ export const auditExport: Verb<AuditExportOptions> = async ({ shell, options }) 
     pageToken = page.nextPageToken;
     shell.interrupted.throwIfAborted();
   } while (pageToken !== "");
-  // The entries may be pruned next: none is reported before it is on the disk.
+  // Report the exported entries only once they are on disk, because the user may prune them next.
   await shell.out.finish();
   shell.err.write(
-    last === null ? "exported 0 entries\n" : `exported ${written} entries, through ${last.sequence}:${last.hash}\n`,
+    last === null
+      ? "exported 0 entries\n"
+      : `exported ${counted(written, "entry", "entries")}, through ${last.sequence}:${last.hash}\n`,
   );
 };

@@ -32,7 +32,7 @@ function shellOf(env: Record<string, string>) {
 }
 
 describe("createTokenSource()", () => {
-  it("should take what is nearest: flag, file flag, environment, file of the environment, file of up", () => {
+  it("should take the first of: flag, file flag, environment, file of the environment, file of up", () => {
     const env = { ROLLCALL_TOKEN: "of-env", ROLLCALL_TOKEN_FILE: "other" };
     expect(tokenFor({ token: "of-flag", tokenFile: "other" }, env)).toBe("of-flag");
     expect(tokenFor({ tokenFile: "other" }, env)).toBe("of-file");
@@ -41,19 +41,19 @@ describe("createTokenSource()", () => {
     expect(tokenFor({}, {})).toBe("of-up");
   });
 
-  it("should not take another token in place of one that is empty", () => {
+  it("should not use another token instead of an empty one", () => {
     expect(() => tokenFor({ token: " " }, {})).toThrow("--token is empty");
     expect(() => tokenFor({ tokenFile: "" }, {})).toThrow("--token-file is empty");
     expect(tokenFor({}, { ROLLCALL_TOKEN: "" })).toBe("of-up");
   });
 
-  it("should send the token of up to this machine and to the server of the run file alone", () => {
+  it("should send the token of up to this machine and to the server of the run file only", () => {
     expect(tokenFor({}, {}, "http://10.0.0.5:7700")).toBe("of-up");
     expect(tokenFor({}, {}, "http://10.0.0.6:7700")).toBeNull();
     expect(tokenFor({ token: "of-flag" }, {}, "http://10.0.0.6:7700")).toBe("of-flag");
   });
 
-  it("should send a context's token to the context's addresses alone, before the environment's when it was named", () => {
+  it("should send a context's token only to its addresses, and prefer it to the environment's if it was named", () => {
     const context = newContext({ name: "prod", server: "10.0.0.7:7700", token: "of-context" });
     const there = "http://10.0.0.7:7700";
     const find = (isNamed: boolean, env: Record<string, string>, baseUrl = there) => {
@@ -69,17 +69,15 @@ describe("createTokenSource()", () => {
     expect(find(true, {}, HERE)).toBe("of-up");
   });
 
-  it("should find none where up never ran", () => {
+  it("should find no token if up never ran", () => {
     expect(tokenFor({}, {}, HERE, join(directory, "nowhere"))).toBeNull();
   });
 
-  it("should not go on without a file that was named", () => {
+  it("should fail if the file that the user named is missing", () => {
     expect(() => tokenFor({ tokenFile: "missing" }, {})).toThrow(
-      /^cannot read the access token: there is none in .*missing$/,
+      /^cannot read the access token in .*missing: no such file or directory$/,
     );
-    expect(() => tokenFor({ tokenFile: "empty" }, {})).toThrow(
-      /^cannot read the access token: there is none in .*empty$/,
-    );
+    expect(() => tokenFor({ tokenFile: "empty" }, {})).toThrow(/^no access token in .*empty$/);
     expect(() => tokenFor({ tokenFile: "." }, {})).toThrow(
       /^cannot read the access token in .*: illegal operation on a directory$/,
     );

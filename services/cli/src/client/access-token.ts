@@ -1,13 +1,14 @@
+import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { systemErrorWords } from "@rollcall/process";
 import type { ChosenContext } from "../contexts/context.ts";
 import { type RenewedToken, renewedToken } from "../contexts/context-token.ts";
-import { Failure, UsageError, unreadableFile } from "../failure.ts";
+import { Failure, systemCodeOf, UsageError, unreadableFile } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { isLoopback } from "./addresses.ts";
-import { ADMIN_TOKEN_FILE, type RunFile, readIfThere } from "./data-directory.ts";
+import { ADMIN_TOKEN_FILE, type RunFile } from "./data-directory.ts";
 
-/** The flags of the command line. */
+/** The command-line flags that give the token. */
 export interface TokenFlags {
   readonly token?: string;
   readonly tokenFile?: string;
@@ -16,26 +17,26 @@ export interface TokenFlags {
 /** Finds the access token for an address. */
 export interface TokenSource {
   /**
-   * The token to send there, or how to get it; null when there is none. Throws UsageError when a named file cannot be
-   * read.
+   * The token to send to this address, or a function that returns it; null when there is none. Throws UsageError when
+   * a named file cannot be read.
    */
   tokenFor(baseUrl: string): string | RenewedToken | null;
 }
 
-/** The token of a context, for the addresses that the context names alone. */
+/** The token of a context, sent only to the addresses that the context names. */
 export interface ContextToken {
   readonly chosen: ChosenContext;
-  /** Base URLs. */
+  /** The addresses as base URLs. */
   readonly addresses: readonly string[];
 }
 
 type TokenShell = Pick<Shell, "env" | "cwd" | "wallMs" | "interrupted">;
 
 /**
- * Find the access token. What is nearer wins: --token, --token-file, the context that --context names, ROLLCALL_TOKEN,
- * ROLLCALL_TOKEN_FILE, the context in use otherwise, the admin-token file in the data directory. A context's token
- * is sent only to the addresses that it names, the last only to this machine and to the server that wrote it: any
- * other server could only misuse them.
+ * Find the access token. In order of precedence: --token, --token-file, the context that --context names,
+ * ROLLCALL_TOKEN, ROLLCALL_TOKEN_FILE, the context in use, the admin-token file in the data directory. A context's
+ * token is sent only to the addresses that the context names. The token of the admin-token file is sent only to this
+ * machine and to the server that wrote the file, because any other server could misuse it.
  */
 export function createTokenSource(
   flags: TokenFlags,
@@ -65,13 +66,16 @@ export function createTokenSource(
   };
 }
 
-/** A script's variable that was not set must not be replaced by a token that may do more. */
+/**
+ * Throw UsageError for an empty value. An empty value usually comes from an unset script variable, and must not fall
+ * back to a token with more rights.
+ */
 function refuseEmpty(option: string, value: string | undefined): void {
   if (value?.trim() === "") throw new UsageError(`--${option} is empty`);
 }
 
 function saidToken(token: string | undefined, file: string | undefined, cwd: string) {
-  if (token) return token.trim();
+  if (token) return checkedToken(token.trim(), "--token");
   return file ? readToken(resolve(cwd, file), true) : null;
 }
 
@@ -81,17 +85,22 @@ function tokenOf(chosen: ChosenContext, shell: TokenShell): string | RenewedToke
   return tokenFile === null ? token : readToken(tokenFile, true);
 }
 
-/** @param isNamed whether the user named the file, which then has to hold a token. */
+/** Throw UsageError for text that cannot be a token, such as several lines. HTTP cannot send it. */
+function checkedToken(token: string, from: string): string {
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new UsageError(`${from} is not an access token: it contains blanks or other invalid characters`);
+}
+
+/** @param isNamed whether the user named the file, which must then contain a token. */
 function readToken(path: string, isNamed: boolean): string | null {
-  let token: string | null;
+  let token: string;
   try {
-    token = readIfThere(path);
+    token = readFileSync(path, "utf8").trim();
   } catch (cause) {
     if (isNamed) throw unreadableFile(path, cause, "the access token in");
+    if (systemCodeOf(cause) === "ENOENT") return null;
     throw new Failure(`cannot read the access token in ${path}: ${systemErrorWords(cause)}`, { cause });
   }
-  if (isNamed && (token === null || token === "")) {
-    throw new UsageError(`cannot read the access token: there is none in ${path}`);
-  }
-  return token === "" ? null : token;
+  if (isNamed && token === "") throw new UsageError(`no access token in ${path}`);
+  return token === "" ? null : checkedToken(token, path);
 }

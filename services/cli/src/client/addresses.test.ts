@@ -9,7 +9,7 @@ const RUN_FILE = {
 };
 
 describe("findAddresses()", () => {
-  it("should take what is nearest: flag, environment, run file, default", () => {
+  it("should take the first of: flag, environment, run file, default", () => {
     const env = { ROLLCALL_SERVER: "env:1" };
     expect(findAddresses({ server: "flag:1" }, env, RUN_FILE).registry).toBe("http://flag:1");
     expect(findAddresses({}, env, RUN_FILE).registry).toBe("http://env:1");
@@ -17,7 +17,7 @@ describe("findAddresses()", () => {
     expect(findAddresses({}, {}, null).registry).toBe("http://127.0.0.1:7700");
   });
 
-  it("should know services that are deployed apart", () => {
+  it("should support services that are deployed separately", () => {
     const env = { ROLLCALL_HEALTH: "env:7711", ROLLCALL_SERVER: "env:7700" };
     expect(findAddresses({ registry: "r:7710" }, env, null)).toEqual({
       registry: "http://r:7710",
@@ -42,7 +42,7 @@ describe("findAddresses()", () => {
   it.each([
     ["localhost", "localhost", "it has no port"],
     ["a b:1", "a b:1", "its host is invalid"],
-    ["host:99999", "host:99999", "its port is not 1 to 65535"],
+    ["host:99999", "host:99999", "its port must be from 1 to 65535"],
     ["ftp://host:1", "ftp://host:1", "its scheme is not http or https"],
     ["https://me:secret@host:1", "https://***@host:1", "it must have no user and no password"],
     ["[fe80::1%eth0]:1", "[fe80::1%eth0]:1", "an IPv6 address cannot have a zone here"],
@@ -62,13 +62,13 @@ describe("isLoopback()", () => {
     ["http://[::1]:7700", true],
     ["http://127.0.0.1.evil.example:7700", false],
     ["http://10.0.0.5:7700", false],
-  ])("should judge %s", (url, loopback) => {
+  ])("should classify %s", (url, loopback) => {
     expect(isLoopback(url)).toBe(loopback);
   });
 });
 
 describe("displayAddress()", () => {
-  it("should name the port", () => {
+  it("should show the port", () => {
     expect(displayAddress("http://127.0.0.1:7700")).toBe("127.0.0.1:7700");
     expect(displayAddress("https://rollcall.example")).toBe("https://rollcall.example:443");
   });

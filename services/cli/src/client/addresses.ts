@@ -7,13 +7,12 @@ import type { RunFile } from "./data-directory.ts";
 /** The services that a client calls. */
 export type ServiceName = "registry" | "health" | "admin" | "scheduler";
 
-/** All of them. */
 export const SERVICE_NAMES: readonly ServiceName[] = ["registry", "health", "admin", "scheduler"];
 
-/** Where each service is, as base URLs such as "http://127.0.0.1:7700". */
+/** The base URL of each service, such as "http://127.0.0.1:7700". */
 export type Addresses = Readonly<Record<ServiceName, string>>;
 
-/** The flags of the command line. */
+/** The command-line flags that give the addresses. */
 export interface AddressFlags {
   readonly server?: string;
   readonly registry?: string;
@@ -26,10 +25,10 @@ export interface AddressFlags {
 const DEFAULT_SERVER = "127.0.0.1:7700";
 
 /**
- * Find where each service is. What is nearer wins: the service's own flag, --server, the context that --context names,
- * ROLLCALL_<SERVICE>, ROLLCALL_SERVER, the context in use otherwise, what the running `up` of this user wrote,
- * 127.0.0.1:7700. HOST:PORT without a scheme is taken for https:// where `isTls` says so. Throws UsageError for what is
- * no address.
+ * Find the address of each service. In order of precedence: the service's own flag, --server, the context that
+ * --context names, ROLLCALL_<SERVICE>, ROLLCALL_SERVER, the context in use, the run file of this user's `up`,
+ * 127.0.0.1:7700. HOST:PORT without a scheme becomes https:// if `isTls` says so. Throws UsageError for an invalid
+ * address.
  */
 export function findAddresses(
   flags: AddressFlags,

@@ -2,10 +2,11 @@ import { ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { reasonIn, refusalHint } from "../hints.ts";
+import { type Change, type ChangeFormat, okLine } from "../output/change.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 
-/** Refusals of what is already as the caller wants it. */
+/** Refusals that mean that the object is already in the requested state, for any verb. */
 const ALREADY_DONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.NODE_ALREADY_APPROVED,
   ErrorReason.NODE_ALREADY_REJECTED,
@@ -24,30 +25,44 @@ const ALREADY_DONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.BRAKE_NOT_FROZEN,
 ]);
 
-/** The same of `job stop`: other verbs cannot do what they are asked. */
+/**
+ * Refusals that mean that there is nothing to change, but only for `job stop`. For other verbs they are failures.
+ */
 export const JOB_IS_STOPPED: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.JOB_STOPPED,
   ErrorReason.JOB_ENDED,
   ErrorReason.EXECUTION_ENDED,
 ]);
 
-/** The same of `job revert`. */
+const NONE: ReadonlySet<ErrorReason> = new Set();
+
+/** Refusals that mean that there is nothing to change, but only for `job revert`. */
 export const JOB_HAS_SPECIFICATION: ReadonlySet<ErrorReason> = new Set([ErrorReason.JOB_VERSION_IS_NEWEST]);
 
-/** Whether a refusal only says that there is nothing to change. */
+/** Whether a refusal only means that there is nothing to change. */
 export function isAlreadyDone(reason: ErrorReason): boolean {
   return ALREADY_DONE.has(reason);
 }
 
+/** How to report that there is nothing to change. */
+export interface AlreadyDoneOptions {
+  /** Fail, as with any other refusal. */
+  readonly strict: boolean;
+  readonly format: ChangeFormat;
+  /** What to print, such as `web-1` and `was already cordoned`. By default, the server's message. */
+  readonly words?: Change;
+  /** Refusals that mean "nothing to change" for this call only. */
+  readonly alsoDone?: ReadonlySet<ErrorReason>;
+}
+
 /**
- * Make a call that changes something. Where there is nothing to change, say so on standard error and return null; with
- * `strict` that is a failure like any other. `alsoDone` are refusals that say so of this change alone.
+ * Make a call that changes something. When there is nothing to change, report that and return null: as a line that
+ * starts with Ok, or on standard error if standard output is for scripts.
  */
 export async function alreadyDone<T>(
-  { err }: Pick<Shell, "err">,
-  strict: boolean,
+  { out, err }: Pick<Shell, "out" | "err">,
+  { strict, format, words, alsoDone = NONE }: AlreadyDoneOptions,
   call: () => Promise<T>,
-  alsoDone: ReadonlySet<ErrorReason> = new Set(),
 ): Promise<T | null> {
   try {
     return await call();
@@ -58,7 +73,9 @@ export async function alreadyDone<T>(
     const isDone = isAlreadyDone(reason) || alsoDone.has(reason);
     if (strict || !isDone) throw error;
     const hint = alsoDone.has(reason) ? null : refusalHint(reason, info?.metadata ?? {});
-    err.write(`nothing to change: ${printable(rawMessage)}\n${hint === null ? "" : `hint: ${printable(hint)}\n`}`);
+    if (format !== "table") err.write(`nothing to change: ${printable(rawMessage)}\n`);
+    else out.write(words === undefined ? `Ok: ${printable(rawMessage)}\n` : okLine(words.object, words.result));
+    if (hint !== null) err.write(`hint: ${printable(hint)}\n`);
     return null;
   }
 }

@@ -2,7 +2,7 @@ import type { AuthorityServer } from "@rollcall/identity";
 
 const HTTPS_PORT = 443;
 
-/** Where the authority of a base URL is fetched. */
+/** The server at a base URL, to fetch its authority. */
 export function authorityServer(baseUrl: string, serverName: string | null): AuthorityServer {
   const { hostname, port } = new URL(baseUrl);
   return {

@@ -26,7 +26,10 @@ afterEach(() => {
 
 const authority = (commonName: string) => createAuthority({ commonName, ...valid() });
 
-/** A registry with a certificate of this authority, that hands out this text. Returns its base URL. */
+/**
+ * Start a registry with a certificate from `signer`. It serves the authorities in `served`, or responds with 404 if
+ * `served` is null. Returns its base URL.
+ */
 async function registry(signer: Issued, served: string | null): Promise<string> {
   const { certPem, keyPem } = issueCertificate(signer, {
     ...{ commonName: "registry", names: ["127.0.0.1"], usage: "server" },
@@ -49,7 +52,7 @@ function trusting(text: string) {
 }
 
 describe("authorityToShow()", () => {
-  it("should be the fingerprint of the authority that verifies the registry, which hands it out", async () => {
+  it("should be the fingerprint of the served authority that verifies the registry", async () => {
     const [old, ours] = [authority("old"), authority("ours")];
     const reached = await registry(ours, `${old.certPem}${ours.certPem}`);
     const trust = trusting(`${old.certPem}${ours.certPem}`);
@@ -57,7 +60,7 @@ describe("authorityToShow()", () => {
     expect(await authorityToShow({ reached, registry: REGISTRY, trust })).toEqual({ kind: "fingerprint", fingerprint });
   });
 
-  it("should be the text where the registry hands out nothing, or another", async () => {
+  it("should be the text if the registry serves no authority, or another one", async () => {
     const ours = authority("ours");
     for (const served of [null, authority("other").certPem]) {
       const reached = await registry(ours, served);
@@ -66,7 +69,7 @@ describe("authorityToShow()", () => {
     }
   });
 
-  it("should be the file where its content is not for showing, or the command is for this machine", async () => {
+  it("should be the file if its content must not be shown, or the command is for this machine", async () => {
     const ours = authority("ours");
     const reached = await registry(ours, null);
     const here = await authorityToShow({ reached, registry: reached, trust: trusting(ours.certPem) });
@@ -79,7 +82,7 @@ describe("authorityToShow()", () => {
     expect(secret).toEqual({ kind: "file", path: join(folder, "ca.pem") });
   });
 
-  it("should be nothing where the system knows the authority", async () => {
+  it("should be nothing if the system trusts the authority", async () => {
     const trust = { caFile: null, serverName: null };
     expect(await authorityToShow({ reached: REGISTRY, registry: REGISTRY, trust })).toEqual({ kind: "system" });
   });

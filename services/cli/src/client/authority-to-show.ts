@@ -7,30 +7,36 @@ import type { Trust } from "./client-tls.ts";
 
 /** How a machine that joins gets the authority of the servers. */
 export type AuthorityToShow =
-  /** It trusts the authority already, or there is no TLS. */
+  /** The machine already trusts the authority, or there is no TLS. */
   | { readonly kind: "system" }
-  /** It fetches the authority from the registry, and compares it. */
+  /** The machine fetches the authority from the registry and compares the fingerprint. */
   | { readonly kind: "fingerprint"; readonly fingerprint: string }
-  /** The command brings it along. */
+  /** The command contains the authority's certificate. */
   | { readonly kind: "text"; readonly pem: string }
-  /** People copy the file. */
+  /** The user copies the file. */
   | { readonly kind: "file"; readonly path: string };
 
-/** Where the command that is shown leads. */
+/** Where the displayed command connects. */
 export interface ShownCommand {
-  /** Base URL of the registry as it is reached here. */
+  /** Base URL of the registry as reached from this machine. */
   readonly reached: string;
-  /** The same as other machines reach it. */
+  /** Base URL of the registry as reached from other machines. */
   readonly registry: string;
   readonly trust: Trust;
 }
 
-/** More than any authority has. What is larger holds the authorities of a whole system, and is not worth showing. */
+/**
+ * Maximum size of an authority file to show, larger than any single authority. A larger file holds the authorities
+ * of a whole system and is not worth showing.
+ */
 const MOST_CA_BYTES = 8192;
-/** A file holds the old authority and the new one while they are replaced, seldom more. */
+/**
+ * Maximum number of certificates to check. A file holds the old and the new authority during a rotation, seldom
+ * more.
+ */
 const MOST_CERTIFICATES = 4;
 
-/** Decide what of the authority to show in a command that is run on another machine. */
+/** Decide how a command that runs on another machine gets the authority. */
 export async function authorityToShow({ reached, registry, trust }: ShownCommand): Promise<AuthorityToShow> {
   const { caFile } = trust;
   if (caFile === null) return { kind: "system" };
@@ -45,7 +51,8 @@ export async function authorityToShow({ reached, registry, trust }: ShownCommand
 function publicPem(caFile: string): string | null {
   try {
     const pem = readFileSync(caFile, "utf8");
-    // A file with anything else in it, such as a key, is for people to copy.
+    // Show only files that contain nothing but certificates. The user must copy any other file, for example one
+    // with a private key.
     const isPublic = pem.includes("BEGIN CERTIFICATE") && !pem.includes("PRIVATE KEY");
     return isPublic && pem.length <= MOST_CA_BYTES ? pem : null;
   } catch {
@@ -54,8 +61,9 @@ function publicPem(caFile: string): string | null {
 }
 
 /**
- * The fingerprint by which an agent can trust the registry: of an authority that verifies it, and that it hands out.
- * Null when there is none, as where something else answers for it, or an older version.
+ * The fingerprint that lets an agent trust the registry: the fingerprint of an authority that the registry serves
+ * and that verifies the registry's certificate. Null when there is no such authority, for example because another
+ * server answers, or because the registry runs an older version.
  */
 async function servedFingerprint(reached: string, { serverName }: Trust, pem: string): Promise<string | null> {
   const server = authorityServer(reached, serverName);
@@ -65,7 +73,8 @@ async function servedFingerprint(reached: string, { serverName }: Trust, pem: st
       const served = await fetchAuthorities({ ...server, trusted }, AbortSignal.timeout(FETCH_LIMIT_MS));
       if (served.some((it) => fingerprintOf(it) === wanted)) return wanted;
     } catch {
-      // Not this one: the token was made, and the command is shown with the next one, or with the authority itself.
+      // Try the next certificate. The token already exists, so the command must be shown in any case. Without a
+      // fingerprint, the command contains the whole certificate.
     }
   }
   return null;

@@ -1,10 +1,13 @@
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { readClientTls, TlsFileError, type ClientTls as TlsOptions } from "@rollcall/identity/client-tls";
+import { isSystemError } from "@rollcall/process";
 import { UsageError, unreadableFile } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import type { RunFile } from "./data-directory.ts";
 
-/** The flags of the command line. */
+export type { TlsOptions };
+
+/** The command-line flags for TLS. */
 export interface TlsFlags {
   readonly caFile?: string;
   readonly clientCert?: string;
@@ -12,35 +15,30 @@ export interface TlsFlags {
   readonly tlsServerName?: string;
 }
 
-/** What Node's TLS takes. */
-export interface TlsOptions {
-  readonly ca?: Buffer;
-  readonly cert?: Buffer;
-  readonly key?: Buffer;
-  readonly servername?: string;
-}
-
-/** What clients of a server have to trust. */
+/** The authority and server name that a client must trust to connect to a server. */
 export interface Trust {
-  /** PEM file of the authority, absolute; null for those that the system trusts, and in clear text. */
+  /** Absolute path of the authority's PEM file; null to trust the system's authorities, and for clear text. */
   readonly caFile: string | null;
-  /** The name that the certificate is for; null when that is the address's. */
+  /** The name in the server's certificate; null when this name is the host of the address. */
   readonly serverName: string | null;
 }
 
-/** How connections over TLS are made. */
 export interface ClientTls {
-  /** Whether HOST:PORT, without a scheme, means https:// here. */
+  /** Whether HOST:PORT, without a scheme, means https://. */
   isMeant(hostAndPort: string): boolean;
-  /** What to connect to a base URL with; nothing for clear text. Throws UsageError when a file cannot be read. */
+  /**
+   * The options to connect to a base URL with; empty for clear text. Throws UsageError when a file cannot be
+   * used.
+   */
   optionsFor(baseUrl: string): TlsOptions;
-  /** What the clients of a base URL trust. */
+  /** The authority and server name that a client must trust to connect to a base URL. */
   trustFor(baseUrl: string): Trust;
 }
 
 /**
- * Find the files of TLS. What is nearer wins: --ca-file, --client-cert, --client-key and --tls-server-name; their
- * environment variables; for the running `up` of this user, what it wrote. Throws UsageError for half a pair.
+ * Find the TLS files. In order of precedence: --ca-file, --client-cert, --client-key and --tls-server-name; their
+ * environment variables; the run file, for the running `up` of this user. Throws UsageError for a certificate
+ * without a key, or a key without a certificate.
  */
 export function createClientTls(
   flags: TlsFlags,
@@ -52,12 +50,12 @@ export function createClientTls(
   const keyFile = flags.clientKey || env.ROLLCALL_CLIENT_KEY;
   const serverName = flags.tlsServerName || env.ROLLCALL_TLS_SERVER_NAME;
   if (Boolean(certFile) !== Boolean(keyFile)) {
-    throw new UsageError("--client-cert and --client-key go together");
+    throw new UsageError("--client-cert and --client-key must be used together");
   }
   const isNamed = [caFile, certFile, serverName].some(Boolean);
   const own = runFile?.tls ?? null;
   const isOwn = (hostAndPort: string) => own !== null && hostAndPort === runFile?.server;
-  const read = (file: string) => readPem(resolve(cwd, file));
+  const pathOf = (file: string | undefined) => (file ? resolve(cwd, file) : undefined);
   const trustFor = (baseUrl: string): Trust => {
     const url = new URL(baseUrl);
     if (url.protocol !== "https:") return { caFile: null, serverName: null };
@@ -71,20 +69,14 @@ export function createClientTls(
     optionsFor: (baseUrl) => {
       if (new URL(baseUrl).protocol !== "https:") return {};
       const { caFile: ca, serverName: name } = trustFor(baseUrl);
-      return {
-        ...(ca === null ? {} : { ca: read(ca) }),
-        ...(certFile ? { cert: read(certFile) } : {}),
-        ...(keyFile ? { key: read(keyFile) } : {}),
-        ...(name === null ? {} : { servername: name }),
-      };
+      const pair = { certFile: pathOf(certFile), keyFile: pathOf(keyFile) };
+      try {
+        return readClientTls({ ...pair, caFile: ca ?? undefined, serverName: name ?? undefined });
+      } catch (error) {
+        if (!(error instanceof TlsFileError)) throw error;
+        if (isSystemError(error.cause)) throw unreadableFile(error.file, error.cause);
+        throw new UsageError(error.message, { cause: error });
+      }
     },
   };
-}
-
-function readPem(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (cause) {
-    throw unreadableFile(path, cause);
-  }
 }

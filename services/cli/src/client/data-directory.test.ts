@@ -15,20 +15,20 @@ function find(env: Record<string, string> = {}, userId: number | null = null) {
 }
 
 describe("findDataDirectory()", () => {
-  it("should take the environment's, then the working directory's, then the home's", () => {
+  it("should prefer ROLLCALL_DATA_DIR, then the working directory, then the home directory", () => {
     expect(find()).toBe(join(root, "home/.rollcall"));
     mkdirSync(join(root, "work/.rollcall"), { recursive: true });
     expect(find()).toBe(join(root, "work/.rollcall"));
     expect(find({ ROLLCALL_DATA_DIR: "../data" })).toBe(join(root, "data"));
   });
 
-  it("should take the system's for root, unless its home has one", () => {
+  it("should take the system's directory for root, unless root's home has one", () => {
     expect(find({}, 0)).toBe("/var/lib/rollcall");
     mkdirSync(join(root, "home/.rollcall"), { recursive: true });
     expect(find({}, 0)).toBe(process.getuid?.() === 0 ? join(root, "home/.rollcall") : "/var/lib/rollcall");
   });
 
-  it("should trust no directory of another user, and no file", () => {
+  it("should ignore a directory of another user, and a file", () => {
     mkdirSync(join(root, "work"));
     writeFileSync(join(root, "work/.rollcall"), "");
     expect(find()).toBe(join(root, "home/.rollcall"));

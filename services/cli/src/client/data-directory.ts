@@ -4,15 +4,15 @@ import { systemErrorWords } from "@rollcall/process";
 import { Failure, systemCodeOf } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 
-/** Where `up` writes where it can be reached, inside its data directory. */
+/** File in the data directory where `up` writes its addresses. */
 export const RUN_FILE = "run.json";
-/** Where `up` keeps the first access token, inside its data directory. */
+/** File in the data directory where `up` keeps the first access token. */
 export const ADMIN_TOKEN_FILE = "admin-token";
 
-/** Where services of the system keep their data. */
+/** Where system services keep their data. */
 const SYSTEM_DIRECTORY = "/var/lib/rollcall";
 
-/** Environment variables that the command line reads, and no server knows. */
+/** Environment variables that the command line reads and servers do not. */
 export const CLIENT_VARIABLES: readonly string[] = [
   "ROLLCALL_CONFIG",
   "ROLLCALL_SERVER",
@@ -29,44 +29,44 @@ export const CLIENT_VARIABLES: readonly string[] = [
   "ROLLCALL_TLS_SERVER_NAME",
 ];
 
-/** What a running `up` writes for the other programs of its user. */
+/** The file that a running `up` writes for the other programs of its user. */
 export interface RunFile {
-  /** Its process id. */
+  /** The process id of `up`. */
   readonly pid: number;
   /** HOST:PORT of the API. */
   readonly server: string;
-  /** HOST:PORT by which other machines reach the API; absent when it is for this machine alone. */
+  /** HOST:PORT at which other machines reach the API; absent when only this machine can reach it. */
   readonly elsewhere?: string;
   /** HOST:PORT of the agents' streams. */
   readonly agents: string;
   /** HOST:PORT of probes and metrics. */
   readonly probes: string;
-  /** How it is reached when it speaks TLS; absent for clear text. */
+  /** TLS settings for clients; absent for clear text. */
   readonly tls?: {
-    /** PEM file of the authority to trust; null for those that the system trusts. */
+    /** PEM file of the authority to trust; null to trust the system's authorities. */
     readonly caFile: string | null;
-    /** The name that its certificate is for; null when that is the address's. */
+    /** The name in the server's certificate; null when this name is the host of the address. */
     readonly serverName: string | null;
   };
 }
 
 /**
- * Find the data directory by the one rule that `up` and its clients share: ROLLCALL_DATA_DIR; else `.rollcall` in the
- * working directory, where there is one that belongs to this user; else `~/.rollcall`, and for root, unless it has
- * that, the system's directory: Postgres never runs as root, and its user could not enter root's home. Absolute; it
- * need not exist.
+ * Find the data directory, by the rule that `up` and its clients share. In order of precedence: ROLLCALL_DATA_DIR;
+ * `.rollcall` in the working directory, if it belongs to this user; `~/.rollcall`; for root without a `~/.rollcall`,
+ * the system's directory, because Postgres never runs as root and its user cannot enter root's home. The path is
+ * absolute and need not exist.
  */
 export function findDataDirectory({ env, cwd, home, userId }: Pick<Shell, "env" | "cwd" | "home" | "userId">): string {
   const named = env.ROLLCALL_DATA_DIR;
   if (named !== undefined && named !== "") return resolve(cwd, named);
   const here = join(cwd, ".rollcall");
-  // Another user's directory could send our calls, and our token with them, to a server of theirs.
+  // Ignore a directory of another user, whose run file could send our calls, and our token, to that user's server.
   if (belongsTo(here, userId)) return here;
   const own = join(home, ".rollcall");
   return userId === 0 && !belongsTo(own, userId) ? SYSTEM_DIRECTORY : own;
 }
 
-/** Read what the running `up` of this data directory wrote; null when there is none. */
+/** Read the run file of the running `up` of this data directory; null when there is none. */
 export function readRunFile(dataDirectory: string): RunFile | null {
   const text = readRunText(join(dataDirectory, RUN_FILE));
   if (text === null) return null;
@@ -74,7 +74,7 @@ export function readRunFile(dataDirectory: string): RunFile | null {
     const value: unknown = JSON.parse(text);
     return isRunFile(value) ? value : null;
   } catch {
-    // A crash left half of it: it counts as missing, and the next `up` writes it again.
+    // Treat a partial file, which a crash left, as missing. The next `up` writes it again.
     return null;
   }
 }
@@ -85,13 +85,13 @@ function readRunText(path: string): string | null {
   } catch (cause) {
     const why = `cannot read ${path}: ${systemErrorWords(cause)}`;
     const isAnothers = systemCodeOf(cause) === "EACCES";
-    const advice = "run this as the user of that data directory, or name another one with ROLLCALL_DATA_DIR";
+    const advice = "run this as the owner of that data directory, or set ROLLCALL_DATA_DIR to another one";
     throw new Failure(isAnothers ? `${why}; ${advice}` : why, { cause });
   }
 }
 
-/** A file's text without blanks around it; null when it is not there. Throws when it is there and cannot be read. */
-export function readIfThere(path: string): string | null {
+/** A file's trimmed text; null when the file does not exist. Throws when it exists and cannot be read. */
+function readIfThere(path: string): string | null {
   try {
     return readFileSync(path, "utf8").trim();
   } catch (error) {

@@ -7,8 +7,9 @@ import type { Trust } from "./client-tls.ts";
 const FETCH_LIMIT_MS = 3_000;
 
 /**
- * Say which authorities are trusted here and which ones the server hands out, for a server that is not trusted. Nothing
- * is trusted because of that answer: people compare it. Empty where the server hands out none.
+ * Describe why a server is not trusted: which authorities this machine trusts, and which ones the server serves. The
+ * served authorities are not verified, so the user compares the fingerprints. Empty when this machine knows all
+ * authorities that the server serves.
  */
 export async function describeDistrust(baseUrl: string, { caFile, serverName }: Trust): Promise<string> {
   const server = authorityServer(baseUrl, serverName);
@@ -20,11 +21,13 @@ export async function describeDistrust(baseUrl: string, { caFile, serverName }: 
   const [other] = served.filter((it) => !trusted.includes(it));
   if (other === undefined) return "";
   const here =
-    trusted.length === 0 ? "the authorities of this machine are trusted" : `trusted is ${trusted.join(", ")}`;
+    trusted.length === 0
+      ? "this machine trusts only the system's authorities"
+      : `this machine trusts only ${trusted.join(", ")}`;
   return [
-    `\nhint: ${here}, and the server hands out ${served.join(", ")}`,
-    `\nhint: if \`rollcall token create\` prints the same on the control plane's own machine, then ` +
-      `\`rollcall login --server ${displayAddress(baseUrl)} --ca-fingerprint ${other}\` trusts it`,
+    `\nhint: the server's authority is ${served.join(", ")}, and ${here}`,
+    `\nhint: if \`rollcall token create\` on the control plane's own machine prints the same fingerprint, run ` +
+      `\`rollcall login --server ${displayAddress(baseUrl)} --ca-fingerprint ${other}\` to trust it`,
   ].join("");
 }
 
@@ -32,7 +35,8 @@ function fingerprintsIn(file: string): readonly string[] {
   try {
     return certificatesIn(readFileSync(file), file).map(fingerprintOf);
   } catch {
-    // The failure that is described here has said so, or the file was replaced since.
+    // Report nothing if the file is unreadable. The described failure already says so, unless the file was replaced
+    // since.
     return [];
   }
 }

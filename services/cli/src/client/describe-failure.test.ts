@@ -13,18 +13,18 @@ const describeIt = (error: unknown) => describeFailure(error, CALLEE);
 
 describe("describeFailure()", () => {
   it("should repeat what the server says", () => {
-    expect(describeIt(new ConnectError("node n1 already approved", Code.FailedPrecondition))).toBe(
-      "node n1 already approved",
+    expect(describeIt(new ConnectError("node n1 is already approved", Code.FailedPrecondition))).toBe(
+      "node n1 is already approved",
     );
   });
 
-  it("should say that nothing listens, and what to do", () => {
+  it("should report that nothing listens, and what to do", () => {
     const cause = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
     const error = new ConnectError("x", Code.Unavailable, undefined, undefined, cause);
     expect(describeIt(error)).toBe(
       "cannot reach the registry service at 127.0.0.1:7700: connection refused\n" +
-        "hint: `rollcall up` starts a control plane here; --server or ROLLCALL_SERVER names another address, " +
-        "--registry that of registry alone",
+        "hint: `rollcall up` starts a control plane here; use --server or ROLLCALL_SERVER for another address, " +
+        "or --registry for registry only",
     );
     expect(describeBriefly(error, CALLEE)).toBe(
       "cannot reach the registry service at 127.0.0.1:7700: connection refused",
@@ -39,16 +39,16 @@ describe("describeFailure()", () => {
     );
   });
 
-  it("should say that something else answers", () => {
+  it("should report that another server answers", () => {
     expect(describeIt(new ConnectError("HTTP 404", Code.Unimplemented))).toBe(
-      "what answers at 127.0.0.1:7700 is not the registry service (HTTP 404)\nhint: --server or " +
-        "ROLLCALL_SERVER names another address",
+      "the server at 127.0.0.1:7700 is not the registry service (HTTP 404)\nhint: use --server or " +
+        "ROLLCALL_SERVER for another address",
     );
   });
 
-  it("should tell its own deadline from the server's", () => {
+  it("should distinguish its own deadline from the server's", () => {
     expect(describeIt(new ConnectError("timed out", Code.DeadlineExceeded))).toBe(
-      "no answer from the registry service at 127.0.0.1:7700 within 10s\nhint: --timeout waits longer",
+      "no answer from the registry service at 127.0.0.1:7700 within 10s\nhint: use --timeout to wait longer",
     );
     const info = { desc: ErrorInfoSchema, value: { reason: "DEADLINE_EXCEEDED" } };
     expect(describeIt(new ConnectError("the call took too long", Code.DeadlineExceeded, undefined, [info]))).toBe(
@@ -56,7 +56,7 @@ describe("describeFailure()", () => {
     );
   });
 
-  it("should not repeat a message that was cut shorter as a violation", () => {
+  it("should not print a violation that the server truncated earlier than the message", () => {
     const description = "no event has this type; the types are a, b, ...";
     const violations = { desc: BadRequestSchema, value: { fieldViolations: [{ field: "types", description }] } };
     const message = "no event has this type; the types are a, b, c, d, ...";
@@ -85,9 +85,9 @@ describe("describeFailure()", () => {
     }
   });
 
-  it("should say where a token is looked for", () => {
+  it("should list where tokens are looked up", () => {
     expect(describeIt(new ConnectError("the call carries no access token", Code.Unauthenticated))).toMatch(
-      /^the call carries no access token\nhint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN /,
+      /^the call carries no access token\nhint: run `rollcall login`, or pass --token-file, ROLLCALL_TOKEN /,
     );
   });
 
@@ -95,7 +95,7 @@ describe("describeFailure()", () => {
     const info = { desc: ErrorInfoSchema, value: { reason: "ROLE_TOO_LOW", domain: "rollcall.io" } };
     const error = new ConnectError("needs the role operator", Code.PermissionDenied, undefined, [info]);
     expect(describeIt(error)).toBe(
-      "needs the role operator\nhint: `rollcall whoami` shows who you are here; ask a user whose role is high enough",
+      "needs the role operator\nhint: `rollcall whoami` shows your role; ask a user with a higher role",
     );
   });
 

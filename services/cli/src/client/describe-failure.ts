@@ -1,6 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { explainTlsError, type TlsOption } from "@rollcall/domain";
 import { systemCodeOf } from "../failure.ts";
 import { reasonNamed, refusalHint } from "../hints.ts";
@@ -9,8 +10,8 @@ import { formatExactDuration } from "../output/units.ts";
 import { displayAddress, isLoopback, type ServiceName } from "./addresses.ts";
 
 const NETWORK_HINTS: Readonly<Record<string, string>> = {
-  ENOTFOUND: "check the host name; --server or ROLLCALL_SERVER names another address",
-  EAI_AGAIN: "check the name servers of this machine, or use an address",
+  ENOTFOUND: "check the host name; use --server or ROLLCALL_SERVER for another address",
+  EAI_AGAIN: "check this machine's name servers, or use an IP address",
 };
 
 const TLS_FLAGS: Readonly<Record<TlsOption, string>> = {
@@ -20,17 +21,17 @@ const TLS_FLAGS: Readonly<Record<TlsOption, string>> = {
 };
 
 function reachHint({ service, baseUrl }: Callee): string {
-  const others = `--server or ROLLCALL_SERVER names another address, --${service} that of ${service} alone`;
+  const others = `use --server or ROLLCALL_SERVER for another address, or --${service} for ${service} only`;
   return isLoopback(baseUrl)
     ? `\`rollcall up\` starts a control plane here; ${others}`
-    : `check that the control plane runs there and that no firewall is in the way; ${others}`;
+    : `check that the control plane runs there and that no firewall blocks it; ${others}`;
 }
 
-/** The service that a call was for. */
+/** The service that was called. */
 export interface Callee {
   readonly service: ServiceName;
   readonly baseUrl: string;
-  /** How long the call could have taken. */
+  /** The timeout of the call. */
   readonly timeoutMs: number;
 }
 
@@ -39,24 +40,41 @@ const NETWORK_ERRORS: Readonly<Record<string, string>> = {
   ECONNRESET: "the connection was reset",
   EPIPE: "the connection was closed",
   ENOTFOUND: "no such host",
-  EAI_AGAIN: "the host name cannot be resolved at the moment",
+  EAI_AGAIN: "the host name cannot be resolved at present",
   EHOSTUNREACH: "no route to the host",
   ENETUNREACH: "no route to the network",
   ETIMEDOUT: "the connection timed out",
 };
 
-/** Whether the server does not have the method that was called. */
+/** Whether the server lacks the method that was called. */
 export function isUnknownMethod(error: unknown): boolean {
   return ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason === "UNKNOWN_METHOD";
 }
 
-/** Say in one line, and hints on further lines, why a call failed and what to do next. */
+/**
+ * Whether the result of a call is unknown: it got no response, or the control plane could not decide it because the
+ * call took too long or the database is unreachable. A refused call has a known result, even one refused by a busy
+ * server: nothing changed.
+ */
+export function isUnreached(error: unknown): boolean {
+  const failure = ConnectError.from(error);
+  if (explainTlsError(tlsTextOf(failure)) !== null || systemCodeOf(failure.cause) !== null) return true;
+  const reason = failure.findDetails(ErrorInfoSchema)[0]?.reason;
+  if (reason === undefined && /^HTTP \d{3}$/.test(failure.rawMessage)) return true;
+  // LOG_UNAVAILABLE is a known result, because it means that the node cannot send the output.
+  return UNDECIDED.has(failure.code) && reasonNamed(reason ?? "") !== ErrorReason.LOG_UNAVAILABLE;
+}
+
+/** Codes of proxies, of the client itself, and of a control plane that could not finish the call. */
+const UNDECIDED: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceeded]);
+
+/** Explain why a call failed and what to do next: one line, and hints on further lines. */
 export function describeFailure(error: unknown, callee: Callee): string {
   const failure = ConnectError.from(error);
   const trouble = explainTlsError(tlsTextOf(failure));
   if (trouble !== null) {
     return lines([
-      `cannot speak to the ${callee.service} service at ${displayAddress(callee.baseUrl)}: ${trouble.problem}`,
+      `TLS failed with the ${callee.service} service at ${displayAddress(callee.baseUrl)}: ${trouble.problem}`,
       `hint: ${trouble.advice}${trouble.option === undefined ? "" : ` (${TLS_FLAGS[trouble.option]})`}`,
     ]);
   }
@@ -72,15 +90,15 @@ export function describeFailure(error: unknown, callee: Callee): string {
   const reason = info?.reason;
   if (reason === undefined && /^HTTP \d{3}$/.test(failure.rawMessage)) {
     return lines([
-      `what answers at ${displayAddress(callee.baseUrl)} is not the ${callee.service} service (${failure.rawMessage})`,
-      "hint: --server or ROLLCALL_SERVER names another address",
+      `the server at ${displayAddress(callee.baseUrl)} is not the ${callee.service} service (${failure.rawMessage})`,
+      "hint: use --server or ROLLCALL_SERVER for another address",
     ]);
   }
   if (failure.code === Code.DeadlineExceeded && reason === undefined) {
     return lines([
       `no answer from the ${callee.service} service at ${displayAddress(callee.baseUrl)} within ` +
         `${formatExactDuration(callee.timeoutMs)}`,
-      "hint: --timeout waits longer",
+      "hint: use --timeout to wait longer",
     ]);
   }
   return lines([
@@ -92,18 +110,24 @@ export function describeFailure(error: unknown, callee: Callee): string {
   ]);
 }
 
-/** Whether the server's certificate is of an authority that is not trusted here. */
+/** Whether the user may have meant a control plane with another data directory on this machine. */
+export function mayBeElsewhere(error: unknown, baseUrl: string): boolean {
+  const { code, cause } = ConnectError.from(error);
+  return isLoopback(baseUrl) && (code === Code.Unauthenticated || systemCodeOf(cause) === "ECONNREFUSED");
+}
+
+/** Whether the server's certificate is from an authority that this machine does not trust. */
 export function isDistrust(error: unknown): boolean {
   return explainTlsError(tlsTextOf(ConnectError.from(error)))?.option === "authority";
 }
 
-/** Only what this side's TLS says: a server's own words are not searched. */
+/** Return the text of the local TLS library, never the server's text. */
 function tlsTextOf({ cause }: ConnectError): string {
   if (typeof cause !== "object" || cause === null || !("code" in cause)) return "";
   return `${cause.code} ${"message" in cause ? cause.message : ""}`;
 }
 
-/** The first line alone, for warnings that must not take more. */
+/** Explain why a call failed in one line, for warnings. */
 export function describeBriefly(error: unknown, callee: Callee): string {
   return describeFailure(error, callee).split("\n", 1)[0] ?? "";
 }
@@ -120,7 +144,10 @@ function violationsOf(failure: ConnectError): string[] {
     .map(({ field, description }) => `  ${field}: ${description}`);
 }
 
-/** One violation alone is often the message itself, or its end; each is cut to a length of its own. */
+/**
+ * Whether the message already contains a violation's description. A single violation is often the whole message or its
+ * end. The server truncates message and description separately.
+ */
 function isSaidBy(message: string, description: string): boolean {
   return message.endsWith(description) || (description.endsWith("...") && message.includes(description.slice(0, -3)));
 }
@@ -138,8 +165,8 @@ function hintLines(reason: string, metadata: Readonly<Record<string, string>>): 
 function tokenHint(failure: ConnectError): string[] {
   if (failure.code !== Code.Unauthenticated) return [];
   return [
-    "hint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE names " +
-      "one; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall, ~/.rollcall, " +
+    "hint: run `rollcall login`, or pass --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE; " +
+      "the token of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall, ~/.rollcall, " +
       "or /var/lib/rollcall for root)",
   ];
 }

@@ -4,7 +4,10 @@ import { rememberRevision } from "./remember-revision.ts";
 
 type Next = Parameters<Interceptor>[0];
 
-/** Make a call whose answer has this revision, or that fails; what it sent. */
+/**
+ * Make a call whose response has the revision `answer`. If `answer` is an error, the call fails with
+ * it. Returns the revision that the call sent.
+ */
 async function sent(interceptor: Interceptor, answer: string | ConnectError | null, stream = false) {
   const request = { stream, header: new Headers() };
   const next = async () => {
@@ -12,13 +15,13 @@ async function sent(interceptor: Interceptor, answer: string | ConnectError | nu
     return { stream, header: new Headers(answer === null ? {} : { "rollcall-revision": answer }) };
   };
   const call = interceptor(next as unknown as Next);
-  // A failure is what some of these calls are for.
+  // Ignore errors, because some of these calls are meant to fail.
   await call(request as unknown as Parameters<Next>[0]).catch(() => {});
   return request.header.get("rollcall-min-revision");
 }
 
 describe("rememberRevision()", () => {
-  it("should send the highest revision of the answers before, except with streams", async () => {
+  it("should send the highest revision of previous responses, except with streams", async () => {
     const interceptor = rememberRevision();
     expect(await sent(interceptor, "9")).toBeNull();
     expect(await sent(interceptor, "10")).toBe("9");
@@ -27,7 +30,7 @@ describe("rememberRevision()", () => {
     expect(await sent(interceptor, null)).toBe("10");
   });
 
-  it("should forget it when the log does not go that far, and at no other failure", async () => {
+  it("should forget it only if the log does not go that far", async () => {
     const interceptor = rememberRevision();
     await sent(interceptor, "9");
     await sent(interceptor, new ConnectError("behind", Code.Unavailable));

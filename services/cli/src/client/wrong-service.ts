@@ -4,7 +4,7 @@ import { Health, HealthCheckResponse_ServingStatus } from "@rollcall/api/grpc/he
 import { displayAddress, type ServiceName } from "./addresses.ts";
 import type { Callee } from "./describe-failure.ts";
 
-/** A service of the API by which each service of the control plane is known. */
+/** For each service of the control plane, one API service that no other service serves. */
 const KNOWN_BY = {
   registry: "rollcall.registry.v1.RegistryService",
   health: "rollcall.health.v1.HealthQueryService",
@@ -13,8 +13,9 @@ const KNOWN_BY = {
 } as const satisfies Record<ServiceName, string>;
 
 /**
- * Say that an address leads to another service of the control plane, which it does where services run apart and one
- * address is named for all. Null where it does not; then the server's own words have to do.
+ * Explain that an address leads to another service of the control plane. This happens when services are deployed
+ * separately and the user gives one address for all. Null when the address is right; in that case, the server's
+ * own message is shown.
  */
 export async function describeWrongService(
   { service, baseUrl }: Callee,
@@ -26,7 +27,8 @@ export async function describeWrongService(
     names.map((name) =>
       probe.check({ service: KNOWN_BY[name] }).then(
         ({ status }) => (status === HealthCheckResponse_ServingStatus.SERVING ? [name] : []),
-        // It answers NOT_FOUND for what it does not serve; a server that does not answer at all serves nothing.
+        // A server returns NOT_FOUND for services that it does not serve. A server that does not respond counts as
+        // serving none.
         () => [],
       ),
     ),
@@ -34,7 +36,7 @@ export async function describeWrongService(
   const found = served.flat();
   if (found.length === 0 || found.includes(service)) return null;
   return (
-    `${displayAddress(baseUrl)} is the ${found.join(" and ")} service, not ${service}\nhint: name ${service} ` +
-    `with --${service} or ROLLCALL_${service.toUpperCase()}`
+    `${displayAddress(baseUrl)} is the ${found.join(" and ")} service, not ${service}\nhint: set the address of ` +
+    `${service} with --${service} or ROLLCALL_${service.toUpperCase()}`
   );
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { completionScript } from "./scripts.ts";
 
 describe("completionScript()", () => {
-  it("should make bash ask for what is typed, the word under the cursor last", () => {
+  it("should pass the typed words in bash, with the word under the cursor last", () => {
     const asked = execFileSync(
       "bash",
       [

@@ -1,10 +1,10 @@
 import type { SHELL_WORDS } from "../choices.ts";
 
-/** A shell that can be taught to complete. */
+/** A shell with completion support. */
 export type CompletedShell = (typeof SHELL_WORDS)[number];
 
-// Each script asks `rollcall __complete WORD...`, the word under the cursor last. It answers one candidate a line, a
-// tab and what it is. Without candidates the shell completes file names.
+// Each script calls `rollcall __complete WORD...`, with the word under the cursor last. The output has one candidate
+// per line, then a tab and a description. Without candidates the shell completes file names.
 
 const BASH = `# bash completion for rollcall
 _rollcall() {
@@ -43,7 +43,6 @@ end
 complete -c rollcall -f -a '(__rollcall_complete)'
 `;
 
-/** The script that teaches a shell to complete. */
 export function completionScript(shell: CompletedShell): string {
   return { bash: BASH, zsh: ZSH, fish: FISH }[shell];
 }

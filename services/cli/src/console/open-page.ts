@@ -6,29 +6,29 @@ import { pathToFileURL } from "node:url";
 import { Failure } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 
-/** A page that was handed to the browser. */
+/** A page that was opened in the browser. */
 export interface OpenedPage {
-  /** Remove what led there. */
+  /** Remove the temporary file that redirects to the page. */
   close(): Promise<void>;
 }
 
-/** How the user's own browser is asked to open a file, by the platform of `shell.runsOn`. */
+/** The commands that open a file in the user's browser, each with its platform as in `shell.runsOn`. */
 const OPENERS: readonly (readonly [platform: string, command: string])[] = [
   ["darwin", "open"],
   ["linux", "xdg-open"],
 ];
 
-/** An opener that runs on has found a browser. */
+/** Time in milliseconds after which an opener that is still running is assumed to be the browser itself. */
 const TAKES_AT_MOST_MS = 5_000;
 
 /**
- * Open an address in the user's browser. The address holds a secret: other users see the words of a command, so that it
- * goes through a file that this user alone may read. Throws Failure when no browser can be opened.
+ * Open an address in the user's browser. The address contains a secret, and other users can see the arguments of a
+ * command. It is therefore passed in a file that only this user can read. Throws Failure when no browser can be opened.
  */
 export async function openPage(url: string, { env, runsOn }: Pick<Shell, "env" | "runsOn">): Promise<OpenedPage> {
   const opener = OPENERS.find(([platform]) => runsOn.platform.startsWith(platform));
-  if (opener === undefined) throw noBrowser(`this platform, ${runsOn.platform}, has no known way to open one`);
-  // The folder is its maker's alone, too.
+  if (opener === undefined) throw noBrowser(`the platform ${runsOn.platform} is not supported`);
+  // mkdtemp makes the folder accessible only to this user.
   const folder = await mkdtemp(join(env.TMPDIR || tmpdir(), "rollcall-console-"));
   const close = () => rm(folder, { recursive: true, force: true });
   try {
@@ -42,7 +42,7 @@ export async function openPage(url: string, { env, runsOn }: Pick<Shell, "env" |
   }
 }
 
-/** Ends when the opener does, or leaves it alone when it is the browser itself. */
+/** Run the opener. Resolves when it exits. After TAKES_AT_MOST_MS, resolves and leaves the opener running. */
 function runOpener(command: string, file: string, env: Shell["env"]): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, [file], { env: { ...env }, stdio: "ignore", detached: true });
@@ -54,7 +54,7 @@ function runOpener(command: string, file: string, env: Shell["env"]): Promise<vo
     child.once("exit", (code, signal) => {
       clearTimeout(timer);
       if (code === 0) resolve();
-      else reject(noBrowser(`${command} ended with ${code ?? signal}`));
+      else reject(noBrowser(`${command} exited with ${code ?? signal}`));
     });
     child.unref();
   });
@@ -65,7 +65,7 @@ function noBrowser(why: string, cause?: unknown): Failure {
   return new Failure(message, { cause });
 }
 
-/** No script, since a browser may run none in files. */
+/** Return a page that redirects without a script, because a browser may not run scripts in local files. */
 function redirectTo(url: string): string {
   const written = url.replace(/[&"<>]/g, (character) => `&#${character.charCodeAt(0)};`);
   return [

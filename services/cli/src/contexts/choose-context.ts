@@ -3,12 +3,15 @@ import type { Shell } from "../shell.ts";
 import { type ChosenContext, type Context, contextNamed, withContext } from "./context.ts";
 import { changeContexts, type HomeAndEnvironment, hasContextFile, readContexts } from "./context-file.ts";
 
-/** Returns the context in use; null when there is none. Throws Failure when the file is broken or lacks it. */
+/**
+ * Returns the context in use; null when there is none. Throws Failure when the contexts file is broken or lacks the
+ * named context.
+ */
 export type ContextSource = () => ChosenContext | null;
 
 /**
- * Find the context in use: --context, ROLLCALL_CONTEXT, the current one. An error is thrown only when the context is
- * asked for: a verb that needs none works with a broken file.
+ * Find the context in use. In order of precedence: --context, ROLLCALL_CONTEXT, the current context. Errors are
+ * thrown only when the context is requested, so that a verb that needs none works with a broken file.
  */
 export async function chooseContext(
   shell: Pick<Shell, "env" | "home">,
@@ -23,7 +26,7 @@ export async function chooseContext(
     const context = contextNamed(contexts, name);
     if (context !== null) return () => chosen(shell, context, Boolean(named));
     throw new Failure(
-      `there is no context '${name}'\nhint: \`rollcall context list\` shows them all, \`rollcall login ` +
+      `there is no context '${name}'\nhint: \`rollcall context list\` lists all contexts, \`rollcall login ` +
         `--context ${name}\` creates it`,
     );
   } catch (error) {
@@ -39,7 +42,7 @@ function chosen(shell: HomeAndEnvironment, context: Context, isNamed: boolean): 
     isNamed,
     save: async (changed) => {
       await changeContexts(shell, (contexts) =>
-        // One that was deleted meanwhile stays deleted.
+        // Do not save a context that was deleted in the meantime.
         contextNamed(contexts, changed.name) === null ? contexts : withContext(contexts, changed),
       );
     },

@@ -3,14 +3,14 @@ import { fetchAuthority, parseFingerprint } from "@rollcall/identity";
 import { makeDirectory, replaceFile, systemErrorWords } from "@rollcall/process";
 import { authorityServer } from "../client/authority-server.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { GlobalOptions } from "../command.ts";
 import { Failure, UsageError } from "../failure.ts";
+import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
 import { authorityDirectory } from "./context-file.ts";
 
 /**
- * Fetch the authority of this fingerprint from the server that the options name, without any credentials, and keep it
- * beside the contexts. Returns the path of its file. Throws UsageError or Failure.
+ * Fetch the authority with this fingerprint from the server that the options name, without any credentials, and store
+ * it next to the contexts. Returns the path of its file. Throws UsageError or Failure.
  */
 export async function fetchContextAuthority(shell: Shell, options: GlobalOptions, written: string): Promise<string> {
   const fingerprint = parseFingerprint(written);
@@ -20,7 +20,7 @@ export async function fetchContextAuthority(shell: Shell, options: GlobalOptions
     );
   }
   const file = join(authorityDirectory(shell), `${fingerprint.replace("sha256:", "")}.pem`);
-  // Naming the file makes HOST:PORT mean TLS; it is not read before a call.
+  // Setting caFile makes HOST:PORT mean https://. The file is not read before the first call.
   const { addresses } = reachControlPlane(shell, { ...options, caFile: file });
   const serverName = options.tlsServerName || shell.env.ROLLCALL_TLS_SERVER_NAME || null;
   const server = authorityServer(addresses.admin, serverName);

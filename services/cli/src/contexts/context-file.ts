@@ -6,29 +6,29 @@ import { Failure, systemCodeOf } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { type Context, type Contexts, isContextName, newContext, type OidcLogin } from "./context.ts";
 
-/** What the path of the file depends on. */
+/** The parts of the shell that the file's path depends on. */
 export type HomeAndEnvironment = Pick<Shell, "env" | "home">;
 
 const NONE: Contexts = { current: null, contexts: [] };
 
 /** Where contexts are kept: rollcall/config.yaml in XDG_CONFIG_HOME, else in ~/.config. */
 export function contextFilePath({ env, home }: HomeAndEnvironment): string {
-  // The standard says that a path that is not absolute is to be ignored.
+  // Ignore a relative path, as the XDG specification requires.
   const named = env.XDG_CONFIG_HOME?.startsWith("/") ? env.XDG_CONFIG_HOME : undefined;
   return join(named ?? join(home, ".config"), "rollcall", "config.yaml");
 }
 
-/** Where authorities are kept that contexts were given by their fingerprint. */
+/** The directory for authorities that were fetched by their fingerprint. */
 export function authorityDirectory(shell: HomeAndEnvironment): string {
   return join(dirname(contextFilePath(shell)), "authorities");
 }
 
-/** Whether this user has contexts at all: without any, no YAML library is loaded. */
+/** Whether this user has a contexts file. Without one, the YAML library is not loaded. */
 export function hasContextFile(shell: HomeAndEnvironment): boolean {
   return existsSync(contextFilePath(shell));
 }
 
-/** Read the contexts; none when there is no file. Throws Failure when it cannot be read or understood. */
+/** Read the contexts; empty without a file. Throws Failure when it cannot be read or parsed. */
 export async function readContexts(shell: HomeAndEnvironment): Promise<Contexts> {
   const path = contextFilePath(shell);
   const text = await readFile(path, "utf8").catch((cause: unknown) => {
@@ -37,19 +37,23 @@ export async function readContexts(shell: HomeAndEnvironment): Promise<Contexts>
   });
   if (text === null) return NONE;
   const { default: yaml } = await import("yaml");
+  const { findDeepNesting } = await import("@rollcall/config/yaml-nesting");
   try {
+    const deep = findDeepNesting(text);
+    if (deep !== null) throw new Error(deep.message);
     return toContexts(yaml.parse(text));
   } catch (cause) {
     const why = String(Object(cause).message).split("\n", 1)[0];
     throw new Failure(
-      `cannot understand ${path}: ${why}\nhint: fix it, or remove it and log in again with \`rollcall login\``,
+      `cannot parse ${path}: ${why}\nhint: fix it, or remove it and log in again with \`rollcall login\``,
       { cause },
     );
   }
 }
 
 /**
- * Change the contexts: the file is replaced as a whole, readable by its user alone. Returns them as they are then.
+ * Change the contexts. The file is replaced as a whole and readable only by its user. Returns the changed
+ * contexts.
  */
 export async function changeContexts(
   shell: HomeAndEnvironment,
@@ -67,7 +71,7 @@ export async function changeContexts(
   return changed;
 }
 
-const PREFACE = "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it private.\n";
+const PREFACE = "# Written by `rollcall login` and `rollcall context`. It contains tokens: keep it private.\n";
 
 function toContexts(value: unknown): Contexts {
   const file = mapIn(value ?? {}, "the file");
@@ -81,7 +85,7 @@ function toContexts(value: unknown): Contexts {
 type Plain = Readonly<Record<string, unknown>>;
 
 function toContext(name: string, it: Plain): Context {
-  if (!isContextName(name)) throw new Error(`'${name}' is not a name of a context`);
+  if (!isContextName(name)) throw new Error(`'${name}' is not a valid name of a context`);
   return newContext({
     name,
     server: textIn(it, "server"),
@@ -107,7 +111,7 @@ function toLogin(name: string, it: Plain): OidcLogin {
     clientId,
     audience: textIn(it, "audience") ?? "",
     refreshToken: textIn(it, "refresh_token"),
-    // A time that cannot be read counts as expired: the token is renewed.
+    // Treat a time that cannot be parsed as expired, so that the token is renewed.
     expiresAtMs: Date.parse(textIn(it, "expires_at") ?? "") || 0,
   };
 }
@@ -154,5 +158,5 @@ function textIn(map: Plain, key: string): string | null {
   const value = map[key];
   if (value == null || value === "") return null;
   if (typeof value === "string") return value;
-  throw new Error(`${key} is not a text`);
+  throw new Error(`${key} is not a string`);
 }

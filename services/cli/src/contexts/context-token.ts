@@ -5,12 +5,12 @@ import type { ChosenContext, OidcLogin } from "./context.ts";
 /** A token that is renewed before it expires. */
 export type RenewedToken = () => Promise<string>;
 
-/** A token that expires sooner is renewed, or it would expire during the call. */
+/** Remaining lifetime below which a token is renewed, in milliseconds. Such a token could expire during the call. */
 const MARGIN_MS = 30_000;
 
 /**
- * The token of a context that logged in by an issuer, renewed and saved when it has expired. Rejects with Failure when
- * the login is over.
+ * The token of a context with a login at an issuer; an expired token is renewed and saved. Rejects with Failure when
+ * the login has expired.
  */
 export function renewedToken(
   chosen: ChosenContext,
@@ -32,7 +32,8 @@ async function renew(
   shell: Pick<Shell, "wallMs" | "interrupted">,
 ): Promise<string> {
   const { name } = context;
-  const over = `the login of context ${name} is over: log in again with \`rollcall login --oidc --context ${name}\``;
+  const over =
+    `the login of context ${name} has expired: log in again with ` + `\`rollcall login --oidc --context ${name}\``;
   if (login.refreshToken === null) throw new Failure(over);
   const { renewLogin } = await import("../oidc/issuer-client.ts");
   const options = { signal: shell.interrupted, wallMs: shell.wallMs };

@@ -1,28 +1,31 @@
-/** A login by an OpenID Connect issuer: how to renew its token. */
+/** A login at an OpenID Connect issuer, with the data to renew its token. */
 export interface OidcLogin {
   readonly issuer: string;
   readonly clientId: string;
   readonly audience: string;
-  /** Null when the issuer gave none: then the login ends with its token. */
+  /**
+   * The token with which the login is renewed. Null when the issuer sent none; in that case, the login
+   * expires with its token.
+   */
   readonly refreshToken: string | null;
-  /** When the present token expires, by the wall clock. */
+  /** When the current token expires, by the wall clock. */
   readonly expiresAtMs: number;
 }
 
 /** One control plane, and the credentials for it. */
 export interface Context {
   readonly name: string;
-  /** HOST:PORT or URL of all services; null when they are apart. */
+  /** HOST:PORT or URL of all services; null when each has its own. */
   readonly server: string | null;
   readonly registry: string | null;
   readonly health: string | null;
   readonly admin: string | null;
   readonly scheduler: string | null;
-  /** The token itself; null when there is none, or it is in a file. */
+  /** The token itself; null when there is none, or when it is in a file. */
   readonly token: string | null;
-  /** Absolute. */
+  /** Absolute path of the file with the token. */
   readonly tokenFile: string | null;
-  /** PEM file of the authority of the server's TLS certificate, absolute. */
+  /** Absolute path of the PEM file with the authority of the server's TLS certificate. */
   readonly caFile: string | null;
   /** Whether clear text is allowed beyond this machine. */
   readonly insecure: boolean;
@@ -31,7 +34,7 @@ export interface Context {
 
 /** Every context of a user. */
 export interface Contexts {
-  /** The one that is used when none is named; null for none. */
+  /** The name of the default context; null for none. */
   readonly current: string | null;
   readonly contexts: readonly Context[];
 }
@@ -39,9 +42,9 @@ export interface Contexts {
 /** The context in use for this call. */
 export interface ChosenContext {
   readonly context: Context;
-  /** Whether --context named it: then it wins over the environment. */
+  /** Whether --context named the context, so that the context overrides the environment. */
   readonly isNamed: boolean;
-  /** Save another token in it, after the login was renewed. */
+  /** Save the context with its new token after the login was renewed. */
   save(changed: Context): Promise<void>;
 }
 
@@ -50,17 +53,17 @@ const EMPTY = {
   ...{ token: null, tokenFile: null, caFile: null, insecure: false, oidc: null },
 } as const;
 
-/** A context with nothing but what is given. */
+/** A context with only the given fields set. */
 export function newContext(fields: Partial<Context> & Pick<Context, "name">): Context {
   return { ...EMPTY, ...fields };
 }
 
-/** Whether a context may be called so. */
+/** Whether the name is valid for a context. */
 export function isContextName(name: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,62}$/.test(name);
 }
 
-/** The contexts with one added, or in the place of the one of its name. */
+/** Add a context, or replace the one with the same name. */
 export function withContext({ current, contexts }: Contexts, added: Context): Contexts {
   const isKnown = contexts.some(({ name }) => name === added.name);
   return {
@@ -69,7 +72,7 @@ export function withContext({ current, contexts }: Contexts, added: Context): Co
   };
 }
 
-/** The context of a name; null when there is none. */
+/** Find a context by its name; null when there is none. */
 export function contextNamed({ contexts }: Contexts, wanted: string): Context | null {
   return contexts.find(({ name }) => name === wanted) ?? null;
 }

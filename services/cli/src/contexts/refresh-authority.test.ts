@@ -28,7 +28,7 @@ beforeEach(() => {
   asked = 0;
   const env = { XDG_CONFIG_HOME: join(folder, "config") };
   const interrupted = new AbortController().signal;
-  // Nothing else of it is used.
+  // Set only the fields that the function uses.
   shell = { env, home: folder, cwd: folder, wallMs: () => Date.now(), interrupted } as Partial<Shell> as Shell;
   mkdirSync(authorityDirectory(shell), { recursive: true });
 });
@@ -54,7 +54,10 @@ async function listen(signer: Issued, served: string): Promise<string> {
   return `https://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
 }
 
-/** Refresh a context whose authority was kept this long ago. Returns the context if it was saved. */
+/**
+ * Call refreshAuthority() for a context whose authority file is `ageMs` old. Returns the saved context; null if it
+ * did not change.
+ */
 async function refresh(url: string, kept: string, ageMs = 2 * HOUR_MS, at = authorityDirectory(shell)) {
   const caFile = join(at, "kept.pem");
   writeFileSync(caFile, kept);
@@ -70,7 +73,7 @@ async function refresh(url: string, kept: string, ageMs = 2 * HOUR_MS, at = auth
 }
 
 describe("refreshAuthority()", () => {
-  it("should take the next authority that a trusted server hands out, into a file of the context's own", async () => {
+  it("should save the next authority that a trusted server serves in a separate file of the context", async () => {
     const url = await listen(ours, `${pemOf(ours)}${pemOf(others)}`);
     const saved = await refresh(url, pemOf(ours));
     expect(saved?.caFile).toBe(join(authorityDirectory(shell), "context-work.pem"));
@@ -78,13 +81,13 @@ describe("refreshAuthority()", () => {
     expect(readFileSync(join(authorityDirectory(shell), "kept.pem"), "utf8")).toBe(pemOf(ours));
   });
 
-  it("should drop a former authority once it is not handed out any more", async () => {
+  it("should drop a former authority that is no longer served", async () => {
     const url = await listen(others, pemOf(others));
     const saved = await refresh(url, `${pemOf(ours)}${pemOf(others)}`);
     expect(readFileSync(saved?.caFile ?? "", "utf8")).toBe(pemOf(others));
   });
 
-  it("should ask at most once an hour, and never where a file is the user's own", async () => {
+  it("should ask at most once an hour, and never if the file is the user's", async () => {
     const url = await listen(ours, `${pemOf(ours)}${pemOf(others)}`);
     expect(await refresh(url, pemOf(ours), HOUR_MS / 2)).toBeNull();
     expect(await refresh(url, pemOf(ours), 2 * HOUR_MS, folder)).toBeNull();
@@ -95,9 +98,9 @@ describe("refreshAuthority()", () => {
 
   it.each<readonly [string, () => readonly [Issued, string]]>([
     ["is not trusted", () => [others, `${pemOf(ours)}${pemOf(others)}`]],
-    ["hands out only another authority than its own", () => [ours, pemOf(others)]],
-    ["hands out nothing", () => [ours, ""]],
-    ["hands out what is trusted already", () => [ours, pemOf(ours)]],
+    ["serves only another authority than its own", () => [ours, pemOf(others)]],
+    ["serves nothing", () => [ours, ""]],
+    ["serves what is already trusted", () => [ours, pemOf(ours)]],
   ])("should change nothing when the server %s", async (_, of) => {
     const url = await listen(...of());
     expect(await refresh(url, pemOf(ours))).toBeNull();
@@ -115,11 +118,13 @@ describe("describeDistrust()", () => {
   it("should name both fingerprints and the command that trusts the other one", async () => {
     const url = await listen(others, pemOf(others));
     const text = await describeDistrust(url, { caFile: fileOf(ours), serverName: null });
-    expect(text).toContain(`trusted is ${fingerprint(ours)}, and the server hands out ${fingerprint(others)}`);
+    expect(text).toContain(
+      `the server's authority is ${fingerprint(others)}, and this machine trusts only ${fingerprint(ours)}`,
+    );
     expect(text).toContain(`rollcall login --server ${url} --ca-fingerprint ${fingerprint(others)}`);
   });
 
-  it("should add nothing where the server hands out what is trusted", async () => {
+  it("should add nothing if the server serves a trusted authority", async () => {
     const url = await listen(others, pemOf(ours));
     expect(await describeDistrust(url, { caFile: fileOf(ours), serverName: null })).toBe("");
   });

@@ -9,19 +9,20 @@ import type { Shell } from "../shell.ts";
 import type { ChosenContext } from "./context.ts";
 import { authorityDirectory } from "./context-file.ts";
 
-/** The server is asked this often, when a command has ended. */
+/** Minimum time between two checks for a changed authority. A command checks after its work is done. */
 const EVERY_MS = 3_600_000;
 const LIMIT_MS = 2_000;
 
 /**
- * Follow a change of the authority in a context that was made with --ca-fingerprint: take what the server hands out
- * over a connection that the context trusts, as agents do. Never rejects: the command has done its work.
+ * Update the authority of a context that was created with --ca-fingerprint. Like an agent, accept the authorities that
+ * the server serves over a connection that the context trusts. Never rejects: the command has already done its work.
  */
 export async function refreshAuthority(shell: Shell, chosen: ChosenContext, serverName: string | null): Promise<void> {
   try {
     await refresh(shell, chosen, serverName);
   } catch {
-    // The next command tries again, and says what is wrong if the server is not trusted by then.
+    // Ignore the error. The next command tries again, and reports the problem if the server is not trusted at that
+    // time.
   }
 }
 
@@ -42,14 +43,14 @@ async function refresh(shell: Shell, chosen: ChosenContext, serverName: string |
     isRoot: isRoot(it),
     notBeforeMs: Date.parse(it.validFrom),
     notAfterMs: Date.parse(it.validTo),
-    // Found out below.
+    // Assume that each authority verifies the server. The connection below checks this.
     isVerifying: true,
   }));
   const decision = decideAuthorities(facts, certificatesIn(Buffer.from(trusted), file).map(fingerprintOf), nowMs);
   if (decision.kind !== "replace") return;
   const pem = served.filter((it) => decision.fingerprints.includes(fingerprintOf(it))).join("");
   await fetchAuthorities({ ...server, trusted: pem }, limit);
-  // A file of this context's own: another cluster can have the same authority.
+  // Write a separate file for this context, because a context of another cluster can share the current file.
   const caFile = join(authorityDirectory(shell), `context-${chosen.context.name}.pem`);
   await replaceFile(caFile, pem, 0o600);
   await chosen.save({ ...chosen.context, caFile });

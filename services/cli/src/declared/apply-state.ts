@@ -6,15 +6,15 @@ import {
   type StateChange,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { Invocation, Verb } from "../command.ts";
 import { Exit, Failure, UsageError } from "../failure.ts";
 import { withFailureCode } from "../failure-code.ts";
+import type { Invocation, Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import { readStateFiles } from "./read-files.ts";
 
-/** What `diff` takes. */
+/** The options of `diff`. */
 export interface DiffOptions {
   readonly file: readonly string[];
   readonly owner?: string;
@@ -22,7 +22,7 @@ export interface DiffOptions {
   readonly takeOver?: boolean;
 }
 
-/** What `apply` takes. */
+/** The options of `apply`. */
 export interface ApplyOptions extends DiffOptions {
   readonly dryRun?: boolean;
   readonly yes?: boolean;
@@ -30,10 +30,10 @@ export interface ApplyOptions extends DiffOptions {
   readonly requestId?: string;
 }
 
-/** The exit code of a diff that could not be made: 1 says that something differs, and 2 is wrong usage. */
+/** The exit code of a `diff` that failed. 1 means that something differs, and 2 is wrong usage. */
 const DIFF_FAILED = 3;
 
-/** `diff -f FILE...`: show what `apply` would do, field by field. */
+/** `diff -f FILE...`: show what `apply` would change, field by field. */
 export const diffState: Verb<DiffOptions> = withFailureCode(DIFF_FAILED, async (invocation) => {
   const { shell, options } = invocation;
   const format = outputFormat(options, ANSWER_FORMATS);
@@ -47,7 +47,7 @@ export const diffState: Verb<DiffOptions> = withFailureCode(DIFF_FAILED, async (
   if (changed.length > 0) throw new Exit(1, summaryOf(answer.changes, "would be"));
 });
 
-/** `apply -f FILE...`: make objects as files declare them. */
+/** `apply -f FILE...`: create, change and prune objects as the files declare. */
 export const applyState: Verb<ApplyOptions> = async (invocation) => {
   const { shell, options } = invocation;
   const format = outputFormat(options, ANSWER_FORMATS);
@@ -79,7 +79,8 @@ export const applyState: Verb<ApplyOptions> = async (invocation) => {
   if (answer.more) shell.err.write(MORE);
   if (format !== "table") return;
   shell.err.write(`${summaryOf(answer.changes, "are")}\n`);
-  if (secrets !== "") shell.err.write("Secrets check the signatures of webhooks. They are not shown again.\n");
+  if (secrets !== "")
+    shell.err.write("Receivers verify webhook signatures with these secrets. They are not shown again.\n");
 };
 
 function warn({ err }: Pick<Shell, "err">, changes: readonly StateChange[]): void {
@@ -88,20 +89,26 @@ function warn({ err }: Pick<Shell, "err">, changes: readonly StateChange[]): voi
   }
 }
 
-const MORE = "More objects are to be pruned than one call prunes: apply the same files again to prune the next.\n";
+const MORE = "One call could not prune all objects: apply the same files again to prune the rest.\n";
 
 async function reach({ shell, options }: Invocation<DiffOptions>) {
   const files = await readStateFiles(shell, options.file);
   const owner = options.owner ?? files.owner;
   const { prune = false, takeOver = false } = options;
-  if (prune && owner === "") throw new UsageError("--prune takes an --owner, whose objects it removes");
-  if (takeOver && owner === "") throw new UsageError("--take-over takes an --owner, who gets the objects");
+  if (prune && owner === "")
+    throw new UsageError("--prune requires an owner, whose objects it removes: pass --owner, or name one in the files");
+  if (takeOver && owner === "")
+    throw new UsageError(
+      "--take-over requires an owner, which takes over the objects: pass --owner, or name one in the files",
+    );
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", DeclaredStateService);
   return { control, client, request: { objects: [...files.objects], owner, prune, takeOver } };
 }
 
-/** Ask whether objects may be pruned; those that were shown. Throws Failure when they may not. */
+/**
+ * Ask the user whether to prune objects. Returns the objects that were shown. Throws Failure when the user declines.
+ */
 async function confirmPruning(
   { shell }: Invocation<ApplyOptions>,
   changes: readonly StateChange[],
@@ -110,11 +117,14 @@ async function confirmPruning(
   if (pruned.length === 0) return [];
   if (shell.ask === null) {
     throw new UsageError(
-      `remove ${pruned.join(", ")}? There is no terminal to ask on: use --yes to do it, or --dry-run to see them`,
+      `cannot ask whether to remove ${pruned.join(", ")} without a terminal: use --yes to confirm, or --dry-run to ` +
+        "preview",
     );
   }
   for (const object of pruned) shell.err.write(`${printable(object)}\n`);
-  const answer = await shell.ask(`Remove ${pruned.length === 1 ? "this object" : `these ${pruned.length}`}? [y/N] `);
+  const answer = await shell.ask(
+    `Remove ${pruned.length === 1 ? "this object" : `these ${pruned.length} objects`}? [y/N] `,
+  );
   if (!/^y(es)?$/i.test(answer.trim())) throw new Failure("nothing was changed");
   return pruned;
 }
@@ -123,6 +133,7 @@ const WORDS: Readonly<Record<number, string>> = {
   [StateAction.UNSPECIFIED]: "unknown",
   [StateAction.UNCHANGED]: "unchanged",
   [StateAction.CREATE]: "created",
+  [StateAction.START]: "started again",
   [StateAction.UPDATE]: "updated",
   [StateAction.ADOPT]: "adopted",
   [StateAction.PRUNE]: "pruned",

@@ -11,14 +11,14 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import { JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { DECLARED_KIND_WORDS } from "../choices.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import type { Verb } from "../command.ts";
 import { Failure, pickWords } from "../failure.ts";
+import type { Verb } from "../invocation.ts";
 import { formatPlain, outputFormat, type Plain, writePlain } from "../output/format.ts";
 import { type PageRange, readPages } from "../output/listing.ts";
 import { printable } from "../output/text.ts";
 import { canBeWritten, namesOf, writeObject } from "./write-objects.ts";
 
-/** What `export` takes. */
+/** The options of `export`. */
 export interface ExportOptions {
   readonly owner?: string;
   readonly kinds?: string;
@@ -26,7 +26,7 @@ export interface ExportOptions {
 
 type Kind = (typeof DECLARED_KIND_WORDS)[number];
 
-/** `export`: what is, as files declare it. */
+/** `export`: write the current objects in the format of files for `apply`. */
 export const exportState: Verb<ExportOptions> = async ({ shell, options }) => {
   const format = outputFormat(options, ["yaml", "json"]);
   const chosen = pickWords("kinds", options.kinds ?? "", DECLARED_KIND_WORDS);
@@ -44,10 +44,10 @@ export const exportState: Verb<ExportOptions> = async ({ shell, options }) => {
   else for (const document of documents) shell.out.write(`---\n${await formatPlain("yaml", document)}`);
   if (partly.length === 0) return;
   const names = partly.map((object) => printable(namesOf(object).join(", "))).join(", ");
-  throw new Failure(`a file cannot say all of ${names}, which ${partly.length === 1 ? "is" : "are"} left out`);
+  throw new Failure(`left out of the export, because a file cannot express them: ${names}`);
 };
 
-/** All of a kind by name, whatever its owner. */
+/** Read all objects of a kind by name, whatever their owner. */
 const READERS: Readonly<
   Record<Kind, (control: ControlPlane, isOfOwner: boolean) => Promise<readonly DeclaredObject[]>>
 > = { policies: readPolicies, labels: readLabels, webhooks: readWebhooks, jobs: readJobs };
@@ -73,7 +73,8 @@ async function readLabels(control: ControlPlane): Promise<readonly DeclaredObjec
   const found: DeclaredObject[] = [];
   for await (const { nodes } of readPages(read, { countOf: (page) => page.nodes.length })) {
     for (const { id: node, labels } of nodes) {
-      // No tier is stronger: what operators set is in effect.
+      // Take the labels of the operator tier. No tier overrides them, so the list includes all labels that operators
+      // set.
       const set = labels.filter(({ tier }) => tier === LabelTier.OPERATOR).map(({ key, value }) => [key, value]);
       const value = { node, labels: Object.fromEntries(set) };
       if (set.length > 0) found.push(create(DeclaredObjectSchema, { object: { case: "nodeLabels", value } }));
@@ -95,7 +96,10 @@ async function readWebhooks(control: ControlPlane): Promise<readonly DeclaredObj
   return found;
 }
 
-/** One that has ended would run again wherever it is applied and is not; only its owner goes on declaring it. */
+/**
+ * Read the jobs to export. Ended jobs are left out, because applying the file to another control plane would run them
+ * again. An export of one owner includes them, because that owner still declares them.
+ */
 async function readJobs(control: ControlPlane, isOfOwner: boolean): Promise<readonly DeclaredObject[]> {
   const client = control.client("scheduler", JobService);
   const states = [JobState.ACTIVE, ...(isOfOwner ? [JobState.COMPLETED, JobState.FAILED] : [])];
@@ -110,7 +114,10 @@ async function readJobs(control: ControlPlane, isOfOwner: boolean): Promise<read
   return found;
 }
 
-/** Of objects those that an owner has applied, and of labels the keys: a plan of what is tells who owns it. */
+/**
+ * Filter objects, and single labels of nodes, by the owner that applied them. The owners are read from a plan of the
+ * current objects.
+ */
 async function ownedBy(
   control: ControlPlane,
   owner: string,
@@ -131,7 +138,7 @@ async function ownedBy(
   });
 }
 
-/** As many as one call takes: of objects, of labels and of bytes. */
+/** Split objects into parts that one call accepts. A call limits the number of objects, of names and of bytes. */
 function* partsOf(objects: readonly DeclaredObject[]): Generator<readonly DeclaredObject[]> {
   let part: DeclaredObject[] = [];
   let [names, bytes] = [0, 0];

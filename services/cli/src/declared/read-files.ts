@@ -8,16 +8,16 @@ import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import { parseStateFile } from "./state-file.ts";
 
-/** What files declare together. */
+/** The combined content of files of declared state. */
 export interface DeclaredFiles {
   readonly objects: readonly DeclaredObject[];
-  /** Empty when they name none. */
+  /** The owner that the files name; empty for none. */
   readonly owner: string;
 }
 
-/** Files of one directory at most. */
+/** Maximum number of files in one directory. */
 const MOST_FILES = 200;
-/** Objects of one call at most: as the API has it. */
+/** Maximum number of objects in one call, as in the API. */
 const MOST_OBJECTS = 500;
 /**
  * Read files and directories of declared state; "-" is standard input. Throws Exit with every problem of all files, or
@@ -34,11 +34,11 @@ export async function readStateFiles(shell: Shell, names: readonly string[]): Pr
     if (read.owner !== "") owners.add(read.owner);
     problems.push(...read.problems.map((problem: FileProblem) => printable(problemLine(file, problem))));
   }
-  // A line each, where the message of a UsageError is one line.
+  // Print one line per problem, unlike a UsageError, whose message is a single line.
   if (problems.length > 0) throw new Exit(MISUSED, problems.join("\n"));
   if (owners.size > 1) throw new UsageError(`the files name several owners: ${[...owners].join(", ")}`);
   if (objects.length > MOST_OBJECTS) {
-    throw new UsageError(`the files declare ${objects.length} objects, and may declare ${MOST_OBJECTS} at once`);
+    throw new UsageError(`the files declare ${objects.length} objects; the limit is ${MOST_OBJECTS} at once`);
   }
   return { objects, owner: [...owners][0] ?? "" };
 }
@@ -47,7 +47,7 @@ async function readTexts(shell: Shell, names: readonly string[]) {
   const texts: { readonly file: string; readonly text: string }[] = [];
   for (const name of names) {
     if (name === "-") {
-      if (shell.readInput === undefined) throw new UsageError("there is no standard input to read declared state from");
+      if (shell.readInput === undefined) throw new UsageError("cannot read declared state: there is no standard input");
       texts.push({ file: "stdin", text: await shell.readInput() });
       continue;
     }
@@ -67,14 +67,15 @@ async function filesOf(shell: Shell, name: string): Promise<readonly string[]> {
   for (const entry of entries) {
     if (!/\.(ya?ml|json)$/.test(entry.name)) continue;
     const file = join(name, entry.name);
-    // A mounted ConfigMap is made of links: one that was left out would look like an object that is no longer declared.
+    // Follow symbolic links, because a mounted ConfigMap consists of them, and objects of a skipped link would look as
+    // if they were no longer declared.
     const isFile = entry.isSymbolicLink()
       ? (await stat(resolve(shell.cwd, file)).catch(unreadable(file))).isFile()
       : entry.isFile();
     if (isFile) files.push(file);
   }
   if (files.length === 0) throw new UsageError(`${name} has no .yaml, .yml or .json file`);
-  if (files.length > MOST_FILES) throw new UsageError(`${name} has ${files.length} files, and may have ${MOST_FILES}`);
+  if (files.length > MOST_FILES) throw new UsageError(`${name} has ${files.length} files; the limit is ${MOST_FILES}`);
   return files.sort();
 }
 

@@ -14,6 +14,7 @@ import {
   DeclaredWebhookSchema,
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { WebhookSpecSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import { findDeepNesting } from "@rollcall/config/yaml-nesting";
 import {
   type Document,
   isAlias,
@@ -28,7 +29,7 @@ import {
 import { type FileProblem, readJobPart } from "../jobs/job-file.ts";
 import { didYouMean, readDurationMs } from "../jobs/job-file-values.ts";
 
-/** What a file declares. */
+/** The content of a file of declared state. */
 export interface StateFile {
   readonly objects: readonly DeclaredObject[];
   /** The owner that it names; empty for none. */
@@ -36,20 +37,22 @@ export interface StateFile {
   readonly problems: readonly FileProblem[];
 }
 
-/** Most characters of one file: more than one call takes. */
+/** Maximum number of characters in one file. One call accepts fewer. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 
 const KINDS = ["HealthPolicy", "NodeLabels", "Webhook", "Job"] as const;
 const KEYS = ["kind", "name", "owner", "spec"] as const;
 
 /**
- * Read a file of declared state: YAML or JSON, a document or an item of a list for each object. Everything that is
- * wrong with it is found at once, but for what only the control plane can know.
+ * Read a file of declared state: YAML or JSON, with one document or one list item per object. Reports every problem at
+ * once, except those that only the control plane can find.
  *
- * @param seen names of objects that other files declare, to which those of this file are added.
+ * @param seen names of objects that other files declare; those of this file are added.
  */
 export function parseStateFile(text: string, seen: Set<string> = new Set()): StateFile {
   if (text.length > MOST_CHARACTERS) return wrongAt({ line: 1, column: 1 }, "the file is too long");
+  const deep = findDeepNesting(text);
+  if (deep !== null) return wrongAt(deep, deep.message);
   const lines = new LineCounter();
   const documents = [...parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })];
   const reader = new StateReader(lines, seen);
@@ -65,7 +68,7 @@ function wrongAt(place: { readonly line: number; readonly column: number }, mess
   return { objects: [], owner: "", problems: [{ ...place, path: "", message }] };
 }
 
-/** Reads documents: every object, and every problem with its place. */
+/** Reads documents, and collects every object and every problem with its position. */
 class StateReader {
   readonly problems: FileProblem[] = [];
   readonly objects: DeclaredObject[] = [];
@@ -87,7 +90,7 @@ class StateReader {
     const { contents } = document;
     if (contents === null || (isScalar(contents) && contents.value === null)) return;
     const items = isSeq(contents) ? contents.items : [contents];
-    // A sequence of a parsed document holds nodes.
+    // The cast is safe, because the items of a parsed sequence are nodes.
     for (const item of items) this.#readObject(document, resolved(document, item as Node));
   }
 
@@ -98,7 +101,7 @@ class StateReader {
     }
     const values = this.#entries(document, node);
     for (const [key, { at }] of values) {
-      if (!KEYS.some((known) => known === key)) this.#fail(at, key, `is unknown${didYouMean(key, KEYS)}`);
+      if (!KEYS.some((known) => known === key)) this.#fail(at, key, `unknown key${didYouMean(key, KEYS)}`);
     }
     this.#readOwner(values.get("owner")?.value);
     if (values.size === 1 && values.has("owner")) return;
@@ -160,7 +163,7 @@ class StateReader {
     }
   }
 
-  /** A map as proto JSON; problems of its keys and values are noted one by one. */
+  /** Read a map as proto JSON; each problem of its keys and values is reported separately. */
   #block(
     document: Document,
     node: Node,
@@ -178,7 +181,7 @@ class StateReader {
       const inner = `${path}.${key}`;
       if (field === undefined) {
         const words = fields.map(({ jsonName }) => jsonName);
-        this.#fail(place, inner, `is unknown${didYouMean(key, words)}`);
+        this.#fail(place, inner, `unknown key${didYouMean(key, words)}`);
       } else {
         const read = this.#value(document, value, { field, schema, path: inner });
         if (read !== undefined) json[field.jsonName] = read;
@@ -214,10 +217,10 @@ class StateReader {
   #entries(document: Document, map: YAMLMap): ReadonlyMap<string, { readonly at: Node; readonly value: Node }> {
     const entries = new Map<string, { readonly at: Node; readonly value: Node }>();
     for (const { key, value } of map.items) {
-      // The items of a parsed document's map are nodes.
+      // The casts are safe, because the keys and values of a parsed map are nodes.
       const [at, given] = [key as Node, value as Node | null];
-      if (!isScalar(at) || typeof at.value !== "string") this.#fail(at, "", "a key should be a text");
-      // A flow map can name a key alone: it has no value, and its name is none.
+      if (!isScalar(at) || typeof at.value !== "string") this.#fail(at, "", "a key should be a string");
+      // Report a key without a value, which a flow map can contain.
       else if (given === null) this.#fail(at, at.value, "is empty");
       else entries.set(at.value, { at, value: resolved(document, given) });
     }
@@ -228,7 +231,7 @@ class StateReader {
     const value = values.get(key)?.value;
     if (value === undefined) this.#fail(node, key, "is missing");
     else if (!isScalar(value) || typeof value.value !== "string" || value.value === "") {
-      this.#fail(value, key, "should be a text");
+      this.#fail(value, key, "should be a string");
     } else return value.value;
     return null;
   }
@@ -236,8 +239,9 @@ class StateReader {
   #readOwner(value: Node | undefined): void {
     if (value === undefined) return;
     const owner = isScalar(value) && typeof value.value === "string" ? value.value : "";
-    if (owner === "") this.#fail(value, "owner", "should be a text");
-    else if (this.owner !== "" && this.owner !== owner) this.#fail(value, "owner", `is ${this.owner} further above`);
+    if (owner === "") this.#fail(value, "owner", "should be a string");
+    else if (this.owner !== "" && this.owner !== owner)
+      this.#fail(value, "owner", `is already set to ${this.owner} further above`);
     else this.owner = owner;
   }
 
@@ -259,15 +263,15 @@ function policyScope(name: string): JsonObject | null {
 function wordFor(field: DescField): string {
   switch (field.fieldKind) {
     case "list":
-      return "a list of texts";
+      return "a list of strings";
     case "map":
-      return "a map of texts to texts";
+      return "a map of strings to strings";
     case "scalar":
       return SCALAR_WORDS[field.scalar] ?? "a number";
     default:
-      return "another value";
+      return "a valid value";
   }
 }
 
-/** By protobuf's numbers of scalar types: bool and string. */
-const SCALAR_WORDS: Readonly<Record<number, string>> = { 8: "true or false", 9: "a text" };
+/** The words for scalar types, keyed by protobuf's numbers of bool and string. */
+const SCALAR_WORDS: Readonly<Record<number, string>> = { 8: "true or false", 9: "a string" };

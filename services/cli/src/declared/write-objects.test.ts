@@ -1,21 +1,29 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { DeclaredObjectSchema } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { canBeWritten } from "./write-objects.ts";
 
 describe("canBeWritten()", () => {
+  const task = { case: "process" as const, value: { command: ["sleep", "infinity"] } };
+  const canWrite = (spec: MessageInitShape<typeof JobSpecSchema>) => {
+    const value = { spec: create(JobSpecSchema, { name: "web", task, ...spec }) };
+    return canBeWritten(create(DeclaredObjectSchema, { object: { case: "job", value } }));
+  };
+
   it.each([
-    [JobType.SERVICE, 0, false],
-    [JobType.BATCH, 0, false],
-    [JobType.SERVICE, 2, true],
-    // Of these a count says nothing.
-    [JobType.DAEMON, 0, true],
-    [JobType.OPS, 0, true],
-  ])("should leave out a job that is scaled to 0, which a file would start: type %s, count %s", (type, count, can) => {
-    const task = { case: "process" as const, value: { command: ["sleep", "infinity"] } };
-    const spec = create(JobSpecSchema, { name: "web", type, count, task });
-    const object = create(DeclaredObjectSchema, { object: { case: "job", value: { spec } } });
-    expect(canBeWritten(object)).toBe(can);
+    [JobType.SERVICE, 0],
+    [JobType.BATCH, 0],
+    [JobType.SERVICE, 2],
+    [JobType.SERVICE, undefined],
+    // Daemons and ops jobs ignore the count.
+    [JobType.DAEMON, 0],
+    [JobType.OPS, 0],
+  ])("should accept any count, also 0: type %s, count %s", (type, count) => {
+    expect(canWrite({ type, ...(count === undefined ? {} : { count }) })).toBe(true);
+  });
+
+  it("should leave out a job with a value that a file cannot express", () => {
+    expect(canWrite({ type: JobType.DAEMON, queueTimeout: { seconds: 1n, nanos: 1 } })).toBe(false);
   });
 });

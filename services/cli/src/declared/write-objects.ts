@@ -6,12 +6,11 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { type HealthPolicyScope, HealthPolicyValuesSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { WebhookSpecSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
-import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { writeDuration, writeJob } from "../jobs/write-job.ts";
 import type { Plain } from "../output/format.ts";
 import { parseStateFile } from "./state-file.ts";
 
-/** An object as a file declares it; null for one of a newer release. */
+/** Format an object as in a file; null for a kind that only a newer release knows. */
 export function writeObject({ object }: DeclaredObject): Plain {
   switch (object.case) {
     case "healthPolicy": {
@@ -35,7 +34,7 @@ export function writeObject({ object }: DeclaredObject): Plain {
   }
 }
 
-/** The names of an object as StateChange has them: of labels one for each key. */
+/** The names of an object as in StateChange; labels have one for each key. */
 export function namesOf({ object }: DeclaredObject): readonly string[] {
   switch (object.case) {
     case "healthPolicy":
@@ -51,19 +50,11 @@ export function namesOf({ object }: DeclaredObject): readonly string[] {
   }
 }
 
-/** Whether a file can say all of an object: what is read from it is the object. */
+/** Whether a file can express the whole object, so that reading it back gives an equal object. */
 export function canBeWritten(object: DeclaredObject): boolean {
-  if (isScaledToNone(object)) return false;
   const { objects, problems } = parseStateFile(JSON.stringify(writeObject(object)));
   const [read] = objects;
   return problems.length === 0 && read !== undefined && equals(DeclaredObjectSchema, read, object);
-}
-
-/** Where a job is declared, a count of 0 means 1: a file would start it again. */
-function isScaledToNone({ object }: DeclaredObject): boolean {
-  if (object.case !== "job" || object.value.spec === undefined) return false;
-  const { type, count } = object.value.spec;
-  return count === 0 && (type === JobType.BATCH || type === JobType.SERVICE);
 }
 
 function scopeName(scope: HealthPolicyScope | undefined): string {
@@ -77,7 +68,7 @@ function scopeName(scope: HealthPolicyScope | undefined): string {
   }
 }
 
-/** The only texts among the values of a policy are lengths of time. */
+/** The only strings among the values of a policy are durations. */
 function withDurations(json: JsonValue): Plain {
   const entries = Object.entries(json as Readonly<Record<string, JsonValue>>);
   return Object.fromEntries(

@@ -7,73 +7,87 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import { displayAddress, SERVICE_NAMES, type ServiceName } from "../client/addresses.ts";
 import type { ControlPlane } from "../client/control-plane.ts";
 import type { Shell } from "../shell.ts";
+import { evaluateAddress } from "./evaluate-address.ts";
+import { evaluateContainment } from "./evaluate-containment.ts";
+import { evaluateStatus, evaluateWebhooks, MOST_EVALUATED_WEBHOOKS } from "./evaluate-deliveries.ts";
+import { evaluateIdentities } from "./evaluate-identities.ts";
+import { evaluateProcesses, evaluateServerClock } from "./evaluate-processes.ts";
+import { evaluateResources } from "./evaluate-resources.ts";
+import { evaluateStore } from "./evaluate-store.ts";
+import { evaluateNextCertificate, evaluateTrust, type NextCertificate } from "./evaluate-trust.ts";
+import { evaluateVersions } from "./evaluate-versions.ts";
 import { type Finding, finding } from "./finding.ts";
-import { judgeAddress } from "./judge-address.ts";
-import { judgeContainment } from "./judge-containment.ts";
-import { judgeStatus, judgeWebhooks, MOST_JUDGED_WEBHOOKS } from "./judge-deliveries.ts";
-import { judgeIdentities } from "./judge-identities.ts";
-import { judgeProcesses, judgeServerClock } from "./judge-processes.ts";
-import { judgeRecord } from "./judge-record.ts";
-import { judgeNextCertificate, judgeTrust, type NextCertificate } from "./judge-trust.ts";
-import { judgeVersions } from "./judge-versions.ts";
-import { type ProbedAddress, probeAddress } from "./probe-address.ts";
+import { NO_ANSWER, NO_CONNECTION, type ProbedAddress, probeAddress } from "./probe-address.ts";
 
-/** What is slow answers late: longer than the server's own limits. */
+/** Options of calls. The timeout is longer than the server's own limits, because a slow deployment responds late. */
 const PATIENTLY = { timeoutMs: 25_000 };
-/** More than any deployment has. */
+/** Maximum number of endpoints to check, more than any deployment has. */
 const MOST_ENDPOINTS = 100;
 
-/** Check a deployment, from this machine and by the public API. What cannot be checked is among the findings. */
+/**
+ * Check a deployment from this machine and through the public API. A check that could not run is reported as a
+ * finding.
+ */
 export async function examine(control: ControlPlane, shell: Shell): Promise<readonly Finding[]> {
-  const [addresses, status, diagnosis, webhooks] = await Promise.all([
-    examineAddresses(control, shell),
-    examineStatus(control),
-    examineDeployment(control, shell),
-    examineWebhooks(control),
+  const { findings, silent } = await examineAddresses(control, shell);
+  // Skip a service that does not respond, because each check would only use up its time limit.
+  const unlessSilent = (at: ServiceName, check: string, run: () => Promise<readonly Finding[]>) =>
+    silent.has(at) ? [notAsked(check, at, "its address does not answer")] : run();
+  const [status, diagnosis, webhooks] = await Promise.all([
+    unlessSilent("registry", "upkeep", () => examineStatus(control)),
+    unlessSilent("admin", "deployment", () => examineDeployment(control, shell)),
+    unlessSilent("admin", "webhooks", () => examineWebhooks(control)),
   ]);
-  return [...addresses, ...status, ...diagnosis, ...webhooks];
+  return [...findings, ...status, ...diagnosis, ...webhooks];
 }
 
-/** Check only which agents a certificate would lock out that is about to replace the present one. */
+/** Check only which agents a certificate would lock out if it replaced the current one. */
 export async function examineCertificate(control: ControlPlane, next: NextCertificate): Promise<readonly Finding[]> {
   try {
     const facts = await control.client("admin", DiagnosisService).getDiagnosis({});
     const { processes, agentTrust, agentEndpoints } = facts;
     const hosts = agentEndpoints.map((it) => it.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
     const named = [...new Set(hosts)].filter((host) => host !== "").slice(0, MOST_ENDPOINTS);
-    return [...judgeTrust(processes, agentTrust), ...judgeNextCertificate(next, agentTrust, named)];
+    return [...evaluateTrust(processes, agentTrust), ...evaluateNextCertificate(next, agentTrust, named)];
   } catch (error) {
     return [notAsked("next-certificate", next.file, await control.explain("admin", error))];
   }
 }
 
-/** Services often share an address: each address is looked at once. */
-async function examineAddresses(control: ControlPlane, shell: Shell): Promise<readonly Finding[]> {
+/** Check each address once, because services often share an address. Also returns the services that do not respond. */
+async function examineAddresses(control: ControlPlane, shell: Shell) {
   const services = new Map<string, ServiceName[]>();
   for (const service of SERVICE_NAMES) {
     const address = control.addresses[service];
     services.set(address, [...(services.get(address) ?? []), service]);
   }
-  const probes = [...services].map(([baseUrl, names]) => {
+  const probes = [...services].map(async ([baseUrl, names]) => {
     const shown = names.length === SERVICE_NAMES.length ? "" : ` (${names.join(", ")})`;
     const subject = `${displayAddress(baseUrl)}${shown}`;
-    return probeAddress(addressOf(new URL(baseUrl), subject, control, names[0] ?? "registry"), shell.interrupted);
+    const address = addressOf(new URL(baseUrl), subject, control, names[0] ?? "registry");
+    return { names, probe: await probeAddress({ ...address, isHttp2: false }, shell.interrupted) };
   });
   const nowMs = shell.wallMs();
-  return (await Promise.all(probes)).flatMap((probe) => judgeAddress("address", probe, nowMs));
+  const found = await Promise.all(probes);
+  const isSilent = (failure: string | null) => failure === NO_ANSWER || failure === NO_CONNECTION;
+  const silent = found.filter(({ probe }) => isSilent(probe.failure)).flatMap(({ names }) => names);
+  return {
+    findings: found.flatMap(({ probe }) => evaluateAddress("address", probe, nowMs)),
+    silent: new Set(silent),
+  };
 }
 
-function addressOf(url: URL, subject: string, control: ControlPlane, at: ServiceName): ProbedAddress {
+function addressOf(url: URL, subject: string, control: ControlPlane, at: ServiceName): Omit<ProbedAddress, "isHttp2"> {
   const isTls = url.protocol === "https:";
   const port = Number(url.port) || (isTls ? 443 : 80);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  return { subject, host, port, tls: isTls ? control.trust(at) : null };
+  return { subject, host, port, timeoutMs: control.timeoutMs, tls: isTls ? control.tls(at) : null };
 }
 
 async function examineStatus(control: ControlPlane): Promise<readonly Finding[]> {
   const registry = control.client("registry", RegistryService);
   try {
-    return judgeStatus(await registry.getControlPlaneStatus({}, PATIENTLY));
+    return evaluateStatus(await registry.getControlPlaneStatus({}, PATIENTLY));
   } catch (error) {
     return [notAsked("upkeep", "registry", await control.explain("registry", error))];
   }
@@ -82,8 +96,8 @@ async function examineStatus(control: ControlPlane): Promise<readonly Finding[]>
 async function examineWebhooks(control: ControlPlane): Promise<readonly Finding[]> {
   const client = control.client("admin", WebhookService);
   try {
-    const { webhooks } = await client.listWebhooks({ pageSize: MOST_JUDGED_WEBHOOKS }, PATIENTLY);
-    return judgeWebhooks(webhooks);
+    const { webhooks } = await client.listWebhooks({ pageSize: MOST_EVALUATED_WEBHOOKS }, PATIENTLY);
+    return evaluateWebhooks(webhooks);
   } catch (error) {
     return [notAsked("webhooks", "admin", await control.explain("admin", error))];
   }
@@ -100,42 +114,55 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
   }
   const nowMs = shell.wallMs();
   const { time, record, processes, agentVersions, agentEndpoints, duplicatedNodes, uncontainedNodes } = facts;
-  const { agentTrust, unanswered } = facts;
+  const { agentTrust, unanswered, unknownResources } = facts;
   const uncertainMs = nowMs - askedAtMs;
   return [
-    ...(time === undefined ? [] : [judgeServerClock(timestampMs(time) - nowMs, uncertainMs)]),
-    ...(record === undefined ? [] : judgeRecord(record)),
+    ...(time === undefined ? [] : [evaluateServerClock(timestampMs(time) - nowMs, uncertainMs)]),
+    ...(record === undefined ? [] : evaluateStore(record)),
     ...unanswered.map(unansweredFinding),
-    ...judgeProcesses(processes, nowMs),
-    ...judgeVersions(processes, agentVersions),
-    ...judgeIdentities(duplicatedNodes),
-    ...judgeContainment(uncontainedNodes),
-    ...judgeTrust(processes, agentTrust),
+    ...evaluateProcesses(processes, nowMs),
+    ...evaluateVersions(processes, agentVersions),
+    ...evaluateIdentities(duplicatedNodes),
+    ...evaluateContainment(uncontainedNodes),
+    ...evaluateResources(unknownResources),
+    ...evaluateTrust(processes, agentTrust),
     ...(await examineEndpoints(agentEndpoints.slice(0, MOST_ENDPOINTS), control, shell)),
   ];
 }
 
-/** Agents reach health at these; this machine may be one from which they cannot be reached. */
+/**
+ * Check the addresses at which agents reach the health service. This machine may be on a network that cannot reach
+ * them.
+ */
 async function examineEndpoints(endpoints: readonly string[], control: ControlPlane, shell: Shell) {
   const registry = new URL(control.addresses.registry);
   const probes = endpoints.map((endpoint) => {
     const url = new URL(`${registry.protocol}//${endpoint.startsWith(":") ? registry.hostname : ""}${endpoint}`);
-    return probeAddress(addressOf(url, endpoint, control, "registry"), shell.interrupted);
+    const address = addressOf(url, endpoint, control, "registry");
+    return probeAddress({ ...address, isHttp2: true }, shell.interrupted);
   });
   const nowMs = shell.wallMs();
-  return (await Promise.all(probes)).flatMap((probe) => judgeAddress("agents-port", probe, nowMs));
+  return (await Promise.all(probes)).flatMap((probe) => evaluateAddress("agents-port", probe, nowMs));
 }
 
 function unansweredFinding(subject: string): Finding {
   const advice = "look for locks and load: `select * from pg_stat_activity where wait_event is not null`";
-  return finding("problem", { check: "postgres-answers", subject }, "Postgres did not answer within seconds", advice);
+  return finding(
+    "problem",
+    { check: "postgres-answers", subject },
+    "Postgres did not answer within a few seconds",
+    advice,
+  );
 }
 
-/** What an error says about the deployment: that every connection is in use, or that all is slow; null otherwise. */
+/**
+ * Create a finding for an error that means that every database connection is in use, or that the deployment is slow.
+ * Null for any other error.
+ */
 function slowFinding(error: unknown): Finding | null {
   const failure = ConnectError.from(error);
   const [info] = failure.findDetails(ErrorInfoSchema);
-  const advice = "see what takes long in Postgres; where nothing does, raise Database.PoolSize and max_connections";
+  const advice = "find slow queries in Postgres; if there are none, raise Database.PoolSize and max_connections";
   if (info?.reason === "OVERLOADED") {
     const about = { check: "connections", subject: "admin" };
     return finding("problem", about, "every connection to Postgres is in use, and calls are refused", advice);
@@ -146,6 +173,6 @@ function slowFinding(error: unknown): Finding | null {
 }
 
 function notAsked(check: string, subject: string, why: string): Finding {
-  const advice = "make that call succeed first; facts about the deployment need a token of the role admin";
+  const advice = "fix that call first; checks of the deployment need a token with the role admin";
   return finding("unknown", { check, subject }, `could not be checked: ${why}`, advice);
 }

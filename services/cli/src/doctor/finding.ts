@@ -1,60 +1,58 @@
-/** What a check came to: "unknown" when it could not be made. */
-export type Verdict = "ok" | "warning" | "problem" | "unknown";
+/** The result of a check: "unknown" when it could not be made. */
+export type Status = "ok" | "warning" | "problem" | "unknown";
 
-/** What one check found about one thing. */
+/** The result of one check of one subject. */
 export interface Finding {
-  /** Which check, in kebab-case. */
+  /** The name of the check, in kebab-case. */
   readonly check: string;
-  /** What was looked at: an address, a process, a setting. */
+  /** The checked address, process or setting. */
   readonly subject: string;
-  readonly verdict: Verdict;
-  /** What was found. */
+  readonly status: Status;
   readonly found: string;
-  /** What to do; empty where there is nothing to do. */
+  /** What to do; empty when there is nothing to do. */
   readonly advice: string;
 }
 
-/** Nothing to do. */
+/** A finding without a problem. */
 export function fine(check: string, subject: string, found: string): Finding {
-  return { check, subject, verdict: "ok", found, advice: "" };
+  return { check, subject, status: "ok", found, advice: "" };
 }
 
-/** Something is not right, or could not be looked at. */
+/** A problem, or a check that could not be made. */
 export function finding(
-  verdict: Exclude<Verdict, "ok">,
+  status: Exclude<Status, "ok">,
   about: Pick<Finding, "check" | "subject">,
   found: string,
   advice: string,
 ): Finding {
-  return { ...about, verdict, found, advice };
+  return { ...about, status, found, advice };
 }
 
-/** Two limits of a value: above the first it is a warning, above the second a problem. */
+/** Two limits of a value. A value above the first is a warning, a value above the second a problem. */
 export interface Limits {
   readonly warning: number;
   readonly problem: number;
 }
 
-/** Compare a value with its limits. */
-function verdictOf(value: number, { warning, problem }: Limits): Exclude<Verdict, "unknown"> {
+function statusOf(value: number, { warning, problem }: Limits): Exclude<Status, "unknown"> {
   if (value > problem) return "problem";
   return value > warning ? "warning" : "ok";
 }
 
-/** A finding about a value that has limits. */
+/** A finding about a value with limits. */
 export function measured(
   about: Pick<Finding, "check" | "subject">,
   value: number,
   limits: Limits,
   { found, advice }: Pick<Finding, "found" | "advice">,
 ): Finding {
-  const verdict = verdictOf(value, limits);
-  return verdict === "ok" ? fine(about.check, about.subject, found) : finding(verdict, about, found, advice);
+  const status = statusOf(value, limits);
+  return status === "ok" ? fine(about.check, about.subject, found) : finding(status, about, found, advice);
 }
 
-/** The worst of all: a problem, else what could not be checked, else a warning. */
-export function worstOf(findings: readonly Finding[]): Verdict {
-  const found = (verdict: Verdict) => findings.some((it) => it.verdict === verdict);
+/** The worst status: a problem, then a check that could not be made, then a warning. */
+export function worstOf(findings: readonly Finding[]): Status {
+  const found = (status: Status) => findings.some((it) => it.status === status);
   if (found("problem")) return "problem";
   if (found("unknown")) return "unknown";
   return found("warning") ? "warning" : "ok";

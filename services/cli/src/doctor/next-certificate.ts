@@ -7,11 +7,11 @@ import { authorityServer } from "../client/authority-server.ts";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { UsageError, unreadableFile } from "../failure.ts";
 import type { Shell } from "../shell.ts";
-import type { NextCertificate } from "./judge-trust.ts";
+import type { NextCertificate } from "./evaluate-trust.ts";
 
 /**
- * Read a certificate that is about to replace the present one. Its authority is looked for at the end of its file and
- * among those that the control plane hands out. Throws UsageError when the file holds no certificate.
+ * Read a certificate that is about to replace the current one. Its authority is looked up at the end of the file
+ * and among the authorities that the control plane serves. Throws UsageError when the file contains no certificate.
  */
 export async function readNextCertificate(
   control: ControlPlane,
@@ -46,7 +46,7 @@ function readChain(file: string) {
 
 const FETCH_LIMIT_MS = 3_000;
 
-/** What the registry hands out, over a connection that is verified; nothing where it hands out none. */
+/** The authorities that the registry serves over a verified connection; empty when it serves none. */
 async function served(control: ControlPlane, shell: Shell): Promise<readonly X509Certificate[]> {
   const { registry } = control.addresses;
   const { caFile, serverName } = control.trust("registry");
@@ -56,7 +56,8 @@ async function served(control: ControlPlane, shell: Shell): Promise<readonly X50
   try {
     return await fetchAuthorities({ ...server, trusted: readFileSync(caFile, "utf8") }, limit);
   } catch {
-    // The other checks say why the registry cannot be reached. Without it only the file's own root is known.
+    // Return nothing, because only the root in the file is known without the registry. The other checks report why
+    // the registry cannot be reached.
     return [];
   }
 }

@@ -1,6 +1,6 @@
 import { momentIn, parseCount, parseMoment, splitWords, UsageError } from "../failure.ts";
 
-/** The options that choose events, as the user wrote them. */
+/** The options that select events, as the user wrote them. */
 export interface EventQueryOptions {
   readonly follow?: boolean;
   readonly last?: string;
@@ -13,22 +13,22 @@ export interface EventQueryOptions {
   readonly limit?: string;
 }
 
-/** Where to begin. */
+/** Where to start reading events. */
 export type Start =
   | { readonly kind: "latest" }
   | { readonly kind: "time"; readonly atMs: number }
   | { readonly kind: "revision"; readonly revision: bigint }
   | { readonly kind: "token"; readonly token: string };
 
-/** The same, understood. */
+/** The parsed options of `events`. */
 export interface EventQuery {
   readonly follow: boolean;
   readonly start: Start;
-  /** How many of the latest events are wanted; null for all from the start on. */
+  /** How many of the latest events to print; null for all from the start. */
   readonly last: number | null;
-  /** Wall time in milliseconds since 1970; null without an end. */
+  /** Where to stop, as wall time in milliseconds since 1970; null for no end. */
   readonly untilMs: number | null;
-  /** What every request carries. */
+  /** The filter that every request sends. */
   readonly filter: {
     readonly types: string[];
     readonly excludeTypes: string[];
@@ -42,18 +42,18 @@ export interface EventQuery {
 const DEFAULT_LAST = 50;
 const LAST_REVISION = 2n ** 63n - 1n;
 
-/** Understand the options of `events`. Throws UsageError. */
+/** Parse the options of `events`. Throws UsageError. */
 export function parseEventQuery(options: EventQueryOptions, nowMs: number): EventQuery {
   const { follow = false, until } = options;
   const limit = parseCount("limit", options.limit ?? "0", 0);
   const last = options.last === undefined ? null : parseCount("last", options.last, 0);
   const start = parseStart(options.since, follow, nowMs);
   if (last !== null && (start.kind === "token" || (follow && start.kind === "revision"))) {
-    throw new UsageError("--last goes with a time in --since, or without --since");
+    throw new UsageError("--last requires a time in --since, or no --since");
   }
-  if (follow && until !== undefined) throw new UsageError("--follow has no end: leave out --until");
+  if (follow && until !== undefined) throw new UsageError("--follow and --until cannot be combined");
   const types = [...splitWords(options.type ?? "")];
-  // A limit alone asks for as many of the latest events.
+  // --limit without a start means that many of the latest events.
   const latest = limit > 0 && !follow ? limit : DEFAULT_LAST;
   return {
     follow,
@@ -62,7 +62,8 @@ export function parseEventQuery(options: EventQueryOptions, nowMs: number): Even
     untilMs: until === undefined ? null : parseMoment("until", until, nowMs),
     filter: {
       types,
-      // A restart of the control plane makes one for each node, and nothing has changed about any of them.
+      // Leave out this event by default, because a restart of the control plane publishes it for every node,
+      // although no node has changed.
       excludeTypes: types.length > 0 || options.moves === true ? [] : ["node.session.moved"],
       subject: options.node ?? "",
       actor: options.actor ?? "",

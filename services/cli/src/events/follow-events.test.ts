@@ -4,10 +4,11 @@ import { describe, expect, it } from "@jest/globals";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { EventSchema, EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
+import { SILENT_SINK, type Sink } from "../shell.ts";
 import { parseEventQuery } from "./event-query.ts";
 import { followEvents } from "./follow-events.ts";
 
-/** What a stream does after it has sent the events up to a revision. */
+/** How a stream ends after it has sent the events up to a revision. */
 type Ending = { readonly through: number; readonly error: ConnectError };
 
 function tooSlow(resumeToken: string): ConnectError {
@@ -16,7 +17,10 @@ function tooSlow(resumeToken: string): ConnectError {
   return new ConnectError("the watcher does not keep up", Code.ResourceExhausted, undefined, details);
 }
 
-/** Follow streams that end so, until `count` events came; what they were asked, and what was said. */
+/**
+ * Follow streams that end in these ways until `count` events have arrived. Returns the requested
+ * starts and the reported breaks.
+ */
 async function follow(endings: readonly Ending[], count: number) {
   const asked: string[] = [];
   const said: string[] = [];
@@ -41,15 +45,14 @@ async function follow(endings: readonly Ending[], count: number) {
     explain: async (_at: string, error: unknown) => ConnectError.from(error).rawMessage,
   } as unknown as ControlPlane;
   const stop = new AbortController();
+  const err: Sink = { ...SILENT_SINK, write: (line) => said.push(String(line)) };
   const batches = followEvents({
     control,
     client: createClient(EventService, transport),
     query: parseEventQuery({ follow: true, since: "1" }, 0),
     start: { kind: "revision", revision: 1n },
     hasBegun: false,
-    interrupted: stop.signal,
-    onBreak: (line) => said.push(line),
-    pause: async () => {},
+    shell: { interrupted: stop.signal, err, streamLimits: { silenceMs: 60_000, giveUpMs: 60_000, firstPauseMs: 0 } },
   });
   for await (const batch of batches) {
     revisions.push(...batch.map(({ revision }) => Number(revision)));
@@ -59,8 +62,8 @@ async function follow(endings: readonly Ending[], count: number) {
 }
 
 describe("followEvents()", () => {
-  it("should resume after the last event, with nothing missed and nothing twice", async () => {
-    const error = new ConnectError("the server is ending", Code.Unavailable);
+  it("should resume after the last event, without missing or repeating any", async () => {
+    const error = new ConnectError("the server is shutting down", Code.Unavailable);
     const { asked, said, revisions } = await follow(
       [
         { through: 3, error },
@@ -70,16 +73,16 @@ describe("followEvents()", () => {
     );
     expect(revisions).toEqual([2, 3, 4, 5, 6]);
     expect(asked).toEqual(["afterRevision 1", "resumeToken token-3", "resumeToken token-3"]);
-    expect(said).toEqual(["the server is ending", "the server is ending"]);
+    expect(said).toEqual(["connection lost: the server is shutting down; trying again\n"]);
   });
 
-  it("should go on from where a server that cuts it says", async () => {
+  it("should resume at the token of the server that dropped it", async () => {
     const { asked, said } = await follow([{ through: 3, error: tooSlow("token-2") }], 5);
     expect(asked).toEqual(["afterRevision 1", "resumeToken token-2"]);
-    expect(said).toEqual(["the watcher does not keep up"]);
+    expect(said).toEqual(["connection lost: the watcher does not keep up; trying again\n"]);
   });
 
-  it("should fail when it cannot begin, and for what does not pass", async () => {
+  it("should fail if it cannot start, and for permanent errors", async () => {
     const away = new ConnectError("away", Code.Unavailable);
     await expect(follow([{ through: 1, error: away }], 5)).rejects.toThrow("away");
     const compacted = new ConnectError("compacted", Code.OutOfRange);

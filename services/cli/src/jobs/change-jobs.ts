@@ -13,40 +13,40 @@ import type { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { ENDED_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
 import { JOB_IS_STOPPED } from "../client/already-done.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import type { Invocation, Verb } from "../command.ts";
 import { Failure, pickWords, UsageError } from "../failure.ts";
 import { reasonIn, refusalHint } from "../hints.ts";
+import type { Invocation, Verb } from "../invocation.ts";
 import { outputFormat, type Plain, toPlain, writePlain } from "../output/format.ts";
 import { readPages } from "../output/listing.ts";
+import { showing } from "../output/progress.ts";
 import { columnsOf } from "../output/style.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
-import { printable } from "../output/text.ts";
+import { counted, printable } from "../output/text.ts";
 import { deleteOne, type JobChangeOptions, stopOne } from "./change.ts";
 import { waitUntilEnded } from "./follow.ts";
 import type { JobClient } from "./submit.ts";
 import { JOB_STATES, JOB_TYPES, jobStateWord, jobTypeWord } from "./words.ts";
 
-/** What the verbs take that change several jobs. */
+/** The options of the verbs that change several jobs. */
 export interface JobSelectionOptions extends JobChangeOptions {
   readonly types?: string;
   readonly states?: string;
   readonly all?: boolean;
   readonly yes?: boolean;
-  readonly dryRun?: boolean;
   readonly wait?: boolean;
 }
 
-/** Most jobs that are named in one command. */
+/** Maximum number of jobs named in one command. */
 const MOST_NAMES = 500;
 
 /** A verb that changes jobs, one call for each. */
 interface JobWork<Desc extends DescMessage> {
-  /** As people say it, for example "stop". */
+  /** As shown to the user, for example "stop". */
   readonly verb: string;
-  /** What of the jobs that are not named it is for. */
+  /** The states of the jobs to change when the command names no job. */
   readonly states: readonly JobState[];
   readonly schema: Desc;
-  /** Refusals that say that there is nothing to change. */
+  /** Refusals that mean that there is nothing to change. */
   readonly alreadyDone: ReadonlySet<ErrorReason>;
   call(client: JobClient, request: JobRequest): Promise<MessageShape<Desc>>;
 }
@@ -55,6 +55,9 @@ interface JobRequest {
   readonly name: string;
   readonly reason: string;
   readonly requestId: string;
+  /** Ignored by methods that take no etag. */
+  readonly etag: string;
+  readonly validateOnly: boolean;
 }
 
 const STOP: JobWork<typeof StopJobResponseSchema> = {
@@ -68,11 +71,11 @@ const DELETE: JobWork<typeof DeleteJobResponseSchema> = {
   call: (client, request) => client.deleteJob(request),
 };
 
-/** `job stop JOB...`: jobs that are named or chosen, or one execution. */
+/** `job stop JOB...`: stop jobs that are named or selected, or one execution. */
 export const jobStop: Verb<JobSelectionOptions> = async (invocation) => {
   const { shell, args, options } = invocation;
   if (options.execution !== undefined) {
-    if (options.wait === true) throw new UsageError("--wait is for jobs: leave out --execution, or --wait");
+    if (options.wait === true) throw new UsageError("--wait and --execution cannot be combined");
     await stopOne(invocation);
     return;
   }
@@ -80,12 +83,12 @@ export const jobStop: Verb<JobSelectionOptions> = async (invocation) => {
   const stopped = isOne(invocation) ? args : await changeJobs(invocation, STOP);
   if (options.wait !== true) return;
   const control = reachControlPlane(shell, options);
-  // Scripts get only the answer on standard output.
+  // For scripts, print only the response on standard output.
   const followed = outputFormat(options, FORMATS) === "table" ? shell : { ...shell, out: shell.err };
   for (const name of stopped) await waitUntilEnded(followed, control, name);
 };
 
-/** `job delete JOB...`: jobs that have ended. */
+/** `job delete JOB...`: delete jobs that have ended. */
 export const jobDelete: Verb<JobSelectionOptions> = async (invocation) => {
   if (isOne(invocation)) await deleteOne(invocation);
   else await changeJobs(invocation, DELETE);
@@ -93,16 +96,22 @@ export const jobDelete: Verb<JobSelectionOptions> = async (invocation) => {
 
 const FORMATS = ["table", "name", "json", "yaml"] as const;
 
-/** Whether one job is named, which needs no question. */
-function isOne({ args, options }: Pick<Invocation<JobSelectionOptions>, "args" | "options">): boolean {
-  const { types, states, all, dryRun } = options;
-  return args.length === 1 && [types, states, all, dryRun].every((option) => option === undefined);
+type Named = Pick<Invocation<JobSelectionOptions>, "args" | "options">;
+
+/** Whether a single job is named, which needs no confirmation. */
+function namesOne({ args, options: { types, states, all } }: Named): boolean {
+  return args.length === 1 && [types, states, all].every((option) => option === undefined);
+}
+
+/** Whether to change a single job, whose result is printed as that of one object. */
+function isOne(invocation: Named): boolean {
+  return namesOne(invocation) && invocation.options.dryRun !== true;
 }
 
 /** The result for one job. */
 interface Outcome {
   readonly name: string;
-  /** As it was before; undefined where no job has the name. */
+  /** The job before the change; undefined when no job has the name. */
   readonly job: Job | undefined;
   readonly text: string;
   readonly isRefused: boolean;
@@ -111,9 +120,9 @@ interface Outcome {
 }
 
 /**
- * Change the jobs that are named or chosen, after a question where several may be concerned. Returns the names of those
- * that are now as they were wanted. Throws UsageError when there is no terminal to ask on, Failure when a job was
- * refused.
+ * Change the jobs that are named or selected, after a confirmation if there can be several. A dry run only validates.
+ * Returns the names of the jobs that are now in the requested state. Throws UsageError without a terminal to ask on,
+ * and Failure when a job was refused.
  */
 async function changeJobs<Desc extends DescMessage>(
   invocation: Invocation<JobSelectionOptions>,
@@ -121,30 +130,34 @@ async function changeJobs<Desc extends DescMessage>(
 ): Promise<readonly string[]> {
   const { shell, options } = invocation;
   const format = outputFormat(options, FORMATS);
-  const { message: reason = "", requestId = "", etag = "", strict = false } = options;
-  if (etag !== "") throw new UsageError("--etag is for one job that is named");
+  const { message: reason = "", requestId = "", etag = "", strict = false, dryRun = false } = options;
+  if (etag !== "" && !namesOne(invocation)) throw new UsageError("--etag requires exactly one named job");
   const control = reachControlPlane(shell, options);
   const client = control.client("scheduler", JobService);
   const chosen = await chooseJobs(invocation, work, control, client);
-  if (options.dryRun === true || chosen.length === 0) {
-    await print(invocation, format, chosen.map(listed));
+  if (chosen.length === 0) {
+    await print(invocation, format, []);
     return [];
   }
-  if (options.yes !== true && !(await isWanted(invocation, work.verb, chosen))) {
-    throw new Failure("nothing was done");
+  if (!dryRun && options.yes !== true && !(await isWanted(invocation, work.verb, chosen))) {
+    throw new Failure("nothing was changed");
   }
   const outcomes: Outcome[] = [];
   try {
-    for (const [at, { name, job }] of chosen.entries()) {
-      // Each job is a request of its own.
-      const part = at === 0 || requestId === "" ? requestId : `${requestId}/${at}`;
-      const request = { name, reason, requestId: part };
-      outcomes.push(await changeOne(control, work, { request, job, strict }, client));
-    }
+    await showing(shell, `${work.verb} jobs`, async (shown) => {
+      for (const { name, job } of chosen) {
+        // Give each job a separate request id, because each job is a separate request. The id contains the job's name,
+        // because a repeated command can select other jobs.
+        const part = requestId === "" ? "" : `${requestId}/${name}`;
+        const request = { name, reason, requestId: part, etag, validateOnly: dryRun };
+        outcomes.push(await changeOne(control, work, { request, job, strict }, client));
+        shown?.update(`${work.verb} jobs, ${outcomes.length} of ${chosen.length}`);
+      }
+    });
   } catch (error) {
     if (outcomes.length === 0) throw error;
     await print(invocation, format, outcomes);
-    shell.err.write(`stopped after ${countOf(outcomes.length)}; run it again for the rest\n`);
+    shell.err.write(`stopped after ${counted(outcomes.length, "job")}; run the command again for the rest\n`);
     throw error;
   }
   await print(invocation, format, outcomes);
@@ -153,10 +166,10 @@ async function changeJobs<Desc extends DescMessage>(
     const named = format === "table" ? [] : refused.map(({ name, text }) => printable(`${name}: ${text}`));
     const hints = new Set(refused.flatMap(({ hint }) => (hint === null ? [] : [`hint: ${printable(hint)}`])));
     throw new Failure(
-      [`failed to ${work.verb} ${refused.length} of ${countOf(outcomes.length)}`, ...named, ...hints].join("\n"),
+      [`failed to ${work.verb} ${refused.length} of ${counted(outcomes.length, "job")}`, ...named, ...hints].join("\n"),
     );
   }
-  return outcomes.map(({ name }) => name);
+  return dryRun ? [] : outcomes.map(({ name }) => name);
 }
 
 type ChosenJob = Pick<Outcome, "name" | "job">;
@@ -176,11 +189,11 @@ async function chooseJobs(
   const picked = pickWords("states", options.states ?? "", ENDED_STATE_WORDS).map((word) => JOB_STATES[word]);
   const isFiltered = types.length > 0 || picked.length > 0;
   if (all && (isFiltered || names.length > 0)) {
-    throw new UsageError("--all means every job: leave out names and filters, or --all");
+    throw new UsageError("--all cannot be combined with names or filters");
   }
   if (names.length === 0 && !isFiltered && !all) {
     const choices = verb === "stop" ? "--types or --all" : "--types, --states or --all";
-    throw new UsageError(`name the jobs, or choose them with ${choices}`);
+    throw new UsageError(`name the jobs, or select them with ${choices}`);
   }
   if (names.length > MOST_NAMES) {
     throw new UsageError(`at most ${MOST_NAMES} jobs can be named at once, not ${names.length}`);
@@ -201,7 +214,7 @@ async function chooseJobs(
   return found;
 }
 
-/** The job of a name; undefined for none, which the change itself refuses. */
+/** Find a job by its name. Undefined when it does not exist, because the change itself then reports that. */
 async function findJob(control: ControlPlane, client: JobClient, name: string): Promise<Job | undefined> {
   return control.attempt("scheduler", `find job ${name}`, async () => {
     try {
@@ -218,10 +231,10 @@ function isAmong({ spec, state }: Job, types: readonly JobType[], states: readon
   return isOfType && (states.length === 0 || states.includes(state));
 }
 
-/** Refusals that say nothing about other jobs. */
+/** Refusals that concern only one job. */
 const OF_THE_JOB: ReadonlySet<ErrorReason> = new Set([
   ...[ErrorReason.JOB_NOT_FOUND, ErrorReason.JOB_STOPPED, ErrorReason.JOB_ENDED],
-  ...[ErrorReason.JOB_ACTIVE, ErrorReason.JOB_NOT_ENDED],
+  ...[ErrorReason.JOB_ACTIVE, ErrorReason.JOB_NOT_ENDED, ErrorReason.ETAG_MISMATCH],
 ]);
 
 async function changeOne<Desc extends DescMessage>(
@@ -238,7 +251,7 @@ async function changeOne<Desc extends DescMessage>(
       return { ...done, answer: toPlain(schema, answer) };
     } catch (error) {
       const reason = reasonIn(error);
-      // What is no refusal would be the same for all others.
+      // Rethrow any other error, because it would be the same for all jobs.
       if (!OF_THE_JOB.has(reason)) throw error;
       const isDone = !strict && alreadyDone.has(reason);
       const { rawMessage } = ConnectError.from(error);
@@ -254,10 +267,11 @@ async function isWanted(
   verb: string,
   chosen: readonly ChosenJob[],
 ): Promise<boolean> {
-  const question = `${verb} ${countOf(chosen.length)}?`;
+  const question = `${verb} ${counted(chosen.length, "job")}?`;
   if (shell.ask === null) {
     throw new UsageError(
-      `${question} There is no terminal to ask on: use --yes to do it, or --dry-run to see the jobs`,
+      `cannot ask whether to ${question.slice(0, -1)} without a terminal: use --yes to confirm, or --dry-run to see ` +
+        "the jobs",
     );
   }
   shell.err.write(new TablePrinter(LISTED_COLUMNS, { columns: columnsOf(shell) }).print(chosen.map(listed)));
@@ -274,35 +288,29 @@ async function print(
   format: (typeof FORMATS)[number],
   outcomes: readonly Outcome[],
 ): Promise<void> {
-  const isListed = options.dryRun === true;
+  const isDry = options.dryRun === true;
   if (format === "json" || format === "yaml") {
-    const plain = ({ job, answer }: Outcome) => (isListed && job !== undefined ? toPlain(JobSchema, job) : answer);
-    await writePlain(shell, format, { jobs: outcomes.flatMap((outcome) => plain(outcome) ?? []) });
+    const plain = ({ job, answer }: Outcome) => (isDry && job !== undefined ? toPlain(JobSchema, job) : answer);
+    const shown = outcomes.filter(({ isRefused }) => !isDry || !isRefused);
+    await writePlain(shell, format, { jobs: shown.flatMap((outcome) => plain(outcome) ?? []) });
   } else if (format === "name") {
     shell.out.write(outcomes.map(({ name, isRefused }) => (isRefused ? "" : `${printable(name)}\n`)).join(""));
   } else if (outcomes.length === 0) {
-    shell.err.write("no job is chosen\n");
+    shell.err.write("no jobs match\n");
   } else {
-    const columns = isListed ? LISTED_COLUMNS : DONE_COLUMNS;
+    const columns = isDry ? [...LISTED_COLUMNS, OUTCOME_COLUMN] : [JOB_COLUMN, OUTCOME_COLUMN];
     shell.out.write(new TablePrinter(columns, { columns: columnsOf(shell) }).print(outcomes));
   }
 }
 
-function countOf(jobs: number): string {
-  return jobs === 1 ? "1 job" : `${jobs} jobs`;
-}
-
 const JOB_COLUMN: Column<Outcome> = { title: "JOB", name: "job", cell: ({ name }) => ({ text: name }) };
 
-const DONE_COLUMNS: readonly Column<Outcome>[] = [
-  JOB_COLUMN,
-  {
-    ...{ title: "OUTCOME", name: "outcome" },
-    cell: ({ text, isRefused }) => ({ text, style: isRefused ? "bad" : text === "Ok" ? "good" : "plain" }),
-  },
-];
+const OUTCOME_COLUMN: Column<Outcome> = {
+  ...{ title: "OUTCOME", name: "outcome" },
+  cell: ({ text, isRefused }) => ({ text, style: isRefused ? "bad" : text === "Ok" ? "good" : "plain" }),
+};
 
-/** The jobs as they are, before anything is done. */
+/** The jobs before anything is changed. */
 const LISTED_COLUMNS: readonly Column<Outcome>[] = [
   JOB_COLUMN,
   { title: "TYPE", name: "type", cell: ({ job }) => ({ text: job === undefined ? "-" : jobTypeWord(job.spec?.type) }) },

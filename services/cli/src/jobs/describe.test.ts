@@ -34,10 +34,10 @@ describe("jobPanel()", () => {
         "",
         "Executions  2 of 3 ready, 1 failed",
         "Update      1 of 3 updated",
-        "Version     2, submitted by token:x",
+        "Version     2, submitted by token x",
         "Runs        python3 -m http.server",
         "Nodes       zone=a",
-        "Resources   0.5 cores, 256 MiB memory, 1 GPUs, ports http=dynamic",
+        "Resources   0.5 cores, 256 MiB memory, 1 GPU, ports http=dynamic",
         "",
         "ID   VERSION  INDEX  NODE  STATE   PORTS       PLACED                ENDED  DETAIL",
         "01h  2        0      n1    FAILED  http=20000  2026-08-06 12:00:00Z  -      EXITED, exit code 3",
@@ -45,9 +45,9 @@ describe("jobPanel()", () => {
     );
   });
 
-  it("should show a job of which nothing is known", () => {
+  it("should show a job without known fields", () => {
     expect(jobPanel(create(JobSchema, { message: "why" }), [], LOOK)).toBe(
-      lines("-  -  -", "            why", "", "Executions  0 of 0 ready", "Version     0, submitted by"),
+      lines("-  -  -", "            why", "", "Executions  0 of 0 ready", "Version     0, submitted by -"),
     );
   });
 });

@@ -9,18 +9,19 @@ import {
   JobService,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { JobSpec } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { type ActorNames, plainActorNames, readActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { Verb } from "../command.ts";
+import type { Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
 import { choosePaint, columnsOf, type Paint, styleOfState } from "../output/style.ts";
 import { TablePrinter } from "../output/table.ts";
-import { pad, printable, wrap, wrapValue } from "../output/text.ts";
+import { counted, pad, printable, wrap, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatTime } from "../output/units.ts";
 import { EXECUTION_COLUMNS } from "./list.ts";
 import { waitLines } from "./waits.ts";
 import { countWords, EXECUTION_ID, jobStateWord, jobTypeWord, updateWords } from "./words.ts";
 
-/** Executions that `job describe` shows. */
+/** Maximum number of executions that `job describe` shows. */
 const SHOWN_EXECUTIONS = 20;
 const LABEL_WIDTH = 12;
 
@@ -39,21 +40,28 @@ export const jobDescribe: Verb = async ({ shell, args, options }) => {
   const { executions } = await control.attempt("scheduler", what, () =>
     client.listExecutions({ job: name, pageSize: SHOWN_EXECUTIONS }),
   );
-  const look = { paint: choosePaint(shell, options), columns: columnsOf(shell), nowMs: shell.wallMs() };
+  const names = await readActorNames(control, [answer.job.actor]);
+  const look = { paint: choosePaint(shell, options), columns: columnsOf(shell), nowMs: shell.wallMs(), names };
   shell.out.write(jobPanel(answer.job, executions, look));
 };
 
-/** How the panel looks. */
-export interface JobPanelLook {
+/** How to render the panel. */
+export interface JobPanelFormat {
   readonly paint: Paint;
-  /** The width that it has to fit; 0 for no limit. */
+  /** The width to fit; 0 for no limit. */
   readonly columns: number;
-  /** Wall time now. */
+  /** Wall time in milliseconds since 1970. */
   readonly nowMs: number;
+  /** Names the submitter; without it, tokens have the start of their ids. */
+  readonly names?: ActorNames;
 }
 
 /** A job on one screen, for people. */
-export function jobPanel(job: Job, executions: readonly Execution[], { paint, columns, nowMs }: JobPanelLook): string {
+export function jobPanel(
+  job: Job,
+  executions: readonly Execution[],
+  { paint, columns, nowMs, names = plainActorNames }: JobPanelFormat,
+): string {
   const { spec, state, version, actor, message, updateTime, readyVersion, undoneVersion } = job;
   const isReadyElsewhere = readyVersion > 0 && readyVersion !== version;
   const row = (label: string, value: string) =>
@@ -67,10 +75,12 @@ export function jobPanel(job: Job, executions: readonly Execution[], { paint, co
     "",
     row("Executions", countWords(job)),
     ...(job.update === undefined ? [] : [row("Update", updateWords(job))]),
-    row("Version", `${version}, submitted by ${actor}`),
-    ...(isReadyElsewhere ? [row("Last ready", `version ${readyVersion}`)] : []),
+    row("Version", `${version}, submitted by ${names(actor)}`),
+    ...(isReadyElsewhere
+      ? [row("Last ready", `version ${readyVersion}; \`rollcall job revert ${spec?.name ?? "JOB"}\` returns to it`)]
+      : []),
     ...(undoneVersion > 0
-      ? [row("Reverted", `automatically, since the update to version ${undoneVersion} halted`)]
+      ? [row("Reverted", `automatically, because the update to version ${undoneVersion} halted`)]
       : []),
     ...(spec === undefined ? [] : specFields(spec).map(([label, value]) => row(label, value))),
   ];
@@ -86,11 +96,11 @@ function specFields(spec: JobSpec): readonly (readonly [string, string])[] {
   const { task, selector, resources } = spec;
   const ports = (resources?.ports ?? []).map(({ label, port }) => `${label}=${port === 0 ? "dynamic" : port}`);
   const given = [
-    ...(resources?.millicores ? [`${resources.millicores / 1000} cores`] : []),
+    ...(resources?.millicores ? [counted(resources.millicores / 1000, "core")] : []),
     ...(resources?.memoryBytes ? [`${formatBytes(Number(resources.memoryBytes))} memory`] : []),
     ...(resources?.diskBytes ? [`${formatBytes(Number(resources.diskBytes))} disk`] : []),
-    ...(resources?.gpus ? [`${resources.gpus} GPUs`] : []),
-    ...(resources?.pids ? [`${resources.pids} processes at most`] : []),
+    ...(resources?.gpus ? [counted(resources.gpus, "GPU")] : []),
+    ...(resources?.pids ? [`up to ${counted(resources.pids, "process", "processes")}`] : []),
     ...(ports.length > 0 ? [`ports ${ports.join(" ")}`] : []),
   ];
   const image = task.case === "docker" ? [task.value.image] : [];
@@ -101,7 +111,7 @@ function specFields(spec: JobSpec): readonly (readonly [string, string])[] {
   ];
 }
 
-/** `job why JOB|EXECUTION`: how it came to where it is, and what it waits for. */
+/** `job why JOB|EXECUTION`: explain the history of a job or execution, and what it waits for. */
 export const jobWhy: Verb = async ({ shell, args, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const [name = ""] = args;

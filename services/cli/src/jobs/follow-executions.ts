@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Execution, type Job, JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
@@ -8,22 +7,22 @@ import { watchJob } from "./follow.ts";
 import type { LogScreen } from "./log-screen.ts";
 import { hasOutput } from "./words.ts";
 
-/** Executions whose output is read at a time; others wait until one of these ends. */
+/** Maximum number of executions whose output is read at a time; others wait until one of these ends. */
 const MOST_READ = 50;
 
-/** What is shown. */
+/** The executions whose output is shown. */
 export interface LogSubject {
   /** Name of the job. */
   readonly job: string;
-  /** The job; null where one execution is shown, or the job is gone. */
+  /** The job; null when one execution is shown, or when the job no longer exists. */
   readonly known: Job | null;
   /** The executions, the oldest first. */
   readonly executions: readonly Execution[];
-  /** Whether there are older ones. */
+  /** Whether the job has older executions that are not listed. */
   readonly isOlder: boolean;
 }
 
-/** Show what the executions of a job write, those that start later too, until the job has ended. */
+/** Show the output of a job's executions, including those that start later, until the job has ended. */
 export async function followExecutions(
   shell: Shell,
   control: ControlPlane,
@@ -41,21 +40,18 @@ export async function followExecutions(
   const watching = (async () => {
     const messages = keepWatching({
       ...{ control, at: "scheduler", what: `watch the executions of job ${name}` },
-      // The watch of the job reports broken connections.
-      shell: { interrupted: AbortSignal.any([over.signal, shell.interrupted]), err: SILENT_SINK },
-      open: (call) => {
-        return client.watchExecutions({ job: name }, { ...call, signal: AbortSignal.any([call.signal, over.signal]) });
-      },
-      pause: (ms, signal) => sleep(ms, undefined, { signal }),
+      // Do not report broken connections here, because the watch of the job reports them.
+      shell: { ...shell, interrupted: AbortSignal.any([over.signal, shell.interrupted]), err: SILENT_SINK },
+      open: (call) => client.watchExecutions({ job: name }, call),
     });
     for await (const message of messages) {
       for (const execution of message.executions) {
-        // What ended before is not shown.
+        // Skip executions that are older than the first listed one.
         if (hasOutput(execution) && (known.has(execution.id) || execution.id > first)) readings.start(execution);
       }
     }
   })().catch(() => {
-    // It ends with the job. The watch of the job reports any other failure.
+    // Ignore errors. This watch ends when the job ends, and the watch of the job reports any other failure.
   });
   try {
     for await (const { state } of watchJob(shell, control, client, name)) if (state !== JobState.ACTIVE) break;
@@ -86,7 +82,7 @@ class Readings {
     this.#screen = screen;
   }
 
-  /** How many have started or are waiting. */
+  /** Number of executions that have started or are waiting. */
   get count(): number {
     return this.#begun.size;
   }
@@ -98,10 +94,10 @@ class Readings {
     this.#next();
     if (this.#waiting.length === 0 || this.#hasWaited) return;
     this.#hasWaited = true;
-    this.#screen.note(`${MOST_READ} executions are followed at a time; others are shown when one of these ends`);
+    this.#screen.note(`following ${MOST_READ} executions at a time; others are shown when one of these ends`);
   }
 
-  /** Throws the error that ended a reading early. */
+  /** Wait until all readings have ended. Throws the error that ended one early. */
   async ended(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
     if (this.#failure !== null) throw this.#failure;

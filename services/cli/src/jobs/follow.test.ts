@@ -25,7 +25,22 @@ describe("progressOf()", () => {
       "going-on",
       "2 of 3 ready, 1 running",
     ],
-    ["a service that is ready", job(SERVICE, { executions: { ready: 3 } }), "done", "3 of 3 ready"],
+    [
+      "a service that is rolled out",
+      job(SERVICE, { rolledOut: true, executions: { ready: 3 } }),
+      "done",
+      "3 of 3 ready",
+    ],
+    [
+      "a service that is ready, and was not for long enough",
+      job(SERVICE, { executions: { ready: 3 } }),
+      ...(["going-on", "3 of 3 ready, but not yet for update.minReadyTime"] as const),
+    ],
+    [
+      "a service that was rolled out, and has lost one",
+      job(SERVICE, { rolledOut: true, executions: { ready: 2, lost: 1 } }),
+      ...(["going-on", "2 of 3 ready, 1 lost"] as const),
+    ],
     ["a service of none", job(SERVICE, { wanted: 0 }), "done", "0 of 0 ready"],
     [
       "a service that is ready and rolls",
@@ -35,7 +50,7 @@ describe("progressOf()", () => {
     [
       "an update that stopped",
       job(SERVICE, { executions: { ready: 3 }, update: { done: 1, total: 3, halted: true, message: "not ready" } }),
-      ...(["failed", "its update halted at 1 of 3: not ready"] as const),
+      ...(["failed", "update halted at 1 of 3: not ready"] as const),
     ],
     ["a daemon that no node matches", job(DAEMON, { wanted: 0 }), "done", "0 of 0 ready"],
     [
@@ -55,10 +70,10 @@ describe("progressOf()", () => {
       "a batch job that failed",
       job(BATCH, { state: JobState.FAILED, message: "no node" }),
       "failed",
-      "it failed: no node",
+      "failed: no node",
     ],
-    ["a job that was stopped", job(SERVICE, { state: JobState.STOPPED }), "failed", "it was stopped"],
-  ])("should tell of %s", (_, given, kind, text) => {
+    ["a job that was stopped", job(SERVICE, { state: JobState.STOPPED }), "failed", "stopped"],
+  ])("should describe %s", (_, given, kind, text) => {
     expect(progressOf(given)).toEqual({ kind, text });
   });
 });
@@ -74,7 +89,10 @@ describe("givenUp()", () => {
   const run = (state: ExecutionState, attempt: number, fields: MessageInitShape<typeof ExecutionSchema> = {}) =>
     create(ExecutionSchema, { version: 2, run: 3, index: 0, state, attempt, reason: "EXITED", ...fields });
 
-  /** Times of an execution that ran for `seconds` by its node's clock, and was placed for `placed`. */
+  /**
+   * Times of an execution that ran for `seconds` by its node's clock, and ended `placed` seconds after it was
+   * created.
+   */
   const ranFor = (seconds: number, placed = seconds + 1) => ({
     createTime: { seconds: 1_000n },
     endTime: { seconds: 1_000n + BigInt(placed) },
@@ -107,7 +125,7 @@ describe("givenUp()", () => {
     ["another version failed", web(0), [run(FAILED, 0, { version: 1 })], null],
     ["an earlier run failed", web(0), [run(FAILED, 0, { run: 2 })], null],
     ["another replica failed", web(0), [run(READY, 0), run(FAILED, 0, { index: 4 })], "replica 4 failed once"],
-  ])("should follow from the newest execution of each replica, where %s", (_, job, newestFirst, why) => {
+  ])("should depend on the newest execution of each replica if %s", (_, job, newestFirst, why) => {
     expect(givenUp(job, newestFirst)).toBe(why);
   });
 });

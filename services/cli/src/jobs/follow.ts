@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   type Execution,
@@ -11,46 +10,48 @@ import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { failuresInRow, isFailure, isOutdated, ranMsOf } from "@rollcall/domain";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
-import { Failure } from "../failure.ts";
-import { printable } from "../output/text.ts";
+import { Failure, failureOfAll, Unreached } from "../failure.ts";
+import { showing } from "../output/progress.ts";
+import { counted, printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import type { JobClient } from "./submit.ts";
 import { waitLines } from "./waits.ts";
 import { countWords, endSentence, refusalLines, runsToCompletion, updateWords } from "./words.ts";
 
-/** Where a job stands on its way to what was submitted. */
+/** The progress of a job towards its submitted version. */
 export type Progress =
   | { readonly kind: "going-on"; readonly text: string }
   | { readonly kind: "done"; readonly text: string }
   | { readonly kind: "failed"; readonly text: string };
 
 /**
- * Say how far a job is. A service or daemon is done when all of it is ready and no update is in progress, a batch or
- * ops job when it has completed.
+ * Describe how far a job is. A service or daemon is done when the control plane reports it as rolled out and all its
+ * executions are ready. A batch or ops job is done when it has completed.
  */
 export function progressOf(job: Job): Progress {
-  const { state, executions, update, wanted, message } = job;
+  const { state, executions, update, wanted, message, rolledOut } = job;
   const text = [countWords(job), updateWords(job)].filter((part) => part !== "").join("; ");
   const why = message === "" ? "" : `: ${message}`;
-  if (state === JobState.STOPPED) return { kind: "failed", text: "it was stopped" };
-  if (state === JobState.FAILED) return { kind: "failed", text: `it failed${why}` };
+  if (state === JobState.STOPPED) return { kind: "failed", text: "stopped" };
+  if (state === JobState.FAILED) return { kind: "failed", text: `failed${why}` };
   if (state === JobState.COMPLETED) return { kind: "done", text: "completed" };
-  if (update?.halted === true) return { kind: "failed", text: `its update ${updateWords(job)}` };
+  if (update?.halted === true) return { kind: "failed", text: `update ${updateWords(job)}` };
   const { waiting = 0, ready = 0 } = executions ?? {};
-  const isDone = !runsToCompletion(job) && update === undefined && ready >= wanted && waiting === 0;
-  return { kind: isDone ? "done" : "going-on", text };
+  const isReady = !runsToCompletion(job) && update === undefined && ready >= wanted && waiting === 0;
+  // Do not wait for the rollout of a job that wants no executions, because no execution can be ready for long enough.
+  if (isReady && (rolledOut || wanted === 0)) return { kind: "done", text };
+  return { kind: "going-on", text: isReady ? `${text}, but not yet for update.minReadyTime` : text };
 }
 
 /** Which job to follow. */
 export interface FollowedJob {
   readonly name: string;
-  /** The version that was submitted; null for whichever is the newest. */
+  /** The version that was submitted; null for the newest. */
   readonly version: number | null;
 }
 
 /**
- * Follow jobs one after the other, and report each one's result. Throws Failure when one fails, after all have been
- * followed.
+ * Follow jobs one after the other, and report each result. If one fails, throws Failure after all have been followed.
  */
 export async function followJobs(
   shell: Shell,
@@ -58,21 +59,21 @@ export async function followJobs(
   client: JobClient,
   jobs: readonly FollowedJob[],
 ): Promise<void> {
-  const failures: string[] = [];
+  const failures: Failure[] = [];
   for (const job of jobs) {
     try {
-      await followJob(shell, control, client, job);
+      await showing(shell, `follow job ${job.name}`, () => followJob(shell, control, client, job));
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      failures.push(error.message);
+      failures.push(error);
     }
   }
-  if (failures.length > 0) throw new Failure(failures.join("\n"));
+  if (failures.length > 0) throw failureOfAll(failures);
 }
 
 /**
- * Report on standard error how far a job is, until it is done. Throws Failure when it fails, is stopped, or gets
- * another version than the one that is followed.
+ * Report a job's progress on standard error until it is done. Throws Failure when it fails, is stopped, or gets another
+ * version than the one that is followed.
  */
 async function followJob(
   shell: Shell,
@@ -102,28 +103,28 @@ async function followJob(
     if (progress.text !== told) shell.err.write(`${shown}: ${printable(progress.text)}\n`);
     told = progress.text;
     const isWaiting = (job.executions?.waiting ?? 0) > 0;
-    // Said once for each time that it waits: why nodes will not do changes all the time.
+    // Explain a wait only when it starts, because the reasons why nodes are unsuitable change all the time.
     if (isWaiting && !explained) await explainWaiting(shell, client, name);
     explained = isWaiting;
   }
-  throw new Failure(`job ${shown}: the control plane ended the watch before the job was done`);
+  throw new Unreached(`job ${shown}: the control plane ended the watch before the job finished`);
 }
 
-/** That the update to a version halted, and that the job was reverted for that. The newest version says why. */
+/** Explain that the update to a version halted and that the job was reverted. The newest version has the reason. */
 async function undoneText(client: JobClient, { spec, version: newest }: Job, version: number): Promise<string> {
   const name = spec?.name ?? "";
-  const text = `job ${name}: the update to version ${version} halted, and version ${newest} undoes it`;
+  const text = `job ${name}: the update to version ${version} halted, and version ${newest} reverted it`;
   try {
     const { versions } = await client.listJobVersions({ name, pageSize: 1 });
     const [last] = versions;
     return printable(last?.version === newest ? `${text}: ${last.reason}` : text);
   } catch {
-    // The failure is reported all the same.
+    // Ignore the error, because the failure is reported even without the reason.
     return printable(text);
   }
 }
 
-/** Where a job stands, with what its counts do not show. */
+/** A job's progress, including failures in a row and nodes without an execution, which the job's counts do not show. */
 async function settledProgress(control: ControlPlane, client: JobClient, job: Job): Promise<Progress> {
   const progress = progressOf(job);
   const { spec, executions } = job;
@@ -137,7 +138,7 @@ async function settledProgress(control: ControlPlane, client: JobClient, job: Jo
     if (why !== null) return { kind: "failed", text: why };
   }
   if (progress.kind !== "done" || spec.type !== JobType.DAEMON) return progress;
-  // The counts of a daemon leave out nodes on which it has not been placed yet.
+  // Plan the job, because the counts of a daemon leave out nodes on which it has not been placed yet.
   const plan = await control.attempt("scheduler", `plan job ${spec.name}`, () => client.planJob({ spec }));
   const missing = plan.waiting + plan.executions.length - ready;
   return missing <= 0 ? progress : { kind: "going-on", text: `${progress.text}, ${missing} to be placed` };
@@ -146,8 +147,8 @@ async function settledProgress(control: ControlPlane, client: JobClient, job: Jo
 const MOST_READ = 1_000;
 
 /**
- * Failures in a row in one place after which a service or daemon is reported as failed. The scheduler continues to
- * retry it; without a limit of retries, waiting for the end of that would never end.
+ * Number of failures in a row of one replica after which a service or daemon is reported as failed. The scheduler
+ * continues to retry it. Without a limit of retries, following would never end.
  */
 const MOST_FAILURES = 3;
 
@@ -157,7 +158,7 @@ const ENDED_BADLY: ReadonlyMap<ExecutionState, "FAILED" | "KILLED_OOM" | "COMPLE
   [ExecutionState.COMPLETED, "COMPLETED"],
 ] as const);
 
-/** Why a service or daemon will not become ready, by the newest execution of each place; null while it still can. */
+/** Why a service or daemon will not become ready, by the newest execution of each replica; null while it still can. */
 export function givenUp(job: Job, newestFirst: readonly Execution[]): string | null {
   const { spec } = job;
   const most = Math.min(MOST_FAILURES, (spec?.retry?.attempts ?? MOST_FAILURES) + 1);
@@ -167,7 +168,7 @@ export function givenUp(job: Job, newestFirst: readonly Execution[]): string | n
     if (isOutdated(execution, job) || seen.has(index)) continue;
     seen.add(index);
     const state = ENDED_BADLY.get(execution.state);
-    // The scheduler counts the same for services and daemons.
+    // Count failures as the scheduler does for services and daemons.
     const failures = failuresInRow(execution, ranMsIn(execution), "service");
     if (state === undefined || !isFailure({ state, reason }, "service") || failures < most) continue;
     const times = failures === 1 ? "once" : `${failures} times in a row`;
@@ -187,8 +188,8 @@ function msOf(time: Timestamp | undefined): number | null {
 }
 
 /**
- * The newest execution by whose failure the job failed, for people; undefined when there is none, or it cannot be read.
- * A job that was stopped failed by none.
+ * The newest execution whose failure made the job fail; undefined when there is none, or when it cannot be read. A
+ * stopped job has none.
  */
 async function failedExecution(client: JobClient, job: Job): Promise<Execution | undefined> {
   if (job.state === JobState.STOPPED) return undefined;
@@ -197,22 +198,25 @@ async function failedExecution(client: JobClient, job: Job): Promise<Execution |
     const { executions } = await client.listExecutions({ job: job.spec?.name ?? "", states, pageSize: MOST_READ });
     return executions.find((execution) => !isOutdated(execution, job));
   } catch {
-    // The failure is reported all the same.
+    // Ignore the error, because the failure is reported even without the execution.
     return undefined;
   }
 }
 
-/** A job as it is, then each change of it. Throws Failure when there is no such job any more. */
+/**
+ * Yield a job, then each change of it. With `hasBegun`, the first stream is also opened again if it breaks. Throws
+ * Failure when the job does not exist, or is deleted.
+ */
 export async function* watchJob(
-  shell: Pick<Shell, "err" | "interrupted">,
+  shell: Pick<Shell, "err" | "interrupted" | "streamLimits">,
   control: ControlPlane,
   client: JobClient,
   name: string,
+  { hasBegun = false } = {},
 ): AsyncGenerator<Job> {
   const messages = keepWatching({
-    ...{ control, shell, at: "scheduler", what: `watch job ${name}` },
+    ...{ control, shell, hasBegun, at: "scheduler", what: `watch job ${name}` },
     open: (call) => client.watchJobs({ name }, call),
-    pause: (ms, signal) => sleep(ms, undefined, { signal }),
   });
   let isThere = false;
   for await (const { jobs, snapshotDone, deletedJobs } of messages) {
@@ -222,13 +226,13 @@ export async function* watchJob(
       isThere = true;
       yield job;
     }
-    // A stream that is opened again begins with all there is.
+    // The reopened stream has repeated the complete state without the job, so the job was deleted during the break.
     if (snapshotDone && !isThere) throw new Failure(`job ${printable(name)} is gone`);
     if (snapshotDone) isThere = false;
   }
 }
 
-/** Refusals that are named. */
+/** Maximum number of refusals to print. */
 const MOST_NAMED = 5;
 
 async function explainWaiting(shell: Shell, client: JobClient, name: string): Promise<void> {
@@ -237,16 +241,24 @@ async function explainWaiting(shell: Shell, client: JobClient, name: string): Pr
     const lines = refusalLines(refusals.slice(0, MOST_NAMED), null);
     shell.err.write(lines.map((line) => `  ${printable(line)}\n`).join(""));
   } catch {
-    // The job is followed all the same; `job why` says what is wrong.
+    // Follow the job without the explanation. `job why` reports the error.
   }
 }
 
 /**
- * Wait until all executions of a job that was stopped have ended, and report on standard error what has not. Throws
- * Failure when the job is started again meanwhile.
+ * Wait until all executions of a stopped job have ended, and report on standard error those that have not. Throws
+ * Failure when the job is started again in the meantime.
  */
 export async function waitUntilEnded(
-  shell: Pick<Shell, "out" | "err" | "interrupted">,
+  shell: Pick<Shell, "out" | "err" | "interrupted" | "streamLimits" | "progress">,
+  control: ControlPlane,
+  name: string,
+): Promise<void> {
+  await showing(shell, `wait for job ${name} to end`, () => followEnd(shell, control, name));
+}
+
+async function followEnd(
+  shell: Pick<Shell, "out" | "err" | "interrupted" | "streamLimits">,
   control: ControlPlane,
   name: string,
 ): Promise<void> {
@@ -254,18 +266,18 @@ export async function waitUntilEnded(
   const shown = printable(name);
   let told = "";
   for await (const job of watchJob(shell, control, client, name)) {
-    if (job.state === JobState.ACTIVE) throw new Failure(`job ${shown} was started again while its end was waited for`);
+    if (job.state === JobState.ACTIVE) throw new Failure(`job ${shown} was started again before it had ended`);
     const left = leftOf(job);
     if (left === 0) {
       shell.out.write(`${shown} has ended\n`);
       return;
     }
-    const progress = `${shown}: ${left} execution${left === 1 ? " has" : "s have"} not ended\n`;
+    const progress = `${shown}: ${counted(left, "execution has", "executions have")} not ended\n`;
     if (progress === told) continue;
     told = progress;
     shell.err.write(progress + (await heldText(client, name)));
   }
-  throw new Failure(`the control plane ended the watch before job ${shown} had ended`);
+  throw new Unreached(`the control plane ended the watch before job ${shown} finished`);
 }
 
 function leftOf({ executions }: Job): number {
@@ -273,7 +285,7 @@ function leftOf({ executions }: Job): number {
   return pending + running + ready + lost + stopping;
 }
 
-/** What holds the executions that have not ended, a line each; empty where that cannot be read. */
+/** What delays the executions that have not ended, one line each; empty when that cannot be read. */
 async function heldText(client: JobClient, name: string): Promise<string> {
   try {
     const { waits } = await client.explainExecution({ subject: { case: "job", value: name } });
@@ -281,7 +293,7 @@ async function heldText(client: JobClient, name: string): Promise<string> {
       .map((line) => `${line}\n`)
       .join("");
   } catch {
-    // It is waited for all the same.
+    // Continue waiting without the explanation.
     return "";
   }
 }

@@ -2,24 +2,24 @@ import { Backoff, JobType, PlacementStrategy, ReconcilePolicy } from "@rollcall/
 
 /** How a value of the job file is written. */
 export type ValueKind =
-  /** A text. Numbers and truth values are taken as they are written. */
+  /** A string. Numbers and booleans are taken as written. */
   | { readonly kind: "text" }
-  /** true or false; `inverted` where the API has the opposite. */
+  /** true or false. `inverted` means that the API's field has the opposite meaning. */
   | { readonly kind: "flag"; readonly inverted?: boolean }
   | { readonly kind: "whole"; readonly most: number }
   /** A number of processors, in steps of a thousandth: 0.5. */
   | { readonly kind: "cores" }
   /** Bytes: 1024, 256Mi, 1.5G. */
   | { readonly kind: "bytes" }
-  /** A length of time: 500ms, 5s, 1m, 2h. */
+  /** A duration: 500ms, 5s, 1m, 2h. */
   | { readonly kind: "duration" }
-  /** One of these words, and what the API calls it. */
+  /** One of these words, mapped to its value in the API. */
   | { readonly kind: "word"; readonly words: Readonly<Record<string, number>> }
   | { readonly kind: "texts" }
   | { readonly kind: "wholes"; readonly most: number }
-  /** Names with texts. */
+  /** A map of strings. */
   | { readonly kind: "map" }
-  /** Labels with `dynamic` or a number. */
+  /** Labels with `dynamic` or a port number. */
   | { readonly kind: "ports" }
   | { readonly kind: "block"; readonly keys: readonly JobFileKey[] };
 
@@ -29,9 +29,9 @@ export interface JobFileKey {
   /** The field of the API, as in its schema. */
   readonly field: string;
   readonly value: ValueKind;
-  /** Whether the block has to have it. */
+  /** Whether the block must contain it. */
   readonly required?: boolean;
-  /** Of the keys of a block with the same choice one is given at most. */
+  /** A block can contain at most one of the keys with the same choice. */
   readonly choice?: string;
 }
 

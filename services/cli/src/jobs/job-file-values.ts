@@ -2,18 +2,18 @@ import { readDuration } from "@rollcall/config/duration";
 import { readBytes, readMillicores } from "@rollcall/config/quantity";
 import { isScalar, type Node } from "yaml";
 
-/** What a value of the job file means, or what is wrong with it. */
+/** A value of the job file, or why it is invalid. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string };
 
 const wrong = (message: string) => ({ ok: false, message }) as const;
 const right = <T>(value: T) => ({ ok: true, value }) as const;
 
-/** A text, or a number or truth value as it is written: `MODE: 1.10` is "1.10". */
+/** A string, or a number or boolean as written: `MODE: 1.10` is "1.10". */
 export function readText(node: Node): Read<string> {
-  if (!isScalar(node)) return wrong("should be a text");
+  if (!isScalar(node)) return wrong("should be a string");
   const { value, source } = node;
   if (typeof value === "string") return right(value);
-  if (value === null || value === undefined) return wrong('should be a text; an empty one is ""');
+  if (value === null || value === undefined) return wrong('should be a string; an empty one is ""');
   return right(source ?? String(value));
 }
 
@@ -29,11 +29,11 @@ export function readWhole(node: Node, most: number): Read<number> {
 
 const MOST_CORES = 1_000_000;
 
-/** Thousandths of a processor. "500m" is half of one, as in Kubernetes. */
+/** Read a number of processors, in thousandths. "500m" is half a processor, as in Kubernetes. */
 export function readCores(node: Node): Read<number> {
   const read = readMillicores(sourceOf(node));
   if (!read.ok) return wrong(`${sourceOf(node)} ${read.problem}`);
-  return read.value <= MOST_CORES * 1000 ? right(read.value) : wrong(`should be ${MOST_CORES} processors at most`);
+  return read.value <= MOST_CORES * 1000 ? right(read.value) : wrong(`should be at most ${MOST_CORES} processors`);
 }
 
 export function readByteCount(node: Node): Read<number> {
@@ -43,16 +43,16 @@ export function readByteCount(node: Node): Read<number> {
 
 const MOST_DURATION_MS = 10 * 365 * 86_400_000;
 
-/** Milliseconds. Without a unit only 0 is clear. */
+/** Read a duration in milliseconds. Only 0 is valid without a unit. */
 export function readDurationMs(node: Node): Read<number> {
   const read = readDuration(sourceOf(node));
   if (read.ok && read.ms <= MOST_DURATION_MS && (read.hasUnit || read.ms === 0)) return right(read.ms);
-  return wrong("should be a length of time such as 500ms, 5s, 1m30s or 2h");
+  return wrong("should be a duration such as 500ms, 5s, 1m30s or 2h");
 }
 
 const MOST_PORT = 65_535;
 
-/** The number of a port; 0 for one that the scheduler chooses. */
+/** Read a port number; 0 for "dynamic", which lets the scheduler choose the port. */
 export function readPort(node: Node): Read<number> {
   const value = isScalar(node) ? node.value : undefined;
   if (value === "dynamic") return right(0);
@@ -60,7 +60,10 @@ export function readPort(node: Node): Read<number> {
   return wrong(`should be dynamic, or the number of a port from 1 to ${MOST_PORT}`);
 }
 
-/** A word is one of these, or close to one of them. */
+/**
+ * Suggest the known word that is closest to `word`, as text to append to an error message; empty when none is
+ * close.
+ */
 export function didYouMean(word: string, words: readonly string[]): string {
   const plain = (text: string) => text.toLowerCase().replaceAll(/[-_ ]/g, "");
   const near = words
@@ -70,12 +73,12 @@ export function didYouMean(word: string, words: readonly string[]): string {
   return near[0] === undefined ? "" : `; did you mean ${near[0].candidate}?`;
 }
 
-/** Two letters that are swapped count as two. */
+/** The largest distance at which a word counts as close. Two swapped characters count as two edits. */
 function mostDistance(word: string): number {
   return Math.max(word.length < 5 ? 1 : 2, Math.floor(word.length / 3));
 }
 
-/** How many letters have to be put in, left out or replaced. Long words are compared by their beginning. */
+/** The number of characters to insert, remove or replace. Only the first 64 characters are compared. */
 function distanceOf(left: string, right: string): number {
   const [from, to] = [left.slice(0, 64), right.slice(0, 64)];
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);

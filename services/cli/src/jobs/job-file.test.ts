@@ -97,7 +97,7 @@ describe("parseJobFile()", () => {
     expect(job?.spec.task.value).toMatchObject({ env: { A: "b" }, secretEnv: { A: "b" } });
   });
 
-  it("should tell every problem at once, each with its line, column and key", () => {
+  it("should report every problem at once, with its line, column and key", () => {
     const text = `name: web
 type: srvice
 cuont: 3
@@ -119,25 +119,25 @@ retry: {attempts: -1}
       expect.stringMatching(/^web\.yaml:5:34: resources\.memory: 256MB2 is not an amount of bytes/),
       expect.stringMatching(/^web\.yaml:5:56: resources\.ports\.http: should be dynamic, or the number of a port/),
       "web.yaml:7:12: process.command: should be a list, for example [a, b]",
-      "web.yaml:8:15: process.env.MODE: should be a text",
-      "web.yaml:9:3: process.stop: has no value; give one, or leave the key out",
-      "web.yaml:10:1: docker: process is given as well; give process or docker, one of them alone",
+      "web.yaml:8:15: process.env.MODE: should be a string",
+      "web.yaml:9:3: process.stop: has no value; set one, or remove the key",
+      "web.yaml:10:1: docker: process is also given; give only one of process or docker",
       "web.yaml:10:9: docker.image: is required",
       "web.yaml:11:14: check.tcp.port: is required",
-      "web.yaml:11:18: check.http: tcp is given as well; give tcp, http or command, one of them alone",
-      expect.stringMatching(/^web\.yaml:11:45: check\.interval: should be a length of time/),
+      "web.yaml:11:18: check.http: tcp is also given; give only one of tcp, http or command",
+      expect.stringMatching(/^web\.yaml:11:45: check\.interval: should be a duration such/),
       "web.yaml:12:19: retry.attempts: should be a whole number from 0 to 10000",
     ]);
   });
 
   it.each([
-    ["", ["web.yaml:1:1: there is no job in it"]],
-    ["# only a remark\n", ["web.yaml:1:1: there is no job in it"]],
+    ["", ["web.yaml:1:1: the file contains no job"]],
+    ["# only a remark\n", ["web.yaml:1:1: the file contains no job"]],
     ["- a\n", ["web.yaml:1:1: a job should be a map of keys"]],
     ["name: a\n", ["web.yaml:1:1: type: is required", "web.yaml:1:1: process or docker is required"]],
     ["name: a\nname: b\n", [expect.stringMatching(/^web\.yaml:2:1: Map keys must be unique/)]],
     ["name: [a\n", [expect.stringMatching(/^web\.yaml:2:1: /)]],
-    [`${MINIMAL}---\n${MINIMAL}`, ["web.yaml:5:7: name: another job of the file is called a"]],
+    [`${MINIMAL}---\n${MINIMAL}`, ["web.yaml:5:7: name: another job in the file is named a"]],
     [`${MINIMAL}lost_after: 5s\n`, ["web.yaml:4:1: lost_after: unknown key"]],
     [`${MINIMAL}loss: {lost_after: 5s}\n`, ["web.yaml:4:8: loss.lost_after: unknown key; did you mean lostAfter?"]],
     [`${MINIMAL}loss: {replace: maybe}\n`, ["web.yaml:4:17: loss.replace: should be true or false"]],
@@ -156,7 +156,7 @@ retry: {attempts: -1}
     expect(job?.spec.resources?.millicores ?? 0).toBe(millicores);
   });
 
-  it("should find the place of a field of the API, and the nearest one of what is not written", () => {
+  it("should find the position of an API field, and the closest one for a field that is not written", () => {
     const [job] = jobsOf(parseJobFile(WHOLE));
     const placeOf = (field: string) => {
       const { line, column, path } = job?.placeOf(field) ?? { line: 0, column: 0, path: "" };
@@ -173,7 +173,7 @@ retry: {attempts: -1}
     expect(placeOf("")).toBe("1:1 ");
   });
 
-  it("should never throw, whatever the file holds", () => {
+  it("should never throw, whatever the file contains", () => {
     const pieces = fc.constantFrom(
       ...[
         "name",
@@ -219,7 +219,7 @@ describe("docs/job-file.md", () => {
     expect(described).toEqual(pathsOf(JOB_FILE_KEYS));
   });
 
-  it("should have examples that are right", () => {
+  it("should have valid examples", () => {
     const examples = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, text = ""]) => text);
     expect(examples.length).toBeGreaterThan(2);
     for (const example of examples) expect(linesOf(example)).toEqual([]);

@@ -1,5 +1,6 @@
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type JobSpec, JobSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { findDeepNesting } from "@rollcall/config/yaml-nesting";
 import { parseSelector } from "@rollcall/domain";
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
 import { JOB_FILE_KEYS, type JobFileKey, type ValueKind } from "./job-file-keys.ts";
@@ -15,49 +16,59 @@ import {
   readWhole,
 } from "./job-file-values.ts";
 
-/** A place in a job file: line and column from 1, and the path of the key, "" for a job as a whole. */
+/**
+ * A position in a job file: the line and column, both from 1, and the path of the key; the path of a whole job is "".
+ */
 export interface FilePlace {
   readonly line: number;
   readonly column: number;
   readonly path: string;
 }
 
-/** What is wrong with a job file. */
+/** A problem in a job file. */
 export interface FileProblem extends FilePlace {
   readonly message: string;
 }
 
-/** A job of a file. */
+/** A job that was read from a file. */
 export interface FiledJob {
   readonly spec: JobSpec;
-  /** Where the file says what a field of the API holds, for example "resources.memory_bytes"; the nearest place. */
+  /**
+   * The position of an API field in the file, for example of "resources.memory_bytes". If the file does not give the
+   * field, the closest position.
+   */
   placeOf(field: string): FilePlace;
 }
 
-/** The jobs of a file, or everything that is wrong with it. */
+/** The jobs of a file, or every problem in it. */
 export type JobFile =
   | { readonly ok: true; readonly jobs: readonly FiledJob[] }
   | { readonly ok: false; readonly problems: readonly FileProblem[] };
 
-/** Most jobs of one file. */
+/** Maximum number of jobs in one file. */
 const MOST_JOBS = 100;
-/** Most characters of one file: more than so many jobs can have. */
+/** Maximum number of characters in one file. MOST_JOBS jobs need fewer. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 
-/** Read a job file: YAML or JSON, a document for each job. What only the control plane can know is not checked. */
+/**
+ * Parse a job file: YAML or JSON, with one document per job. Problems that only the control plane can find are not
+ * reported.
+ */
 export function parseJobFile(text: string): JobFile {
   const whole = { line: 1, column: 1, path: "" };
   if (text.length > MOST_CHARACTERS) return refuse([{ ...whole, message: "the file is too long" }]);
   const lines = new LineCounter();
+  const deep = findDeepNesting(text);
+  if (deep !== null) return refuse([{ ...deep, path: "" }]);
   const documents = [...parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })];
   const syntax = documents.flatMap(({ errors }) =>
     errors.map(({ message, pos: [at] }) => ({ ...positionOf(lines, at), path: "", message: firstLine(message) })),
   );
   if (syntax.length > 0) return refuse(syntax);
   const written = documents.filter(({ contents }) => contents !== null && !isEmpty(contents));
-  if (written.length === 0) return refuse([{ ...whole, message: "there is no job in it" }]);
+  if (written.length === 0) return refuse([{ ...whole, message: "the file contains no job" }]);
   if (written.length > MOST_JOBS) {
-    return refuse([{ ...whole, message: `there are ${written.length} jobs in it, and may be ${MOST_JOBS}` }]);
+    return refuse([{ ...whole, message: `the file contains ${written.length} jobs; the limit is ${MOST_JOBS}` }]);
   }
   const readers = written.map((document) => new JobReader(document, lines));
   const jobs = readers.map((reader) => reader.read());
@@ -66,7 +77,8 @@ export function parseJobFile(text: string): JobFile {
 }
 
 /**
- * Read a job that is a part of another document, which has given its name: its other keys, and every problem with them.
+ * Read a job that is part of another document, which provides the job's name. Reads the other keys, and collects every
+ * problem in them.
  *
  * @param path of the part, for problems: "spec".
  */
@@ -81,7 +93,7 @@ export function readJobPart(
   return { spec, problems: reader.problems };
 }
 
-/** A problem as one line for people: "web.yaml:7:12: resources.memory: should be ...". */
+/** Format a problem as one line: "web.yaml:7:12: resources.memory: should be ...". */
 export function problemLine(file: string, { line, column, path, message }: FileProblem): string {
   return `${file}:${line}:${column}: ${path === "" ? "" : `${path}: `}${message}`;
 }
@@ -100,16 +112,16 @@ function sameNames(jobs: readonly (FiledJob | null)[]): readonly FileProblem[] {
       seen.add(name);
       return [];
     }
-    return [{ ...job.placeOf("name"), message: `another job of the file is called ${name}` }];
+    return [{ ...job.placeOf("name"), message: `another job in the file is named ${name}` }];
   });
 }
 
-/** Reads one document: every value with its place, and every problem. */
+/** Reads one document, and collects the position of every value and every problem. */
 class JobReader {
   readonly problems: FileProblem[] = [];
   readonly #document: Document;
   readonly #lines: LineCounter;
-  /** Places by fields of the API. */
+  /** Positions in the file, keyed by API field. */
   readonly #places = new Map<string, FilePlace>();
 
   constructor(document: Document, lines: LineCounter) {
@@ -155,7 +167,7 @@ class JobReader {
       const content = this.#resolve(value);
       if (content === null || isEmpty(content)) {
         this.#note(place, inner);
-        this.#fail(place, inner, "has no value; give one, or leave the key out");
+        this.#fail(place, inner, "has no value; set one, or remove the key");
         continue;
       }
       this.#note(content, inner);
@@ -170,7 +182,7 @@ class JobReader {
     if (choice === undefined) return;
     const other = chosen.get(choice);
     if (other === undefined) chosen.set(choice, name);
-    else this.#fail(place, at, `${other} is given as well; give ${choice}, one of them alone`);
+    else this.#fail(place, at, `${other} is also given; give only one of ${choice}`);
   }
 
   #requireKeys(node: Node, keys: readonly JobFileKey[], at: Spot): void {
@@ -283,7 +295,9 @@ class JobReader {
     return undefined;
   }
 
-  /** What a node stands for; null for nothing. An alias is followed once: it cannot name another one. */
+  /**
+   * Resolve a value to its node; null for none. An alias is followed once, because it cannot refer to another alias.
+   */
   #resolve(value: unknown): Node | null {
     if (!isNode(value)) return null;
     if (!isAlias(value)) return value;
@@ -322,12 +336,12 @@ function joined(path: string, name: string): string {
   return path === "" ? name : `${path}.${name}`;
 }
 
-/** Where the last part of a field begins: at its "." or "[". */
+/** The start of the last part of a field: the index of its "." or "[". */
 function lastCut(field: string): number {
   return Math.max(0, field.lastIndexOf("."), field.lastIndexOf("["));
 }
 
-/** Put a value where a field says, which may be two deep. */
+/** Put a value at the path of a field, which can have two parts. */
 function put(json: Record<string, JsonValue>, field: string, value: JsonValue): void {
   const [first = "", second] = field.split(".");
   json[first] = second === undefined ? value : { [second]: value };

@@ -11,12 +11,13 @@ import {
   ListOwnersResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
+import { PagedActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { Verb } from "../command.ts";
 import { parseCount, pickWords } from "../failure.ts";
+import type { Verb } from "../invocation.ts";
 import { getNode } from "../nodes/read-nodes.ts";
 import { toPlain } from "../output/format.ts";
-import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
+import { isWide, type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { type Column, optionalCell, stateCell, timeCell } from "../output/table.ts";
 import {
   EXECUTION_STATES,
@@ -29,14 +30,14 @@ import {
   updateWords,
 } from "./words.ts";
 
-/** What `job list` takes. */
+/** The options of `job list`. */
 export interface JobListOptions extends ListingOptions {
   readonly states?: string;
   readonly types?: string;
   readonly limit?: string;
 }
 
-/** `job list`: the jobs, by name. */
+/** `job list`: list the jobs by name. */
 export const jobList: Verb<JobListOptions> = async (invocation) => {
   const { shell, options } = invocation;
   const limit = parseCount("limit", options.limit ?? "0", 0);
@@ -88,20 +89,20 @@ const JOB_COLUMNS: readonly Column<Job>[] = [
   { title: "MESSAGE", name: "message", rank: 12, limit: 60, cell: ({ message }) => optionalCell(message) },
 ];
 
-/** What `job executions` takes. */
+/** The options of `job executions`. */
 export interface ExecutionListOptions extends ListingOptions {
   readonly node?: string;
   readonly states?: string;
   readonly limit?: string;
 }
 
-/** `job executions [JOB]`: executions, the newest first. */
+/** `job executions [JOB]`: list executions, newest first. */
 export const jobExecutions: Verb<ExecutionListOptions> = async (invocation) => {
   const { shell, options, args } = invocation;
   const limit = parseCount("limit", options.limit ?? DEFAULT_LIMIT, 0);
   const words = pickWords("states", options.states ?? "", EXECUTION_STATE_WORDS);
   const control = reachControlPlane(shell, options);
-  // A list of a node that does not exist would be empty, like that of a node without work.
+  // Check that the node exists. Otherwise, an unknown node would have an empty list, like a node without work.
   const node = options.node === undefined ? null : await getNode(control, options.node, "find");
   const filter = { job: args[0] ?? "", nodeId: node?.id ?? "", states: words.map((word) => EXECUTION_STATES[word]) };
   const client = control.client("scheduler", JobService);
@@ -143,15 +144,16 @@ function portWords(ports: Execution["ports"]): string {
     .join(",");
 }
 
-/** `job history JOB`: its versions, the newest first. */
+/** `job history JOB`: list the versions of a job, newest first. */
 export const jobHistory: Verb<ListingOptions & { readonly limit?: string }> = async (invocation) => {
   const { shell, options, args } = invocation;
   const [name = ""] = args;
   const limit = parseCount("limit", options.limit ?? "0", 0);
   const control = reachControlPlane(shell, options);
   const client = control.client("scheduler", JobService);
+  const names = new PagedActorNames(control);
   await printListing(invocation, {
-    columns: VERSION_COLUMNS,
+    columns: versionColumns(names, isWide(options)),
     nameOf: ({ version }: JobVersion) => String(version),
     pages: readPages(
       (part) =>
@@ -160,7 +162,10 @@ export const jobHistory: Verb<ListingOptions & { readonly limit?: string }> = as
         ),
       { limit, size: MOST_VERSIONS, countOf: ({ versions }) => versions.length },
     ),
-    itemsOf: ({ versions }) => versions,
+    itemsOf: async ({ versions }) => {
+      await names.learn(versions.map(({ actor }) => actor));
+      return versions;
+    },
     whole: (pages) => {
       const answer = create(ListJobVersionsResponseSchema, { nextPageToken: pages.at(-1)?.nextPageToken ?? "" });
       answer.versions = pages.flatMap(({ versions }) => versions);
@@ -169,13 +174,13 @@ export const jobHistory: Verb<ListingOptions & { readonly limit?: string }> = as
   });
 };
 
-/** What one call may ask for. */
+/** Maximum number of versions in one call. */
 const MOST_VERSIONS = 100;
 
-const VERSION_COLUMNS: readonly Column<JobVersion>[] = [
+const versionColumns = (names: PagedActorNames, wide: boolean): readonly Column<JobVersion>[] => [
   { title: "VERSION", name: "version", cell: ({ version }) => ({ text: String(version) }) },
   { title: "SUBMITTED", name: "submitted", cell: ({ createTime }) => timeCell(createTime) },
-  { title: "ACTOR", name: "actor", limit: 32, rank: 2, cell: ({ actor }) => optionalCell(actor) },
+  { title: "ACTOR", name: "actor", limit: 32, rank: 2, cell: ({ actor }) => names.cell(actor, wide) },
   { title: "COUNT", name: "count", rank: 3, cell: ({ spec }) => ({ text: String(spec?.count ?? 0) }) },
   { title: "READY", name: "ready", cell: ({ readyTime }) => timeCell(readyTime) },
   {
@@ -185,20 +190,24 @@ const VERSION_COLUMNS: readonly Column<JobVersion>[] = [
   { title: "REASON", name: "reason", limit: 60, rank: 1, cell: ({ reason }) => optionalCell(reason) },
 ];
 
-/** `job owners`: who has jobs, and what they use. */
+/** `job owners`: list the owners of jobs and the resources that they use. */
 export const jobOwners: Verb<ListingOptions & { readonly limit?: string }> = async (invocation) => {
   const { shell, options } = invocation;
   const limit = parseCount("limit", options.limit ?? "0", 0);
   const control = reachControlPlane(shell, options);
   const client = control.client("scheduler", JobService);
+  const names = new PagedActorNames(control);
   await printListing(invocation, {
-    columns: OWNER_COLUMNS,
+    columns: ownerColumns(names, isWide(options)),
     nameOf: ({ owner }: JobOwner) => owner,
     pages: readPages((part) => control.attempt("scheduler", "list the owners of jobs", () => client.listOwners(part)), {
       limit,
       countOf: ({ owners }) => owners.length,
     }),
-    itemsOf: ({ owners }) => owners,
+    itemsOf: async ({ owners }) => {
+      await names.learn(owners.map(({ owner }) => owner));
+      return owners;
+    },
     whole: (pages) => {
       const last = pages.at(-1);
       const quota = last?.quota;
@@ -210,8 +219,8 @@ export const jobOwners: Verb<ListingOptions & { readonly limit?: string }> = asy
   });
 };
 
-const OWNER_COLUMNS: readonly Column<JobOwner>[] = [
-  { title: "OWNER", name: "owner", cell: ({ owner }) => ({ text: owner }) },
+const ownerColumns = (names: PagedActorNames, wide: boolean): readonly Column<JobOwner>[] => [
+  { title: "OWNER", name: "owner", cell: ({ owner }) => names.cell(owner, wide) },
   { title: "JOBS", name: "jobs", rank: 1, cell: ({ jobs }) => ({ text: String(jobs) }) },
   { title: "EXECUTIONS", name: "executions", rank: 2, cell: ({ executions }) => ({ text: String(executions) }) },
   { title: "CORES", name: "cores", rank: 3, cell: ({ millicores }) => ({ text: String(Number(millicores) / 1_000) }) },

@@ -5,14 +5,13 @@ import type { ControlPlane } from "../client/control-plane.ts";
 import { Failure } from "../failure.ts";
 import { reasonIn } from "../hints.ts";
 import type { choosePaint } from "../output/style.ts";
-import { pad, printable } from "../output/text.ts";
+import { counted, pad, printable } from "../output/text.ts";
 import { type Shell, SILENT_SINK } from "../shell.ts";
 import type { OutputLabels } from "./output-labels.ts";
-import { type LineLook, OutputWriter, SharedSink } from "./output-writer.ts";
+import { type LineFormat, OutputWriter, SharedSink } from "./output-writer.ts";
 import { gapWords, type OneStream, type OutputWanted, readOutput } from "./read-output.ts";
 import { isEnded } from "./words.ts";
 
-/** What a LogScreen needs. */
 export interface ScreenOptions {
   readonly streams: readonly OneStream[];
   readonly wanted: Omit<OutputWanted, "executionId">;
@@ -26,7 +25,7 @@ export class LogScreen {
   readonly #control: ControlPlane;
   readonly #options: ScreenOptions;
   readonly #sinks: Record<"out" | "err", SharedSink>;
-  readonly #unread: string[] = [];
+  readonly #unread: Failure[] = [];
   #isPrefixed = false;
   #shown = 0;
   #between = 0n;
@@ -38,18 +37,18 @@ export class LogScreen {
     this.#sinks = { out: new SharedSink(shell.out), err: new SharedSink(shell.err) };
   }
 
-  /** Say something on standard error. */
+  /** Print a line on standard error. */
   note(text: string): void {
     this.#sinks.err.note(printable(text));
   }
 
-  /** Begin lines with the name of their execution, from now on. */
+  /** From now on, start each line with the name of its execution. */
   usePrefixes(executions: readonly Execution[]): void {
     this.#isPrefixed = true;
     for (const execution of executions) this.#options.labels.of(execution);
   }
 
-  /** Show the output of an execution to its end. Failures are printed at once, and counted for the end. */
+  /** Show the output of an execution to its end. Failures are printed immediately, and collected for finish(). */
   async show(execution: Execution, { isPatient = false } = {}): Promise<void> {
     const { streams, wanted, labels } = this.#options;
     const { id } = execution;
@@ -67,29 +66,31 @@ export class LogScreen {
           ...{ writers, isPatient },
           onGap: (stream, gap) => this.note(gapWords(id, stream, gap)),
           onUnknownTime: () =>
-            this.note(`when the output of execution ${id} was written is not known: it may be older than --since`),
+            this.note(`the times of the output of execution ${id} are unknown: it may be older than --since`),
         },
       );
       this.#between += missing.between;
     } catch (error) {
       if (!(error instanceof Failure) || this.#shell.interrupted.aborted) throw error;
-      // The output of what ended long ago is removed; that of others is still shown.
+      // If several executions are shown, removed output of an ended one is not a failure: only a note is printed.
       const isRemoved = isEnded(execution) && reasonIn(error.cause) === ErrorReason.LOG_NOT_FOUND;
-      if (!isRemoved || !this.#isPrefixed) this.#unread.push(error.message);
+      if (!isRemoved || !this.#isPrefixed) this.#unread.push(error);
       if (this.#isPrefixed) this.note(error.message);
     }
   }
 
-  /** Throws Failure where something could not be shown. */
+  /** Throws Failure when something could not be shown. */
   finish(): void {
     const [first] = this.#unread;
-    if (first !== undefined && !this.#isPrefixed) throw new Failure(first);
+    if (first !== undefined && !this.#isPrefixed) throw first;
     if (first !== undefined) {
-      throw new Failure(`the output of ${this.#unread.length} of ${this.#shown} executions could not be read`);
+      throw new Failure(
+        `the output of ${this.#unread.length} of ${counted(this.#shown, "execution")} could not be read`,
+      );
     }
     if (this.#between > 0n) {
       const bytes = this.#between.toLocaleString("en-US");
-      throw new Failure(`${bytes} bytes of output were removed before they were read; read it sooner or keep more`);
+      throw new Failure(`${bytes} bytes of output were removed before they were read; raise the job's output.maxFiles`);
     }
   }
 
@@ -101,7 +102,7 @@ export class LogScreen {
     const { labels, wanted, paints } = this.#options;
     const name = stream === OutputStream.STDERR ? "err" : "out";
     const label = labels.of(execution);
-    const look = (): LineLook => {
+    const look = (): LineFormat => {
       const prefix = () => `${paints[name](label.style, `${pad(printable(label.text), labels.width)} |`)} `;
       return { prefix: this.#isPrefixed ? prefix() : null, hasTime: wanted.hasTimes };
     };

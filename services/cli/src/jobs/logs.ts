@@ -3,8 +3,8 @@ import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type Execution, type Job, JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import type { Verb } from "../command.ts";
 import { Failure, parseCount, parseMoment, spanIn } from "../failure.ts";
+import type { Verb } from "../invocation.ts";
 import { outputFormat } from "../output/format.ts";
 import { choosePaint } from "../output/style.ts";
 import type { Shell } from "../shell.ts";
@@ -14,7 +14,7 @@ import { OutputLabels } from "./output-labels.ts";
 import type { Since } from "./read-output.ts";
 import { EXECUTION_ID, hasOutput, isEnded } from "./words.ts";
 
-/** What `job logs` takes. */
+/** The options of `job logs`. */
 export interface LogsOptions {
   readonly follow?: boolean;
   readonly stdout?: boolean;
@@ -24,12 +24,12 @@ export interface LogsOptions {
   readonly timestamps?: boolean;
 }
 
-/** Executions of a job whose output is shown, the newest ones. */
+/** Maximum number of executions of a job to show, newest first. */
 const MOST_SHOWN = 100;
-/** A count of lines fits its field. */
+/** The largest count that the uint32 field can hold. */
 const MOST_LINES = 0xffff_ffff;
 
-/** `job logs JOB|EXECUTION`: what the executions of a job wrote, or what an execution did. */
+/** `job logs JOB|EXECUTION`: print the output of a job's executions, or of one execution. */
 export const jobLogs: Verb<LogsOptions> = async ({ shell, args, options }) => {
   outputFormat(options, ["table"]);
   const [name = ""] = args;
@@ -58,7 +58,7 @@ function lineCount(text: string): number {
   return Math.min(MOST_LINES, parseCount("tail", text, 1));
 }
 
-/** An age is sent as one: it means the same on a node whose clock differs. */
+/** Parse --since. An age is sent as an age, because it means the same on a node whose clock differs. */
 function sinceOf(shell: Shell, text: string): Since {
   const ms = spanIn(text);
   return ms === null ? { kind: "time", atMs: parseMoment("since", text, shell.wallMs()) } : { kind: "age", ms };
@@ -68,7 +68,7 @@ function isPerNode(job: Job | null): boolean {
   return job?.spec?.type === JobType.DAEMON || job?.spec?.type === JobType.OPS;
 }
 
-/** The executions of a job's present run, and what still runs of earlier ones; or one execution by its id. */
+/** The executions of a job's current run, and unfinished ones of earlier runs; or one execution by its id. */
 async function subjectOf(control: ControlPlane, name: string): Promise<LogSubject> {
   const client = control.client("scheduler", JobService);
   return control.attempt("scheduler", `find the executions of ${name}`, async () => {
@@ -90,9 +90,9 @@ async function subjectOf(control: ControlPlane, name: string): Promise<LogSubjec
         return { job: execution.job, known: null, executions: [execution], isOlder: false };
       }
     }
-    // There may be such a job, without an execution; if there is none, that is what is wrong.
+    // Call getJob(), which throws if the job does not exist. A job that exists may have no execution.
     await client.getJob({ name });
-    throw new Failure(`job ${name} has no execution yet; \`rollcall job why ${name}\` says why`);
+    throw new Failure(`job ${name} has no execution yet; \`rollcall job why ${name}\` shows why`);
   });
 }
 
@@ -103,9 +103,9 @@ function absent<T>(error: unknown, instead: T): T {
 
 /** Show one execution after the other. */
 async function showExecutions(executions: readonly Execution[], screen: LogScreen): Promise<void> {
-  // A single execution is read in any state: the reason why it has no output is the answer.
+  // Read a single execution in any state, so that the user learns why it has no output.
   const shown = executions.length === 1 ? executions : executions.filter(hasOutput);
-  if (shown.length === 0) throw new Failure("none of its executions has started yet; `rollcall job why` says why");
+  if (shown.length === 0) throw new Failure("none of its executions has started yet; `rollcall job why` shows why");
   if (shown.length > 1) screen.usePrefixes(shown);
   for (const execution of shown) await screen.show(execution);
 }

@@ -1,7 +1,9 @@
 import type { Execution } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { Style } from "../output/style.ts";
 
-/** How many of the last characters of an id to show: ids made at the same time have equal beginnings. */
+/**
+ * Number of characters at the end of an id to show. Ids that were created at the same time have the same beginning.
+ */
 const ID_LETTERS = 6;
 
 const STYLES = ["cyan", "warning", "good", "magenta", "blue"] as const satisfies readonly Style[];
@@ -13,8 +15,8 @@ export interface OutputLabel {
 }
 
 /**
- * Names executions of a job in few letters: "web.0" by the replica, or "web@node-1" where each node has one, and with
- * the end of its id where the same was named before.
+ * Gives the executions of a job short names: "web.0" by replica index, or "web@node-1" for a job with one execution
+ * per node. If the name is taken, the end of the id is added.
  */
 export class OutputLabels {
   readonly #job: string;
@@ -39,7 +41,7 @@ export class OutputLabels {
     return label;
   }
 
-  /** Letters of the longest one so far. */
+  /** Length of the longest label so far. */
   get width(): number {
     return Math.max(0, ...[...this.#labels.values()].map(({ text }) => text.length));
   }

@@ -4,9 +4,9 @@ import { describe, expect, it } from "@jest/globals";
 import { OutputTimeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import fc from "fast-check";
 import { SILENT_SINK } from "../shell.ts";
-import { type LineLook, OutputWriter, SharedSink } from "./output-writer.ts";
+import { type LineFormat, OutputWriter, SharedSink } from "./output-writer.ts";
 
-const PLAIN: LineLook = { prefix: null, hasTime: false };
+const PLAIN: LineFormat = { prefix: null, hasTime: false };
 const AT = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 function setUp() {
@@ -22,7 +22,7 @@ const pieceOf = (offset: number, text: string | Buffer) => ({
 });
 
 describe("OutputWriter", () => {
-  it("should write the bytes of one output as they are, in whatever pieces they come", () => {
+  it("should write the bytes of one output unchanged, whatever the pieces", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 20 })), (pieces) => {
         const { sink, bytes } = setUp();
@@ -34,7 +34,7 @@ describe("OutputWriter", () => {
     );
   });
 
-  it("should mix no lines of several outputs, and lose none, in whatever pieces they come", () => {
+  it("should neither mix nor lose lines of several outputs, whatever the pieces", () => {
     const texts = fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.constantFrom("a", "b\n", "\n", "cd")));
     fc.assert(
       fc.property(texts, (pieces) => {
@@ -58,7 +58,7 @@ describe("OutputWriter", () => {
     );
   });
 
-  it("should begin lines with the time at which they were begun, and say where that is not known", () => {
+  it("should start each line with the time at which it began, or with the word unknown", () => {
     const { sink, text } = setUp();
     const writer = new OutputWriter(sink, () => ({ prefix: null, hasTime: true }));
     const time = (offset: number, atMs: number) => {
@@ -72,7 +72,7 @@ describe("OutputWriter", () => {
     );
   });
 
-  it("should keep a bounded part of a line that does not end", () => {
+  it("should keep a bounded part of an endless line", () => {
     const { sink, bytes } = setUp();
     const writer = new OutputWriter(sink, () => ({ ...PLAIN, prefix: "p|" }));
     for (let at = 0; at < 20; at += 1) writer.write(pieceOf(at * 10_000, Buffer.alloc(10_000, "x")));

@@ -6,35 +6,35 @@ import type { Sink } from "../shell.ts";
 export interface WrittenPiece {
   readonly offset: bigint;
   readonly data: Uint8Array;
-  /** When it was written, in order. Bytes before the first one have no known time. */
+  /** When the data was written, in order. Bytes before the first time have no known time. */
   readonly times: readonly OutputTime[];
 }
 
-/** How the lines of an output begin, at this moment. */
-export interface LineLook {
-  /** Before each line; null where output is written as it is. */
+/** How the lines of an output currently start. */
+export interface LineFormat {
+  /** The prefix of each line; null to write output unchanged. */
   readonly prefix: string | null;
-  /** Whether each line begins with its time. */
+  /** Whether each line starts with its time. */
   readonly hasTime: boolean;
 }
 
 const LINE_BREAK = Buffer.from("\n");
-/** A longer line is written in parts. */
+/** Maximum size of a line that is written whole. A longer line is written in parts. */
 const MOST_LINE_BYTES = 65_536;
-/** A time has this many letters: lines of unknown times line up. */
+/** The length of a formatted time. The word "unknown" is padded to this length. */
 const TIME_LETTERS = 24;
 
-/** A sink that several outputs share. A line that one of them started is ended before another one writes. */
+/** A sink that several outputs share. An unfinished line of one output is ended before another output writes. */
 export class SharedSink {
   readonly #sink: Sink;
-  /** The output whose line is not ended. */
+  /** The output whose last line is unfinished. */
   #open: OutputWriter | null = null;
 
   constructor(sink: Sink) {
     this.#sink = sink;
   }
 
-  /** Whether this output wrote last, and did not end its line. */
+  /** Whether this output wrote last and left its line unfinished. */
   isOpenFor(writer: OutputWriter): boolean {
     return this.#open === writer;
   }
@@ -46,7 +46,7 @@ export class SharedSink {
     this.#open = data.at(-1) === LINE_BREAK[0] ? null : writer;
   }
 
-  /** Write a line of our own. */
+  /** Write a line that belongs to no output. */
   note(line: string): void {
     this.#sink.write(`${this.#open === null ? "" : "\n"}${line}\n`);
     this.#open = null;
@@ -58,18 +58,18 @@ export class SharedSink {
 }
 
 /**
- * Writes one output of an execution. Where lines have a prefix or a time they are written whole, so that those of
- * several executions are not mixed; without either, bytes are written as they are, at once.
+ * Writes one output of an execution. Lines with a prefix or a time are written whole, so that those of several
+ * executions do not mix. Without either, bytes are written unchanged and immediately.
  */
 export class OutputWriter {
   readonly #sink: SharedSink;
-  readonly #look: () => LineLook;
-  /** The beginning of a line whose end has not come. */
+  readonly #look: () => LineFormat;
+  /** The start of an unfinished line. */
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
   #head = "";
 
-  constructor(sink: SharedSink, look: () => LineLook) {
+  constructor(sink: SharedSink, look: () => LineFormat) {
     this.#sink = sink;
     this.#look = look;
   }
@@ -98,10 +98,11 @@ export class OutputWriter {
     return this.#sink.taken();
   }
 
-  /** The output has ended, with or without a line break. */
+  /** End the output, with or without a final line break. */
   end(): void {
     this.#flush();
-    // The next output begins a line anyway; alone, it stays as it was written.
+    // Terminate an unfinished prefixed line, because other lines follow. Without prefixes the output stays
+    // exactly as it was written.
     if (this.#look().prefix !== null && this.#sink.isOpenFor(this)) this.#sink.write(this, LINE_BREAK);
   }
 
@@ -109,9 +110,10 @@ export class OutputWriter {
     if (this.#pendingBytes > 0) this.#sink.write(this, this.#takeLine(true));
   }
 
-  /** @param isNext whether it is written next, after what this output wrote last. */
+  /** @param isNext whether the line directly follows what this output wrote last. */
   #takeLine(isNext: boolean): Uint8Array {
-    // Continue a line that is already on the screen: it was too long, or no other output has written since.
+    // Add no prefix if the last line on the screen is unfinished and belongs to this output, because this text
+    // continues that line.
     const goesOn = isNext && this.#sink.isOpenFor(this);
     const line = Buffer.concat([Buffer.from(goesOn ? "" : this.#head), ...this.#pending]);
     this.#pending = [];
@@ -120,12 +122,12 @@ export class OutputWriter {
   }
 }
 
-function headOf({ prefix, hasTime }: LineLook, atMs: number | null): string {
+function headOf({ prefix, hasTime }: LineFormat, atMs: number | null): string {
   const time = atMs === null ? "unknown" : new Date(atMs).toISOString();
   return `${prefix ?? ""}${hasTime ? `${time.padEnd(TIME_LETTERS)} ` : ""}`;
 }
 
-/** When the byte at an offset was written; null where that is not known. */
+/** When the byte at an offset was written; null if unknown. */
 function timeAt(times: readonly OutputTime[], offset: bigint): number | null {
   const time = times.findLast((one) => one.offset <= offset)?.time;
   return time === undefined ? null : timestampMs(time);

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   HealthQueryService,
@@ -24,27 +23,31 @@ export interface OutputWanted {
   /** How many lines from the end of each output to read; 0 for all that is kept. */
   readonly tailLines: number;
   readonly since: Since | null;
-  /** Whether the times at which it was written are wanted. */
+  /** Whether to request the times at which the output was written. */
   readonly hasTimes: boolean;
 }
 
 /** Where an execution's output goes. */
 export interface OutputTarget {
-  /** By output; those that are not wanted are absent. */
+  /** Writers, keyed by stream. A stream that is not read is absent. */
   readonly writers: ReadonlyMap<OneStream, OutputWriter>;
-  /** Called before what follows a gap is written. */
+  /** Called before the data after a gap is written. */
   readonly onGap: (stream: OneStream, gap: OutputGap & { readonly bytes: bigint }) => void;
-  /** Called once when output was asked for by its time, and its node does not know that time. */
+  /** Called once if output is selected by time and its node does not know that time. */
   readonly onUnknownTime: () => void;
-  /** Whether to wait when reading cannot begin at the moment. */
+  /** Whether to wait if reading cannot start yet. */
   readonly isPatient: boolean;
+  /**
+   * Where an earlier reading stopped, keyed by stream. Updated while the output is read. Default: read from the start.
+   */
+  readonly positions?: Map<OneStream, OutputPosition>;
 }
 
 /** How much of an execution's output could not be read because it is no longer kept. */
 export interface MissingOutput {
-  /** Bytes before what was read first. */
+  /** Bytes before the first byte that was read. */
   readonly beginning: bigint;
-  /** Bytes between what was read. */
+  /** Bytes between parts that were read. */
   readonly between: bigint;
 }
 
@@ -57,10 +60,10 @@ export function gapWords(executionId: string, stream: OneStream, gap: OutputGap 
   const of = `of the ${NAMES[stream]} of execution ${executionId}`;
   return gap.kind === "beginning"
     ? `${bytes} ${of} before this ${isOne ? "is" : "are"} no longer kept`
-    : `${bytes} ${of} ${isOne ? "is" : "are"} missing here: removed on its node before they were read`;
+    : `${bytes} ${of} ${isOne ? "is" : "are"} missing here: the node removed them before they were read`;
 }
 
-/** Write an execution's output to its writers, to its end. Throws Failure when it cannot be read. */
+/** Write an execution's output to the writers until it ends. Throws Failure when it cannot be read. */
 export async function readOutput(
   shell: Shell,
   control: ControlPlane,
@@ -70,17 +73,19 @@ export async function readOutput(
   const { executionId } = wanted;
   const { writers, onGap, isPatient } = target;
   const missing = { beginning: 0n, between: 0n };
-  const positions = new Map([...writers.keys()].map((stream) => [stream, beginningOf(wanted)]));
+  const positions = target.positions ?? new Map<OneStream, OutputPosition>();
+  for (const stream of writers.keys()) if (!positions.has(stream)) positions.set(stream, beginningOf(wanted));
   const client = control.client("health", HealthQueryService);
   const startMs = shell.wallMs();
   const pieces = keepWatching({
     ...{ control, shell, isPatient, at: "health", what: `read the output of execution ${executionId}` },
-    // After a break it continues from where it was.
+    // After a break, continue reading at the last position.
     open: (call) => client.readExecutionLog(requestOf(wanted, positions, shell.wallMs() - startMs), call),
-    pause: (ms, signal) => sleep(ms, undefined, { signal }),
   });
   let isTimeKnown = wanted.since === null;
   for await (const piece of pieces) {
+    // Skip a message without output, which only shows that the stream is alive.
+    if (piece.data.byteLength === 0) continue;
     const stream = streamOf(piece);
     const [writer, position] = [writers.get(stream), positions.get(stream)];
     if (writer === undefined || position === undefined) continue;
@@ -93,14 +98,17 @@ export async function readOutput(
     }
     positions.set(stream, { next: piece.offset + BigInt(piece.data.byteLength), hasBegun: true });
     writer.write(piece);
-    // Read no faster than the writer takes it.
+    // Read no faster than the writer can write.
     await writer.taken();
   }
   for (const writer of writers.values()) writer.end();
   return missing;
 }
 
-/** Where to begin. Unknown until the first piece if the output is not read from its start. */
+/**
+ * The position at which to start. It is unknown until the first piece arrives, unless the output is read from its
+ * beginning.
+ */
 function beginningOf({ tailLines, since }: OutputWanted): OutputPosition {
   return { next: tailLines > 0 || since !== null ? null : 0n, hasBegun: false };
 }
@@ -120,7 +128,7 @@ function requestOf(wanted: OutputWanted, positions: ReadonlyMap<OneStream, Outpu
   return {
     ...{ executionId, stream, follow, times: hasTimes || since !== null },
     ...from,
-    // An output without a first piece by then had no lines.
+    // Ask for the last lines only before any output has been read.
     tailLines: hasBegun ? 0 : tailLines,
     ...(since?.kind === "age" && { sinceAge: durationFromMs(since.ms + passedMs) }),
     ...(since?.kind === "time" && { sinceTime: timestampFromMs(since.atMs) }),

@@ -4,7 +4,7 @@ import { ExecutionSchema, ExecutionState } from "@rollcall/api/rollcall/schedule
 import { exitCodeOf } from "./run-command.ts";
 import { endWords } from "./words.ts";
 
-const { COMPLETED, FAILED, STOPPED, KILLED_OOM, LOST } = ExecutionState;
+const { COMPLETED, FAILED, STOPPED, KILLED_OOM, LOST, RUNNING } = ExecutionState;
 
 describe("endWords()", () => {
   it.each<[MessageInitShape<typeof ExecutionSchema>, string]>([
@@ -28,14 +28,18 @@ describe("exitCodeOf()", () => {
     [{ state: FAILED, observation: { signal: "SIGNONE" } }, 75],
     [{ state: FAILED, reason: "START_FAILED" }, 75],
     [{ state: LOST }, 75],
-    // It handled the signal that ended it.
+    // The command handled the signal that stopped it and exited with 0.
     [{ state: FAILED, reason: "DEADLINE_EXCEEDED", observation: { exitCode: 0 } }, 75],
     [{ state: STOPPED, reason: "JOB_STOPPED", observation: { exitCode: 0 } }, 75],
     [{ state: STOPPED, reason: "JOB_STOPPED", observation: { exitCode: 4 } }, 4],
-    // What the node reports later is how the program was stopped.
+    // The node's later report only shows how the program was stopped.
     [{ state: FAILED, reason: "NODE_LOST", observation: { exitCode: 0 } }, 75],
     [{ state: STOPPED, reason: "UNCONFIRMED", observation: { signal: "SIGTERM" } }, 75],
   ])("should be, of %j, %d", (execution, code) => {
     expect(exitCodeOf(create(ExecutionSchema, execution))).toBe(code);
+  });
+
+  it("should be 0 once the job has completed, even if a later report shows that the execution runs", () => {
+    expect(exitCodeOf(create(ExecutionSchema, { state: RUNNING }), true)).toBe(0);
   });
 });

@@ -5,7 +5,7 @@ import { lines } from "../testing/run.ts";
 import { planText } from "./run-files.ts";
 
 describe("planText()", () => {
-  it("should say where each execution would go, and why not elsewhere", () => {
+  it("should show where each execution would be placed, and why not elsewhere", () => {
     const plan = create(PlanJobResponseSchema, {
       executions: [
         { index: 0, nodeId: "n1", executionId: "01a" },
@@ -29,7 +29,7 @@ describe("planText()", () => {
     );
   });
 
-  it("should say that nothing would change, and name some of many executions", () => {
+  it("should report that nothing would change, and list only some of many executions", () => {
     const executions = Array.from({ length: 25 }, (_, index) => ({ index, nodeId: "n1", executionId: "x" }));
     const text = planText("web", create(PlanJobResponseSchema, { executions, version: 2 }));
     expect(text).toMatch(/^web: nothing to change, version 2\n/);

@@ -5,15 +5,16 @@ import {
   SubmitJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import type { Invocation, Verb } from "../command.ts";
+import { withTimeLimit } from "../client/time-limit.ts";
 import { Failure, UsageError } from "../failure.ts";
+import type { Invocation, Verb } from "../invocation.ts";
 import { outputFormat, type Plain, toPlain, writePlain } from "../output/format.ts";
 import { printable } from "../output/text.ts";
 import { followJobs } from "./follow.ts";
 import { attemptForJob, type JobClient, type JobToRun, readJobFiles } from "./submit.ts";
 import { refusalLines } from "./words.ts";
 
-/** What `job run` takes. */
+/** The options of `job run`. */
 export interface JobRunOptions {
   readonly dryRun?: boolean;
   readonly detach?: boolean;
@@ -27,7 +28,7 @@ export const jobRun: Verb<JobRunOptions> = async (invocation) => {
   const { shell, args, options } = invocation;
   const format = outputFormat(options, ["table", "name", "json", "yaml"]);
   const jobs = await readJobFiles(shell, args);
-  if (options.etag !== undefined && jobs.length > 1) throw new UsageError("--etag is for one job");
+  if (options.etag !== undefined && jobs.length > 1) throw new UsageError("--etag requires exactly one job");
   const control = reachControlPlane(shell, options);
   const client = control.client("scheduler", JobService);
   if (options.dryRun === true) return planJobs(invocation, format, jobs, { control, client });
@@ -46,13 +47,13 @@ export const jobRun: Verb<JobRunOptions> = async (invocation) => {
   }
   if (format === "json" || format === "yaml") await writePlain(shell, format, { jobs: answers });
   if (options.detach === true) return;
-  // Scripts get only the answer on standard output, and the progress on standard error.
+  // For scripts, print only the response on standard output, and the progress on standard error.
   const followed = format === "table" ? shell : { ...shell, out: shell.err };
   await followJobs(followed, control, client, submitted);
 
   function requestOf({ spec }: JobToRun, at: number) {
     const { message: reason = "", requestId = "", etag = "" } = options;
-    // Each job is a request of its own.
+    // Give each job its own key, because each job is a separate request.
     return { spec, reason, etag, requestId: at === 0 || requestId === "" ? requestId : `${requestId}/${at}` };
   }
 };
@@ -60,13 +61,19 @@ export const jobRun: Verb<JobRunOptions> = async (invocation) => {
 /** `job wait JOB...`: follow jobs until each is ready or finished. */
 export const jobWait: Verb = async ({ shell, args, options }) => {
   outputFormat(options, ["table"]);
-  const control = reachControlPlane(shell, options);
-  const client = control.client("scheduler", JobService);
   const jobs = args.map((name) => ({ name, version: null }));
-  await followJobs(shell, control, client, jobs);
+  await withTimeLimit(
+    shell,
+    options,
+    async (limited, others) => {
+      const control = reachControlPlane(limited, others);
+      await followJobs(limited, control, control.client("scheduler", JobService), jobs);
+    },
+    () => `waiting for ${args.length === 1 ? "job" : "jobs"} ${args.map(printable).join(", ")}`,
+  );
 };
 
-/** Show what submitting the jobs would do. Throws Failure when one would be refused. */
+/** Show what submitting the jobs would do. Throws Failure when any job would be refused. */
 async function planJobs(
   { shell, options }: Invocation<JobRunOptions>,
   format: "table" | "name" | "json" | "yaml",
@@ -88,7 +95,7 @@ async function planJobs(
   if (refused.length > 0) throw new Failure(refused.map(printable).join("\n"));
 }
 
-/** Executions that are named one by one. */
+/** Maximum number of executions to list one by one. */
 const MOST_NAMED = 20;
 
 /** What submitting a job would do, for people. */

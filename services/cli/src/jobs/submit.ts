@@ -13,9 +13,9 @@ import { type FiledJob, parseJobFile, problemLine } from "./job-file.ts";
 /** A client of the scheduler. */
 export type JobClient = Client<typeof JobService>;
 
-/** A job, and the file that it is from. */
+/** A job, and the file it comes from. */
 export interface JobToRun extends FiledJob {
-  /** As it was named; "stdin" for standard input. */
+  /** The name of the file as given; "stdin" for standard input. */
   readonly file: string;
 }
 
@@ -29,7 +29,7 @@ export async function readJobFiles(shell: Shell, files: readonly string[]): Prom
     if (read.ok) jobs.push(...read.jobs.map((job) => ({ ...job, file })));
     else problems.push(...read.problems.map((problem) => printable(problemLine(file, problem))));
   }
-  // A line each, where the message of a UsageError is one line.
+  // Print one line per problem, unlike a UsageError, whose message is a single line.
   if (problems.length > 0) throw new Exit(MISUSED, problems.join("\n"));
   return jobs;
 }
@@ -40,13 +40,13 @@ async function readText(shell: Shell, name: string): Promise<string> {
       throw unreadableFile(name, cause);
     });
   }
-  if (shell.readInput === undefined) throw new UsageError("there is no standard input to read the job from");
+  if (shell.readInput === undefined) throw new UsageError("cannot read the job: there is no standard input");
   return shell.readInput();
 }
 
 /**
- * Make a call about a job of a file. What the control plane says about fields of the job is said about lines of the
- * file.
+ * Make a call about a job that was read from a file. If the control plane reports problems in fields of the job,
+ * the error names their lines in the file.
  */
 export async function attemptForJob<T>(
   control: ControlPlane,
@@ -70,7 +70,7 @@ export async function attemptForJob<T>(
   }
 }
 
-/** What is wrong with the job, a line each; none for refusals that are about something else. */
+/** The problems of the job, one line each; empty for refusals that are not about the job's fields. */
 function violationLines(error: unknown, job: JobToRun): readonly string[] {
   const violations = ConnectError.from(error)
     .findDetails(BadRequestSchema)

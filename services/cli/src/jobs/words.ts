@@ -12,10 +12,10 @@ import {
 import { JobType, JobTypeSchema, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { isEndSeen } from "@rollcall/domain";
 import type { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
-import { printable } from "../output/text.ts";
+import { counted, printable } from "../output/text.ts";
 
-// The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its
-// number.
+// The API's enums are open: a newer server may send a value that this program does not know. Such a value is shown
+// as its number.
 
 /** "batch", "service", "ops" or "daemon". */
 export function jobTypeWord(type: JobType | undefined): string {
@@ -63,12 +63,12 @@ export const EXECUTION_STATES: Readonly<Record<(typeof EXECUTION_STATE_WORDS)[nu
   replaced: ExecutionState.REPLACED,
 };
 
-/** Whether the job is finished at some point, as batch and ops jobs are; services and daemons are kept running. */
+/** Whether the job ends at some point, as batch and ops jobs do; services and daemons are kept running. */
 export function runsToCompletion({ spec }: Pick<Job, "spec">): boolean {
   return spec?.type === JobType.BATCH || spec?.type === JobType.OPS;
 }
 
-/** How far a job is, in a few words: "2 of 3 ready, 1 waiting", or "1 of 3 completed, 2 running". */
+/** A job's progress in a few words: "2 of 3 ready, 1 waiting", or "1 of 3 completed, 2 running". */
 export function countWords(job: Pick<Job, "spec" | "wanted" | "executions">): string {
   const { wanted, executions } = job;
   const counts: Partial<ExecutionCounts> = executions ?? {};
@@ -82,7 +82,7 @@ export function countWords(job: Pick<Job, "spec" | "wanted" | "executions">): st
     lost = 0,
     stopping = 0,
   } = counts;
-  // A check makes executions of a job that ends ready, too; what counts is that they complete.
+  // Count ready executions of such a job as running, because only completed executions count as done.
   const ends = runsToCompletion(job);
   const active = ends ? running + ready : running;
   const parts = [
@@ -98,14 +98,14 @@ export function countWords(job: Pick<Job, "spec" | "wanted" | "executions">): st
   return parts.join(", ");
 }
 
-/** How far an update is: "1 of 3 updated", "halted at 1 of 3: ..."; empty when none goes on. */
+/** An update's progress: "1 of 3 updated", "halted at 1 of 3: ..."; empty when none is in progress. */
 export function updateWords({ update }: Pick<Job, "update">): string {
   if (update === undefined) return "";
   const far = `${update.done} of ${update.total}`;
   return update.halted ? `halted at ${far}: ${update.message}` : `${far} updated`;
 }
 
-/** How an execution ended: "exit code 3", "SIGKILL"; empty for one that runs, or of which that is not known. */
+/** How an execution ended: "exit code 3", "SIGKILL"; empty while it runs, or if the result is unknown. */
 export function endWords(execution: Execution): string {
   const { reason, message } = execution;
   const observation = isEndSeen(reason) ? execution.observation : undefined;
@@ -115,17 +115,17 @@ export function endWords(execution: Execution): string {
   return [...new Set([reason, end, said])].filter((part) => part !== "").join(", ");
 }
 
-/** What became of an execution, on a line: "execution 01k... on node n1 FAILED: EXITED, exit code 3". */
+/** The outcome of an execution on one line: "execution 01k... on node n1 FAILED: EXITED, exit code 3". */
 export function endSentence(execution: Execution): string {
   const { id, nodeId, state } = execution;
   const how = endWords(execution);
   return printable(`execution ${id} on node ${nodeId} ${executionStateWord(state)}${how === "" ? "" : `: ${how}`}`);
 }
 
-/** Why nodes will not do, a line each: "3 of 5 nodes: insufficient cores". */
+/** Why nodes are unsuitable, one line each: "3 of 5 nodes: insufficient cores". */
 export function refusalLines(refusals: readonly PlacementRefusal[], total: number | null): readonly string[] {
   return refusals.map(({ nodes, message, reason }) => {
-    const of = total === null ? `${nodes} node${nodes === 1 ? "" : "s"}` : `${nodes} of ${total} nodes`;
+    const of = total === null ? counted(nodes, "node") : `${nodes} of ${counted(total, "node")}`;
     return `${of}: ${message || reason}`;
   });
 }
@@ -135,16 +135,16 @@ function word(schema: DescEnum, value: number | undefined): string {
   return schema.value[value]?.localName ?? String(value);
 }
 
-/** Whether its node has reported that it started, so that there may be output of it. */
+/** Whether an execution can have output, because its node has reported that it started. */
 export function hasOutput({ observation }: Pick<Execution, "observation">): boolean {
   const { state = ObservedState.UNSPECIFIED } = observation ?? {};
   return state !== ObservedState.UNSPECIFIED && state !== ObservedState.STARTING;
 }
 
-/** Whether it is in a state that is final. */
+/** Whether an execution's state is final. */
 export function isEnded({ endTime }: Pick<Execution, "endTime">): boolean {
   return endTime !== undefined;
 }
 
-/** An execution's id, or enough of it. */
+/** An execution's id, or a prefix of it. */
 export const EXECUTION_ID = /^[0-9a-z]{8,26}$/;

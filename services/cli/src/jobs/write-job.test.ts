@@ -44,7 +44,7 @@ const examples = [...page.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = ""
 
 describe("writeJob()", () => {
   it.each([EVERYTHING, "{name: least, type: ops, process: {command: [x]}, retry: {}}", ...examples])(
-    "should write what is read as the same job: %.20s",
+    "should write a job so that it is read back unchanged: %.20s",
     (text) => {
       for (const { spec } of jobsOf(text)) {
         const written = stringify({ name: spec.name, ...Object(writeJob(spec)) });
@@ -64,7 +64,7 @@ describe("writeJob()", () => {
     });
   });
 
-  it("should write every length of time and every size so that it is read back", () => {
+  it("should write every duration and every size so that it is read back unchanged", () => {
     const scalar = (text: string) => {
       const { contents } = parseDocument(text);
       if (contents === null) throw new Error("it has nothing in it");

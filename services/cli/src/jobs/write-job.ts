@@ -3,7 +3,7 @@ import { type JobSpec, JobSpecSchema } from "@rollcall/api/rollcall/work/v1/work
 import type { Plain } from "../output/format.ts";
 import { JOB_FILE_KEYS, type JobFileKey, type ValueKind } from "./job-file-keys.ts";
 
-/** A job as a job file has it, by the table by which files are read; without its name. */
+/** Format a job as in a job file, without its name. Uses the same table as the parser. */
 export function writeJob(spec: JobSpec): Plain {
   const json = toJson(JobSpecSchema, spec, { useProtoFieldName: true, enumAsInteger: true });
   return blockOf(
@@ -21,7 +21,7 @@ function blockOf(json: JsonValue, keys: readonly JobFileKey[]): Plain {
 }
 
 function fieldOf(json: JsonValue | undefined, field: string): JsonValue | undefined {
-  // Of an object that protobuf has written.
+  // The cast is safe, because `json` is an object that protobuf wrote.
   return typeof json === "object" && json !== null ? (json as JsonObject)[field] : undefined;
 }
 
@@ -39,7 +39,7 @@ function plainOf(json: JsonValue, value: ValueKind): Plain {
       return Object.entries(value.words).find(([, number]) => number === json)?.[0] ?? String(json);
     case "ports":
       return Object.fromEntries(
-        // By their schema: a label, and a port where one is given.
+        // The cast is safe: by the schema, each item has a label, and a port if one is given.
         (json as readonly JsonObject[]).map(({ label, port }) => [String(label), Number(port ?? 0) || "dynamic"]),
       );
     case "block":
@@ -60,13 +60,13 @@ const BYTE_UNITS = [
   ["Ki", 1024],
 ] as const;
 
-/** Exactly, in the largest unit of which they are a whole number. */
+/** The exact size, in the largest unit that divides it. */
 function writeBytes(bytes: number): Plain {
   const [unit, factor] = BYTE_UNITS.find(([, size]) => bytes > 0 && bytes % size === 0) ?? ["", 1];
   return unit === "" ? bytes : `${bytes / factor}${unit}`;
 }
 
-/** A length of time as protobuf writes it, "90s" or "0.250s", as files have it. */
+/** Convert a protobuf duration, such as "90s" or "0.250s", to the format of files. */
 export function writeDuration(text: string): string {
   const seconds = Number(text.replace(/s$/, ""));
   if (seconds === 0) return "0s";

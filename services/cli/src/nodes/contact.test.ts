@@ -24,9 +24,9 @@ const gone = (reason: string, message: string) => ({ state: DISCONNECTED, reason
 describe("contactText()", () => {
   it.each([
     [
-      "a node that is heard",
+      "a node that sends heartbeats",
       { connection: { state: CONNECTED }, health: { state: HEALTHY } },
-      "UNHEALTHY in 24s unless it is heard",
+      "UNHEALTHY in 24s unless it sends a heartbeat",
     ],
     [
       "one whose stream broke",
@@ -34,15 +34,15 @@ describe("contactText()", () => {
         connection: gone("STREAM_BROKEN", "its stream broke"),
         health: { state: HEALTHY },
       },
-      "not connected: its stream broke; UNHEALTHY in 24s unless it comes back",
+      "not connected: its stream broke; UNHEALTHY in 24s unless it reconnects",
     ],
     [
       "one that said goodbye",
       {
-        connection: gone("AGENT_SHUTDOWN", "it said goodbye: SIGTERM"),
+        connection: gone("AGENT_SHUTDOWN", "its agent shut down: SIGTERM"),
         health: { state: UNHEALTHY, reason: "AGENT_SHUTDOWN" },
       },
-      "not connected: it said goodbye: SIGTERM; UNKNOWN in 4m unless it comes back",
+      "not connected: its agent shut down: SIGTERM; UNKNOWN in 4m unless it reconnects",
     ],
     [
       "one that was rejected",
@@ -60,7 +60,7 @@ describe("contactText()", () => {
         connection: gone("STREAM_BROKEN", ""),
         health: { state: UNKNOWN },
       },
-      "not connected: STREAM_BROKEN, and it may not come back since it was rejected",
+      "not connected: STREAM_BROKEN, and it cannot reconnect because it was rejected",
     ],
     [
       "one that is marked, whatever it sends",
@@ -71,29 +71,29 @@ describe("contactText()", () => {
       "",
     ],
     [
-      "one that fell silent",
+      "one whose stream is silent",
       {
-        connection: gone("STREAM_STALE", "its stream fell silent"),
+        connection: gone("STREAM_STALE", "nothing arrived on its stream"),
         health: { state: UNHEALTHY, reason: "HEARTBEATS_MISSED" },
       },
-      "not connected: its stream fell silent; UNKNOWN in 4m unless it comes back",
+      "not connected: nothing arrived on its stream; UNKNOWN in 4m unless it reconnects",
     ],
     [
-      "one of which nothing more can be concluded",
-      { connection: gone("STREAM_STALE", "its stream fell silent"), health: { state: UNKNOWN } },
-      "not connected: its stream fell silent",
+      "one whose state cannot change further",
+      { connection: gone("STREAM_STALE", "nothing arrived on its stream"), health: { state: UNKNOWN } },
+      "not connected: nothing arrived on its stream",
     ],
-  ])("should say what is true of %s", (_, node, expected) => {
+  ])("should describe %s", (_, node, expected) => {
     const rest = expected === "" ? "" : `; ${expected}`;
-    expect(textOf(node)).toBe(`last heard 36s ago${rest}`);
+    expect(textOf(node)).toBe(`last seen 36s ago${rest}`);
   });
 
-  it("should promise nothing for a time that is over", () => {
+  it("should predict nothing for a time that has passed", () => {
     const node = { connection: { state: CONNECTED }, health: { state: HEALTHY } };
-    expect(textOf(node, 61_000)).toBe("last heard 1m ago");
+    expect(textOf(node, 61_000)).toBe("last seen 1m ago");
   });
 
-  it("should say nothing when no replica can tell", () => {
+  it("should say nothing if no replica knows", () => {
     expect(contactText(create(NodeSchema), undefined)).toBeNull();
     expect(contactText(create(NodeSchema), create(NodeHealthSchema))).toBeNull();
   });

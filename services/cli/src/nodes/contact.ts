@@ -5,42 +5,44 @@ import { formatDuration } from "../output/units.ts";
 import { silentMs } from "./read-health.ts";
 
 /**
- * When a node was last heard, why it is not heard now, and what follows from further silence, in one line for people.
- * Null when no replica can tell.
+ * When a node was last seen, why it is disconnected, and what happens if it stays silent, on one line. Null when no
+ * replica knows.
  */
 export function contactText(node: Node | undefined, live: NodeHealth | undefined): string | null {
   const silent = silentMs(live);
   if (node === undefined || live === undefined || silent === null) return null;
-  const heard = `last heard ${formatDuration(silent)} ago`;
+  const heard = `last seen ${formatDuration(silent)} ago`;
   const parts = [heard, absence(node), outlook(node, live, silent)];
   return parts.filter((part) => part !== "").join("; ");
 }
 
-/** Why it is not heard; empty while it is connected. */
+/** Why a node is disconnected; empty while it is connected. */
 function absence({ membership, connection }: Node): string {
   if (connection?.state !== ConnectionState.DISCONNECTED) return "";
   const { reason, message } = connection;
   const why = message === "" ? reason : message;
   const isRejected = membership?.state === MembershipState.REJECTED;
-  // A node that was connected when it was rejected or banned has that as its reason.
+  // Whether the reason of the disconnect already says that the node was rejected or banned.
   const isTold = reason === "NODE_REJECTED" || reason === "NODE_BANNED";
-  return `not connected: ${why}${isRejected && !isTold ? ", and it may not come back since it was rejected" : ""}`;
+  return `not connected: ${why}${isRejected && !isTold ? ", and it cannot reconnect because it was rejected" : ""}`;
 }
 
-/** What further silence leads to; empty for a node that is UNHEALTHY for another reason than silence. */
+/**
+ * What happens if the node stays silent; empty if silence has no effect, as when an operator marked it UNHEALTHY.
+ */
 function outlook(node: Node, live: NodeHealth, silent: number): string {
   const { membership, connection, health } = node;
   const next = nextOf(health?.state, live);
   if (next === null) return "";
   const isConnected = connection?.state === ConnectionState.CONNECTED;
-  // It is marked: silence does not matter.
+  // Silence has no effect, because an operator marked the node.
   if (isConnected && health?.state !== HealthState.HEALTHY) return "";
   const left = durationMs(next.after) - silent;
   if (left <= 0) return "";
   const then = `${next.word} in ${formatDuration(left)}`;
-  // It cannot come back while it is rejected.
+  // Do not mention a reconnect, because a rejected node cannot reconnect.
   if (membership?.state === MembershipState.REJECTED) return then;
-  return `${then} unless it ${isConnected ? "is heard" : "comes back"}`;
+  return `${then} unless it ${isConnected ? "sends a heartbeat" : "reconnects"}`;
 }
 
 function nextOf(state: HealthState | undefined, { unhealthyAfter, unknownAfter }: NodeHealth) {

@@ -7,7 +7,7 @@ describe("trustTexts()", () => {
   it("should show where trust comes from, the expected name and each authority", () => {
     const trust = { source: TrustSource.ANNOUNCED, authorities: ["sha256:a", "sha256:b"], serverName: "cp.example" };
     const [first, ...rest] = trustTexts(create(NodeInfoSchema, { trust }));
-    expect(first).toMatch(/announces.*for the name cp\.example$/);
+    expect(first).toMatch(/announces.*for server name cp\.example$/);
     expect(rest).toEqual(["sha256:a", "sha256:b"]);
   });
 

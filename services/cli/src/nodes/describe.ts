@@ -11,15 +11,27 @@ import {
   WorkIdentity,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { isUsableGpu } from "@rollcall/domain";
+import { type ActorNames, plainActorNames, readActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { Verb } from "../command.ts";
+import type { Verb } from "../invocation.ts";
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { styleOfState } from "../output/style.ts";
-import { pad, printable, wrapValue } from "../output/text.ts";
-import { formatBytes, formatDuration, formatExactDuration, formatTime } from "../output/units.ts";
-import { panelLook } from "./health.ts";
-import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
-import { freeOf, isUnknownFact, WORK_RESOURCES, workOf } from "./node-work.ts";
+import { counted, pad, printable, wrapValue } from "../output/text.ts";
+import { formatDuration, formatExactDuration, formatTime } from "../output/units.ts";
+import { panelFormat } from "./health.ts";
+import { contactLine, type PanelFormat, usageLines } from "./health-panel.ts";
+import {
+  amountText,
+  DISK,
+  freeOf,
+  GPUS,
+  isUnknownFact,
+  known,
+  MEMORY,
+  UNKNOWN,
+  WORK_RESOURCES,
+  workOf,
+} from "./node-work.ts";
 import { HealthJoin } from "./read-health.ts";
 import { getNode } from "./read-nodes.ts";
 import {
@@ -33,7 +45,7 @@ import {
   typeWord,
 } from "./words.ts";
 
-/** `node describe`: one node on one screen, or all that is recorded of it, a rollcall.node.v1.Node. */
+/** `node describe`: show one node on one screen, or as a complete rollcall.node.v1.Node. */
 export const nodeDescribe: Verb = async ({ shell, args, options }) => {
   const format = outputFormat(options, ["table", "name", "json", "yaml"]);
   const control = reachControlPlane(shell, options);
@@ -43,33 +55,38 @@ export const nodeDescribe: Verb = async ({ shell, args, options }) => {
   } else if (format === "table") {
     const join = new HealthJoin(control, { warn: (line) => shell.err.write(line), includeSamples: true });
     const health = (await join.read([node.id])).get(node.id);
-    shell.out.write(statusPanel({ node, health, nowMs: shell.wallMs() }, panelLook(shell, options)));
+    const names = await readActorNames(control, actorsOf(node));
+    shell.out.write(statusPanel({ node, health, names, nowMs: shell.wallMs() }, panelFormat(shell, options)));
   } else {
     await writePlain(shell, format, toPlain(NodeSchema, node));
   }
 };
 
-/** What the panel shows. */
 export interface StatusPanelInput {
   readonly node: Node;
-  /** Undefined when health does not answer or no replica holds the node. */
+  /** The node's live data; undefined if the health service does not respond, or no replica holds the node. */
   readonly health: NodeHealth | undefined;
-  /** Wall time now, to tell how long ago a state began. */
+  /** Names the actors of changes; without it, tokens have the start of their ids. */
+  readonly names?: ActorNames;
+  /** Wall time now, to show how long ago a state began. */
   readonly nowMs: number;
 }
 
 type StateMessage = NonNullable<Node["membership"] | Node["connection"] | Node["health"] | Node["scheduling"]>;
 
 const LABEL_WIDTH = 12;
-/** A label, a state and since when. */
+/** Width of a label, a state and its age. */
 const LEAD_WIDTH = 34;
 
 /** One node on one screen, for people. */
-export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: PanelLook): string {
+export function statusPanel(
+  { node, health, nowMs, names = plainActorNames }: StatusPanelInput,
+  look: PanelFormat,
+): string {
   const { paint, columns } = look;
   const row = (label: string, value: string) =>
     wrapValue(pad(label, LABEL_WIDTH), value === "" ? "-" : printable(value), columns, LABEL_WIDTH);
-  const work = node.mayTakeWork ? paint("good", "may take work") : paint("dim", "takes no work");
+  const work = node.mayTakeWork ? paint("good", "can take work") : paint("dim", "takes no work");
   const lines = [
     `${paint("bold", node.id)}  ${typeWord(node.type)}  ${work}`,
     "",
@@ -77,12 +94,10 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
     state("Connection", connectionWord(node.connection?.state), node.connection),
     state("Health", healthWord(node.health?.state), node.health),
     state("Scheduling", schedulingWord(node.scheduling?.state), node.scheduling),
-    ...(node.scheduling?.holds ?? []).map((hold) =>
-      row(
-        "",
-        `hold ${holdWord(hold.kind)}${untilWords(hold)} by ${actorWords(hold.actor, node.id)}: ${hold.message || "-"}`,
-      ),
-    ),
+    ...(node.scheduling?.holds ?? []).map((hold) => {
+      const actor = actorWords(hold.actor, node.id, names);
+      return row("", `hold ${holdWord(hold.kind)}${untilWords(hold)} by ${actor}: ${hold.message || "-"}`);
+    }),
     row("Contact", contactLine(health)),
     ...agentTexts(node).map((text, at) => row(at === 0 ? "Agents" : "", text)),
     ...wishFields(health).map((field) => row(...field)),
@@ -100,16 +115,22 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
   function state(label: string, word: string, of: StateMessage | undefined): string {
     const since = of?.since === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(of.since))}`;
     const why = [of?.reason, of?.message].filter((part) => part).join(": ");
-    const actor = of?.actor ? `by ${actorWords(of.actor, node.id)}` : "";
+    const actor = of?.actor ? `by ${actorWords(of.actor, node.id, names)}` : "";
     const lead = `${pad(label, LABEL_WIDTH)}${paint(styleOfState(word), pad(word, 13))}${pad(since, 9)}`;
     return wrapValue(lead, printable([actor, why].filter((part) => part).join("  ")), columns, LEAD_WIDTH);
   }
 }
 
-/** A line of the panel: its label and what it says. */
+/** The actors whose names the panel shows. */
+function actorsOf({ membership, connection, health, scheduling }: Node): readonly string[] {
+  const holds = scheduling?.holds.map(({ actor }) => actor) ?? [];
+  return [membership, connection, health, scheduling].flatMap((of) => of?.actor ?? []).concat(holds);
+}
+
+/** A line of the panel: its label and its value. */
 type Field = readonly [label: string, value: string];
 
-/** The two agents that use the node's identity, each on a line; none where one agent does. */
+/** The two agents that use the node's identity, one per line; empty if only one agent uses it. */
 export function agentTexts({ duplicateAgents }: Pick<Node, "duplicateAgents">): readonly string[] {
   return duplicateAgents.map(({ address, machineFingerprint, bootId, instanceId, time }) => {
     const since = time === undefined ? "" : `took over ${formatTime(timestampMs(time))}`;
@@ -122,10 +143,12 @@ export function agentTexts({ duplicateAgents }: Pick<Node, "duplicateAgents">): 
   });
 }
 
-/** Enough to tell two apart; -o json has them whole. */
+/** Number of characters of an id to show, enough to tell two agents apart. -o json shows ids in full. */
 const SHOWN_OF_A_NAME = 12;
 
-/** What the agent's own configuration asks for and is not granted; nothing where there is no difference. */
+/**
+ * The intervals that the agent's configuration requests but the control plane did not grant; empty if there are none.
+ */
 function wishFields(health: NodeHealth | undefined): Field[] {
   const asked = [
     ["a heartbeat every", health?.wishedHeartbeatInterval, health?.heartbeatInterval],
@@ -150,34 +173,39 @@ function machineFields(info: NodeInfo | undefined): Field[] {
     ["Host", [info.hostname, info.advertiseUrl].filter((part) => part).join("  ")],
     ["OS", [info.os?.name, info.os?.kernel, info.os?.architecture].filter((part) => part).join(", ")],
     ["CPU", cpuText(cpu)],
-    ["Memory", `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`],
-    ["Disk", formatBytes(Number(info.diskBytes))],
+    ["Memory", `${amountText(info, MEMORY, known(info.memoryBytes))}, ${counted(info.numaNodes.length, "NUMA node")}`],
+    ["Disk", amountText(info, DISK, known(info.diskBytes))],
     [
       "GPUs",
       [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") ||
-        (isUnknownFact(info, "gpus") ? "unknown" : "none"),
+        (isUnknownFact(info, GPUS.fact) ? UNKNOWN : "none"),
     ],
     ...unusable.map(({ index, name, unusable: why }): Field => {
-      return [`GPU ${index}`, `unusable, ${name || "no name"}: ${why || "its driver tells no id"}`];
+      return [`GPU ${index}`, `unusable, ${name || "no name"}: ${why || "its driver reports no id"}`];
     }),
     ...info.unknownFacts.map(({ fact, reason, knownTime }): Field => {
-      const shown = knownTime === undefined ? "nothing is shown" : `shown as of ${formatTime(timestampMs(knownTime))}`;
-      return ["Unknown", `${fact}, ${shown}: ${reason}`];
+      const shown = knownTime === undefined ? "no value known" : `shown as of ${formatTime(timestampMs(knownTime))}`;
+      return ["Unknown", `${fact}, ${shown}${DENIED_TEXTS.get(fact) ?? ""}: ${reason}`];
     }),
-    ["VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not told"}`],
+    ["VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not reported"}`],
     ["VFIO GPUs", String(info.vfioGpus.length)],
     ["Agent", info.agentVersion],
     ...trustTexts(info).map((text, at): Field => [at === 0 ? "Trusts" : "", text]),
   ];
 }
 
-/** How a node's agent recognizes the control plane, each part on a line; none where it does not report it. */
+/** The consequence for new executions while a fact is unknown. */
+const DENIED_TEXTS: ReadonlyMap<string, string> = new Map(
+  WORK_RESOURCES.map((it) => [it.fact, it === GPUS ? ", so no GPU is allocated" : ", so no new work is placed here"]),
+);
+
+/** How a node's agent recognizes the control plane, one part per line; empty if the agent does not report this. */
 export function trustTexts(info: NodeInfo | undefined): readonly string[] {
   if (info?.trust === undefined) return [];
   const { source, authorities, serverName } = info.trust;
   const text = TRUST_TEXTS[source];
   if (text === undefined) return [];
-  return [serverName === "" ? text : `${text}, for the name ${serverName}`, ...authorities];
+  return [serverName === "" ? text : `${text}, for server name ${serverName}`, ...authorities];
 }
 
 const TRUST_TEXTS: Readonly<Partial<Record<TrustSource, string>>> = {
@@ -187,16 +215,18 @@ const TRUST_TEXTS: Readonly<Partial<Record<TrustSource, string>>> = {
   [TrustSource.ANNOUNCED]: "the authorities that the control plane announces (--ca-fingerprint)",
 };
 
-/** What work the node takes, and what of it is free; nothing for one that takes none. */
+/** Which work the node accepts, and which resources are free; empty for a node that accepts none. */
 function workFields(node: Node): Field[] {
   const work = workOf(node);
   if (work === null) return [];
   const { executors, limits } = work.capacity;
   const enforced = limits.length === 0 ? "no limits enforced" : `limits on ${listing(limits)}`;
-  const count = plural(work.allocated.executions, "execution");
-  const free = WORK_RESOURCES.filter((it) => it.offered(work) > 0).map((it) => {
-    const [of, allocated] = [it.format(it.offered(work)), it.format(it.allocated(work))];
-    return `${it.name} ${it.format(freeOf(work, it))} free of ${of}, ${allocated} allocated`;
+  const count = counted(work.allocated.executions, "execution");
+  const free = WORK_RESOURCES.filter((it) => it.offered(work) !== 0 || isUnknownFact(node.info, it.fact)).map((it) => {
+    const [of, allocated] = [it.offered(work), it.format(it.allocated(work))];
+    const isUnknown = of === undefined || isUnknownFact(node.info, it.fact);
+    if (isUnknown) return `${it.name} ${UNKNOWN}, ${allocated} allocated`;
+    return `${it.name} ${it.format(freeOf(work, it))} free of ${it.format(of)}, ${allocated} allocated`;
   });
   const first: Field = ["Work", `${executors.join(", ") || "no executor"}; ${count}; ${enforced}`];
   return [
@@ -207,7 +237,10 @@ function workFields(node: Node): Field[] {
   ];
 }
 
-/** Which executions of a node can read each other, and how they are ended; empty when the node does not report it. */
+/**
+ * How executions of a node are isolated from each other, and how their processes are ended; empty if the node does not
+ * report isolation.
+ */
 export function isolationTexts({ isolation, users, executors }: WorkCapacity): readonly string[] {
   if (isolation === undefined) return [];
   const { namespaces, problem } = isolation;
@@ -222,7 +255,7 @@ export function isolationTexts({ isolation, users, executors }: WorkCapacity): r
   ];
 }
 
-/** The secrets of a node, and who can use each; empty for a node that offers none. */
+/** The secrets that a node offers, and who can use each; empty if it offers none. */
 export function secretTexts({ secrets }: Pick<WorkCapacity, "secrets">): readonly string[] {
   return secrets.map(({ name, grants }) => `${name}: ${grants.join(", ") || "no job can use it"}`);
 }
@@ -230,19 +263,19 @@ export function secretTexts({ secrets }: Pick<WorkCapacity, "secrets">): readonl
 const IDENTITY_TEXTS: Readonly<
   Partial<Record<WorkIdentity, (facts: { readonly user: string; readonly seen: string }) => readonly string[]>>
 > = {
-  [WorkIdentity.OWN]: ({ seen }) => [`each execution has a user id of its own${seen}`],
-  [WorkIdentity.SHARED]: ({ user }) => [`one trust domain: executions run as ${user}, and can read each other`],
+  [WorkIdentity.OWN]: ({ seen }) => [`each execution has its own user id${seen}`],
+  [WorkIdentity.SHARED]: ({ user }) => [`one trust domain: executions run as ${user}, and can read each other's data`],
   [WorkIdentity.AGENT]: () => [
-    "one trust domain: executions run as the agent's own user, and can read each other and the node's key",
+    "one trust domain: executions run as the agent's own user, and can read each other's data and the node's key",
   ],
 };
 
 const CONTAINMENT_TEXTS: Readonly<Partial<Record<WorkContainment, readonly string[]>>> = {
-  [WorkContainment.CGROUP]: ["all processes of an execution end with it: by its cgroup"],
-  [WorkContainment.NAMESPACE]: ["all processes of an execution end with it: by its PID namespace"],
-  [WorkContainment.USER]: ["all processes of an execution end with it: by its user id"],
+  [WorkContainment.CGROUP]: ["all processes of an execution end with it (by its cgroup)"],
+  [WorkContainment.NAMESPACE]: ["all processes of an execution end with it (by its PID namespace)"],
+  [WorkContainment.USER]: ["all processes of an execution end with it (by its user id)"],
   [WorkContainment.MISSING]: [
-    "containment is missing: processes can outlive their execution, and what they use counts as free",
+    "containment is missing: processes can outlive their execution, and the resources they use count as free",
   ],
 };
 
@@ -252,7 +285,7 @@ function listing(words: readonly string[]): string {
   return others.length === 0 ? last : `${others.reverse().join(", ")} and ${last}`;
 }
 
-/** With what the node proves that it is itself, and how it joined. */
+/** How the node proves its identity, and how it joined. */
 function identityFields(node: Node, nowMs: number): Field[] {
   const { keyFingerprint, keySince, keyRotationRequiredSince: since, nextKeyFingerprint } = node;
   const { createTime, joinedFrom, joinTokenId } = node;
@@ -281,11 +314,7 @@ function commas(parts: readonly string[]): string {
 
 function cpuText(cpu: NodeInfo["cpu"]): string {
   if (cpu === undefined) return "-";
-  const limited = cpu.usableMillis > 0 && cpu.usableMillis < cpu.threads * 1000;
-  const usable = limited ? `, ${cpu.usableMillis / 1000} usable` : "";
-  return `${plural(cpu.threads, "core")}${usable}, ${plural(cpu.sockets, "socket")}, ${cpu.model}`;
-}
-
-function plural(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? "" : "s"}`;
+  const { usableMillis = 0, threads } = cpu;
+  const usable = usableMillis > 0 && usableMillis < threads * 1000 ? `, ${usableMillis / 1000} usable` : "";
+  return `${counted(threads, "core")}${usable}, ${counted(cpu.sockets, "socket")}, ${cpu.model}`;
 }

@@ -2,11 +2,11 @@ import { describe, expect, it } from "@jest/globals";
 import { sparkline } from "./health-columns.ts";
 
 describe("sparkline()", () => {
-  it("should draw from low to high, and what is beyond at the ends", () => {
+  it("should draw from low to high, and clamp values out of range", () => {
     expect(sparkline([-10, 0, 49, 50, 100, 200], { width: 6 })).toBe("▁▁▄▅██");
   });
 
-  it("should leave gaps for what is missing", () => {
+  it("should leave gaps for missing values", () => {
     expect(sparkline([50, undefined, Number.NaN, 50], { width: 4 })).toBe("▅  ▅");
   });
 

@@ -7,7 +7,7 @@ import { LAST_SEEN_COLUMN } from "./read-health.ts";
 import { latestOf, meanSeries, mostSeries, type Series, type UsageHistory } from "./usage.ts";
 import { healthWord } from "./words.ts";
 
-/** A node as the replica that holds it knows it. */
+/** A node as known to the replica that holds it. */
 export interface ObservedNode {
   readonly health: NodeHealth;
   readonly usage: UsageHistory;
@@ -20,7 +20,9 @@ const HOT_CELSIUS = 80;
 
 const BARS = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"] as const;
 
-/** The columns of live usage: for each measure a sparkline of so many samples (0 for none) and the latest value. */
+/**
+ * The columns of live usage. Each measure has a sparkline of `sparkWidth` samples (0 for none) and the latest value.
+ */
 export function usageColumns(sparkWidth: number): readonly Column<WithUsage>[] {
   return [
     {
@@ -49,7 +51,7 @@ export function usageColumns(sparkWidth: number): readonly Column<WithUsage>[] {
       cell: ({ usage }) => percent(meanSeries(usage.gpus.map((gpu) => gpu.memory)), 0),
     },
     {
-      // The fullest, since a process that is bound to it runs out there while the mean is low.
+      // Show the fullest NUMA node, because a process bound to it can run out of memory even if the mean is low.
       title: "NUMA MEMORY",
       name: "numa_memory_percent",
       rank: 16,
@@ -83,7 +85,7 @@ function percent(series: Series, sparkWidth: number): Cell {
   };
 }
 
-/** The hottest sensor, or what there is. */
+/** The temperature of the hottest sensor, or else the average. */
 function temperature(usage: UsageHistory): Cell {
   const value = latestOf(usage.temperatureMax) ?? latestOf(usage.temperature);
   if (value === undefined || !Number.isFinite(value)) return NOTHING;
@@ -95,8 +97,8 @@ function temperature(usage: UsageHistory): Cell {
 }
 
 /**
- * Draw values as one row of bars between `low` and `high`; what is missing is a blank. Values beyond the ends are drawn
- * at the ends. `width`: how many of the last values are drawn; fewer values are filled with blanks on the left.
+ * Draw values as one row of bars between `low` and `high`. Missing values are blank, and values out of range are
+ * clamped. `width` limits the drawing to the last values; if there are fewer, it is padded with blanks on the left.
  */
 export function sparkline(
   values: readonly (number | undefined)[],

@@ -1,38 +1,39 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type Paint, styleOfPercent, styleOfState } from "../output/style.ts";
-import { pad, printable } from "../output/text.ts";
+import { pad, printable, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatExactDuration, formatPercent } from "../output/units.ts";
 import { sparkline } from "./health-columns.ts";
 import { silentMs } from "./read-health.ts";
 import { type Fill, latestOf, percentOf, type Series, usageHistory } from "./usage.ts";
 import { healthWord } from "./words.ts";
 
-/** How a panel is drawn. */
-export interface PanelLook {
+/** How to draw a panel. */
+export interface PanelFormat {
   readonly paint: Paint;
   /** Samples in a sparkline, 10 to 60. */
   readonly sparkWidth: number;
-  /** The width of the terminal; 0 where nothing limits lines. */
+  /** The width of the terminal; 0 for no limit. */
   readonly columns: number;
 }
 
 const MIB = 1024 * 1024;
 const LABEL_WIDTH = 10;
-/** A clock that is off by less counts as right. */
+/** Clock difference in milliseconds below which a clock counts as in sync. */
 const IN_STEP_MS = 1_000;
 
-/** The width of sparklines that fits a terminal of so many columns; 0 columns means that it is no terminal. */
+/** The width of sparklines that fits the terminal; 0 columns means that there is no terminal. */
 export function sparkWidthFor(columns: number): number {
   return columns === 0 ? 60 : Math.min(60, Math.max(10, columns - 45));
 }
 
-/** One node's health and usage as lines for people. What is missing is shown as "-". */
-export function healthPanel(health: NodeHealth, look: PanelLook): string {
+/** Format one node's health and usage as lines. Missing values are shown as "-". */
+export function healthPanel(health: NodeHealth, look: PanelFormat): string {
   const word = healthWord(health.health?.state);
   const state = look.paint(styleOfState(word), word);
   const lines = [
-    `${look.paint("bold", printable(health.nodeId))}  ${state}  ${contactLine(health)}`,
+    `${look.paint("bold", printable(health.nodeId))}  ${state}`,
+    wrapValue(pad("Contact", LABEL_WIDTH), contactLine(health), look.columns, LABEL_WIDTH),
     ...explanation(health),
     ...missing(health),
     ...usageLines(health, look),
@@ -40,7 +41,10 @@ export function healthPanel(health: NodeHealth, look: PanelLook): string {
   return lines.map((line) => `${line.trimEnd()}\n`).join("");
 }
 
-/** When the node was heard of, and what its silence will mean. */
+/**
+ * Format when the node was last seen, its heartbeat interval and health thresholds, and its clock
+ * skew.
+ */
 export function contactLine(health: NodeHealth | undefined): string {
   const silent = silentMs(health);
   if (health === undefined || silent === null) return "last seen -";
@@ -55,17 +59,18 @@ export function contactLine(health: NodeHealth | undefined): string {
   return [`last seen ${formatDuration(silent)} ago`, ...told, ...clockText(health)].join(", ");
 }
 
-/** How the node's clock differs from its replica's; nothing when it is unknown. */
+/** The difference between the node's clock and its replica's; empty if unknown. */
 function clockText({ clockSkew }: NodeHealth): string[] {
   if (clockSkew === undefined) return [];
   const skewMs = durationMs(clockSkew);
-  // It includes the travel time of the frame that carried it.
-  if (Math.abs(skewMs) < IN_STEP_MS) return ["clock in step"];
+  // Ignore a small difference, because it includes the transmission time of the frame that carried
+  // the node's time.
+  if (Math.abs(skewMs) < IN_STEP_MS) return ["clock in sync"];
   return [`clock ${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? "ahead" : "behind"}`];
 }
 
-/** The measures, one a line. */
-export function usageLines(health: NodeHealth | undefined, look: PanelLook): string[] {
+/** The measures, one per line. */
+export function usageLines(health: NodeHealth | undefined, look: PanelFormat): string[] {
   const usage = usageHistory(health);
   if (usage.cpu.length === 0) return ["no usage reported yet"];
   return [
@@ -89,7 +94,7 @@ export function usageLines(health: NodeHealth | undefined, look: PanelLook): str
   ];
 }
 
-/** Why nothing is known but what the record has. */
+/** Explain why live data is missing and only stored data is shown. */
 function missing({ telemetryUnavailable: why }: NodeHealth): string[] {
   return why === "" ? [] : [`last seen and usage are missing: ${printable(why)}`];
 }
@@ -99,20 +104,20 @@ function explanation({ health }: NodeHealth): string[] {
   return parts.length === 0 ? [] : [`${pad("", LABEL_WIDTH)}${printable(parts.join(": "))}`];
 }
 
-function line(label: string, series: Series, { sparkWidth }: PanelLook, value: string): string {
+function line(label: string, series: Series, { sparkWidth }: PanelFormat, value: string): string {
   return `${pad(label, LABEL_WIDTH)}${sparkline(series, { width: sparkWidth })}  ${value}`;
 }
 
-function percentText(percent: number | undefined, { paint }: PanelLook): string {
+function percentText(percent: number | undefined, { paint }: PanelFormat): string {
   if (percent === undefined || !Number.isFinite(percent)) return "-";
   return paint(styleOfPercent(percent), formatPercent(percent));
 }
 
-function fillText(fill: Fill | null, look: PanelLook): string {
+function fillText(fill: Fill | null, look: PanelFormat): string {
   if (fill === null) return "-";
   const used = formatBytes(fill.usedMib * MIB);
   if (fill.totalMib === 0) return used;
-  return `${percentText(percentOf(fill), look)}  ${used} / ${formatBytes(fill.totalMib * MIB)}`;
+  return `${percentText(percentOf(fill), look)}  ${used} of ${formatBytes(fill.totalMib * MIB)} used`;
 }
 
 function temperatureText(average: Series, maximum: Series): string {

@@ -8,34 +8,35 @@ import {
   NodeHealthSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import type { Invocation, Verb } from "../command.ts";
+import { untilSilent } from "../client/keep-watching.ts";
 import { Failure, UsageError } from "../failure.ts";
+import type { Invocation, Verb } from "../invocation.ts";
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
-import { itemWriter, type ListingOptions, printListing, readPages } from "../output/listing.ts";
+import { isWide, itemWriter, type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { openScreen } from "../output/screen.ts";
 import { choosePaint, columnsOf } from "../output/style.ts";
 import { formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 import { healthColumns, type ObservedNode } from "./health-columns.ts";
-import { healthPanel, type PanelLook, sparkWidthFor } from "./health-panel.ts";
+import { healthPanel, type PanelFormat, sparkWidthFor } from "./health-panel.ts";
 import { usageHistory } from "./usage.ts";
 
-/** What `node health` takes. */
+/** The options of `node health`. */
 export interface NodeHealthOptions extends ListingOptions {
   readonly follow?: boolean;
 }
 
-/** Nodes of one page. Each comes with its 60 samples. */
+/** Number of nodes per page. Each node has 60 samples. */
 const PAGE_SIZE = 100;
-/** Samples of a sparkline in a table; a wide one shows all. */
+/** Number of samples in a sparkline of a table. A wide table shows all samples. */
 const TABLE_SPARK_WIDTH = 20;
-/** As many samples as a replica keeps. */
+/** The number of samples that a replica keeps. */
 const ALL_SAMPLES = 60;
 const RETRY_MS = 1_000;
 
 /**
- * `node health [NODE]`: live usage with sparklines of the last 60 samples, of one node or of all that are connected. In
- * JSON and YAML a rollcall.health.v1.GetNodeHealthResponse or ListNodeHealthResponse.
+ * `node health [NODE]`: show live usage with sparklines of the last 60 samples, of one node or of all connected nodes.
+ * JSON and YAML print a rollcall.health.v1.GetNodeHealthResponse or ListNodeHealthResponse.
  */
 export const nodeHealth: Verb<NodeHealthOptions> = async (invocation) => {
   const reference = invocation.args[0];
@@ -51,7 +52,7 @@ async function getNodeHealth(control: ControlPlane, node: string, allowPrefix: b
   const { nodeHealth: answer } = await control.attempt("health", what, () =>
     health.getNodeHealth({ node, allowPrefix }),
   );
-  if (answer === undefined) throw new Failure(`failed to ${what}: the answer holds no node`);
+  if (answer === undefined) throw new Failure(`failed to ${what}: the response contains no node`);
   return answer;
 }
 
@@ -64,7 +65,7 @@ async function oneNode(
   const format = outputFormat(options, ["table", "name", "json", "yaml", "csv"]);
   const node = await getNodeHealth(control, reference, format === "table");
   if (format === "table") {
-    shell.out.write(healthPanel(node, panelLook(shell, options)));
+    shell.out.write(healthPanel(node, panelFormat(shell, options)));
   } else if (format === "json" || format === "yaml") {
     const answer = create(GetNodeHealthResponseSchema, { nodeHealth: node });
     await writePlain(shell, format, toPlain(GetNodeHealthResponseSchema, answer));
@@ -74,10 +75,9 @@ async function oneNode(
 }
 
 async function allNodes(invocation: Invocation<NodeHealthOptions>, control: ControlPlane): Promise<void> {
-  const { wide, output } = invocation.options;
   const health = control.client("health", HealthQueryService);
   await printListing(invocation, {
-    columns: healthColumns(wide === true || output === "wide" ? ALL_SAMPLES : TABLE_SPARK_WIDTH),
+    columns: healthColumns(isWide(invocation.options) ? ALL_SAMPLES : TABLE_SPARK_WIDTH),
     nameOf,
     pages: readPages(
       (part) =>
@@ -103,15 +103,15 @@ function observed(health: NodeHealth): ObservedNode {
   return { health, usage: usageHistory(health) };
 }
 
-/** How panels are drawn for this call. */
-export function panelLook(shell: Shell, options: Invocation["options"]): PanelLook {
+/** The panel format for this call. */
+export function panelFormat(shell: Shell, options: Invocation["options"]): PanelFormat {
   const columns = columnsOf(shell);
   return { paint: choosePaint(shell, options), sparkWidth: sparkWidthFor(columns), columns };
 }
 
 /**
- * Redraw one node's health each time it is heard, which is every 2 s while it is watched, until Ctrl-C. An outage of
- * the control plane is shown, and the watch goes on after it. Throws Failure when the node is gone.
+ * Redraw one node's health each time it reports, which is every 2 s while it is watched, until Ctrl-C. During an outage
+ * of the control plane, show the outage and resume afterwards. Throws Failure when the node no longer exists.
  */
 async function follow(
   { shell, options }: Invocation<NodeHealthOptions>,
@@ -119,20 +119,21 @@ async function follow(
   reference: string | undefined,
 ): Promise<void> {
   if (reference === undefined) {
-    throw new UsageError("node health --follow needs a node; `node watch` shows all of them");
+    throw new UsageError("node health --follow requires a node; `node watch` shows all nodes");
   }
   if (options.output !== undefined && options.output !== "table") {
-    throw new UsageError("node health --follow is for people; without it json, yaml and csv are printed");
+    throw new UsageError("node health --follow only prints tables; leave out --follow for json, yaml and csv");
   }
-  // Asked first: a mistyped name or address is an ordinary failure.
+  // Make this call first, so that a mistyped name or address fails like any other command.
   const { nodeId } = await getNodeHealth(control, reference, true);
   const screen = openScreen(shell.out);
   const show = (body: string) => screen.show(`${formatTime(shell.wallMs())}  live\n\n${body}`);
   try {
     for (;;) {
       try {
-        for await (const node of liveHealth(control, nodeId)) show(healthPanel(node, panelLook(shell, options)));
-        throw new Failure(`node ${nodeId} is gone`);
+        for await (const node of liveHealth(shell, control, nodeId))
+          show(healthPanel(node, panelFormat(shell, options)));
+        throw new Failure(`node ${nodeId} no longer exists`);
       } catch (error) {
         if (error instanceof Failure || shell.interrupted.aborted) throw error;
         show(`${await control.explain("health", error)}\n`);
@@ -144,13 +145,12 @@ async function follow(
   }
 }
 
-/** One node's health with the samples so far, each time it changes. It ends when the node is gone. */
-async function* liveHealth(control: ControlPlane, nodeId: string): AsyncGenerator<NodeHealth> {
+/** Yield one node's health with the samples so far each time it changes. Ends when the node no longer exists. */
+async function* liveHealth(shell: Shell, control: ControlPlane, nodeId: string): AsyncGenerator<NodeHealth> {
   const health = control.client("health", HealthQueryService);
   const request = { nodeIds: [nodeId], includeSamples: true };
   let samples: NodeHealth["samples"] = [];
-  // 0: a watch has no deadline.
-  for await (const { nodes, goneIds } of health.watchNodeHealth(request, { timeoutMs: 0 })) {
+  for await (const { nodes, goneIds } of untilSilent(shell, (call) => health.watchNodeHealth(request, call))) {
     for (const node of nodes) {
       const isWhole = node.samples.length > 0;
       const more = node.latest === undefined ? [] : [node.latest];

@@ -1,21 +1,32 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { MembershipState, type Node, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { isUsableGpu } from "@rollcall/domain";
 import { COLUMN_GROUPS } from "../choices.ts";
 import { type Cell, type Column, optionalCell, stateCell } from "../output/table.ts";
-import { formatBytes, formatTime } from "../output/units.ts";
-import { CORES, freeOf, GPUS, isUnknownFact, MEMORY, type WorkResource, workOf } from "./node-work.ts";
+import { formatTime } from "../output/units.ts";
+import {
+  amountText,
+  CORES,
+  DISK,
+  freeOf,
+  GPUS,
+  isUnknownFact,
+  MEMORY,
+  UNKNOWN,
+  type WorkResource,
+  workOf,
+} from "./node-work.ts";
 import { LAST_SEEN_COLUMN } from "./read-health.ts";
 import { connectionWord, labelsText, membershipWord, schedulingWord, statusWord, typeWord } from "./words.ts";
 
-/** A node and what the health replicas know of it. */
+/** A node and what the health replicas know about it. */
 export interface ListedNode {
   readonly node: Node;
   readonly health: NodeHealth | undefined;
 }
 
-/** A group of columns, as --show names it. */
+/** A group of columns, as named in --show. */
 export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
 
 const NOTHING: Cell = { text: "-", raw: "" };
@@ -37,18 +48,18 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
       title: "SCHEDULING",
       name: "scheduling",
       rank: 1,
-      cell: ({ node }) => stateCell(schedulingWord(node.scheduling?.state)),
+      cell: ({ node }) => schedulingCell(node),
     },
   ],
   labels: [{ title: "LABELS", name: "labels", rank: 8, limit: 32, cell: ({ node }) => optionalCell(labelsText(node)) }],
   capacity: [
     { title: "CORES", name: "cores", rank: 4, cell: ({ node }) => count(node.info?.cpu?.threads) },
-    { title: "MEMORY", name: "memory_bytes", rank: 5, cell: ({ node }) => bytes(node.info?.memoryBytes) },
+    { title: "MEMORY", name: "memory_bytes", rank: 5, cell: ({ node }) => bytes(node, MEMORY, node.info?.memoryBytes) },
     {
       title: "GPUS",
       name: "gpus",
       rank: 3,
-      cell: ({ node }) => gpuCount(node),
+      cell: ({ node }) => amountCell(node, GPUS, hardware(node)?.gpus.filter(isUsableGpu).length),
     },
   ],
   work: [
@@ -81,7 +92,7 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
   ],
   hardware: [
     { title: "CPU", name: "cpu", rank: 7, limit: 40, cell: ({ node }) => optionalCell(node.info?.cpu?.model) },
-    { title: "DISK", name: "disk_bytes", rank: 4, cell: ({ node }) => bytes(node.info?.diskBytes) },
+    { title: "DISK", name: "disk_bytes", rank: 4, cell: ({ node }) => bytes(node, DISK, node.info?.diskBytes) },
     { title: "GPU MODELS", name: "gpu_models", rank: 3, limit: 40, cell: ({ node }) => gpuModels(node) },
   ],
   features: [
@@ -112,41 +123,49 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
   ],
 };
 
-const UNKNOWN = "unknown";
-
 /** The columns of a listing: id, type, approval and status come first. */
 export function listColumns(groups: readonly ColumnGroup[]): readonly Column<ListedNode>[] {
   return [...ALWAYS, ...COLUMN_GROUPS.filter((group) => groups.includes(group)).flatMap((group) => GROUPS[group])];
 }
 
-/** What is free of one kind, of what is offered: "14.5/16". */
+/** Whether a node gets work. Empty for a node that is eligible but not approved, because it gets no work. */
+function schedulingCell({ membership, scheduling }: Node): Cell {
+  const isEligible = scheduling?.state === SchedulingState.ELIGIBLE;
+  const isApproved = membership?.state === MembershipState.APPROVED;
+  return isEligible && !isApproved ? { ...NOTHING, raw: "ELIGIBLE" } : stateCell(schedulingWord(scheduling?.state));
+}
+
+/** The free and the offered amount of a resource: "14.5/16". */
 function freeCell(node: Node, resource: WorkResource): Cell {
   const work = workOf(node);
   if (work === null) return NOTHING;
-  const free = freeOf(work, resource);
-  if (resource === GPUS && isUnknownFact(node.info, "gpus")) return { text: UNKNOWN, raw: "" };
-  return { text: `${resource.format(free)}/${resource.format(resource.offered(work))}`, raw: String(free) };
+  const [free, offered] = [freeOf(work, resource), resource.offered(work)];
+  if (offered === undefined || isUnknownFact(node.info, resource.fact)) return { text: UNKNOWN, raw: "" };
+  return { text: `${resource.format(free)}/${resource.format(offered)}`, raw: String(free) };
 }
 
-function gpuCount(node: Node): Cell {
-  const gpus = hardware(node)?.gpus.filter(isUsableGpu).length;
-  if (gpus === undefined || !isUnknownFact(node.info, "gpus")) return count(gpus);
-  return gpus === 0 ? { text: UNKNOWN, raw: "" } : { text: `${gpus} (last known)`, raw: String(gpus) };
+/** An amount that can be unknown or outdated. */
+function amountCell({ info }: Node, resource: WorkResource, amount: number | undefined): Cell {
+  if (info === undefined || amount === undefined) return NOTHING;
+  const text = amountText(info, resource, amount);
+  return { text, raw: text === UNKNOWN ? "" : String(amount) };
 }
 
 function count(value: number | undefined): Cell {
   return value === undefined ? NOTHING : { text: String(value) };
 }
 
-function bytes(value: bigint | undefined): Cell {
-  return value === undefined || value === 0n ? NOTHING : { text: formatBytes(Number(value)), raw: String(value) };
+function bytes(node: Node, resource: WorkResource, value: bigint | undefined): Cell {
+  if (value === 0n && !isUnknownFact(node.info, resource.fact)) return NOTHING;
+  if (value === undefined) return hardware(node) === undefined ? NOTHING : { text: UNKNOWN, raw: "" };
+  return amountCell(node, resource, Number(value));
 }
 
 function yesOrNo(value: boolean | undefined): Cell {
   return value === undefined ? NOTHING : { text: value ? "yes" : "no" };
 }
 
-/** The hardware of a machine; undefined for a process of the control plane, which does not report any. */
+/** The hardware of a machine; undefined for a process of the control plane, which reports no hardware. */
 function hardware({ info }: Node): Node["info"] {
   return info?.cpu === undefined ? undefined : info;
 }
@@ -155,7 +174,10 @@ function gpuModels({ info }: Node): Cell {
   return optionalCell([...new Set(info?.gpus.map((gpu) => gpu.name))].join(", "));
 }
 
-/** The state that says most about a node now: its membership unless it is approved, else what its status comes from. */
+/**
+ * The state that explains the node's status best: the membership unless the node is approved, otherwise the state that
+ * determines the status.
+ */
 function telling(node: Node) {
   if (node.membership !== undefined && membershipWord(node.membership.state) !== "APPROVED") return node.membership;
   return statusWord(node) === connectionWord(node.connection?.state) ? node.connection : node.health;

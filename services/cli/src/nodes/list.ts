@@ -6,11 +6,12 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { COLUMN_GROUPS, DEFAULT_GROUPS, WIDE_GROUPS } from "../choices.ts";
+import { PagedActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { Invocation, Verb } from "../command.ts";
 import { parseCount, pickWords, UsageError } from "../failure.ts";
+import type { Invocation, Verb } from "../invocation.ts";
 import { toPlain } from "../output/format.ts";
-import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
+import { isWide, type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { type Column, optionalCell } from "../output/table.ts";
 import { isoTime } from "../output/units.ts";
 import { type ColumnGroup, type ListedNode, listColumns } from "./list-columns.ts";
@@ -19,7 +20,7 @@ import { readNodes } from "./read-nodes.ts";
 import { parseSelection, type SelectionOptions } from "./selection.ts";
 import { connectionWord, healthWord, membershipWord, typeWord } from "./words.ts";
 
-/** What `node list` takes. */
+/** The options of `node list`. */
 export interface NodeListOptions extends SelectionOptions, ListingOptions {
   readonly show?: string;
   readonly limit?: string;
@@ -27,7 +28,7 @@ export interface NodeListOptions extends SelectionOptions, ListingOptions {
   readonly deleted?: boolean;
 }
 
-/** `node list`: the nodes that match, or with --deleted those that were removed. */
+/** `node list`: list the matching nodes, or the removed ones with --deleted. */
 export const nodeList: Verb<NodeListOptions> = async (invocation) => {
   const { shell, options } = invocation;
   const { limit = "0", nextToken: token = "" } = options;
@@ -35,7 +36,7 @@ export const nodeList: Verb<NodeListOptions> = async (invocation) => {
   const last = await (options.deleted === true ? listDeleted(invocation, range) : listNodes(invocation, range));
   const next = last?.nextPageToken ?? "";
   const isForPrograms = options.output === "json" || options.output === "yaml";
-  if (next !== "" && !isForPrograms) shell.err.write(`more nodes: --next-token ${next}\n`);
+  if (next !== "" && !isForPrograms) shell.err.write(`for more nodes, use --next-token ${next}\n`);
 };
 
 interface Range {
@@ -70,9 +71,9 @@ function listNodes(invocation: Invocation<NodeListOptions>, range: Range) {
   });
 }
 
-function chooseGroups({ show, wide, output }: Invocation<NodeListOptions>["options"]): readonly ColumnGroup[] {
-  if (show !== undefined) return pickWords("show", show, COLUMN_GROUPS);
-  return wide === true || output === "wide" ? WIDE_GROUPS : DEFAULT_GROUPS;
+function chooseGroups(options: Invocation<NodeListOptions>["options"]): readonly ColumnGroup[] {
+  if (options.show !== undefined) return pickWords("show", options.show, COLUMN_GROUPS);
+  return isWide(options) ? WIDE_GROUPS : DEFAULT_GROUPS;
 }
 
 function listDeleted(invocation: Invocation<NodeListOptions>, range: Range) {
@@ -80,18 +81,22 @@ function listDeleted(invocation: Invocation<NodeListOptions>, range: Range) {
   const { labels, filterApproval, filterStatus, filterType, filterConnection, filterScheduling, search } = options;
   const filters = [labels, filterApproval, filterStatus, filterType, filterConnection, filterScheduling, search];
   if (filters.some((it) => it !== undefined)) {
-    throw new UsageError("--deleted takes no filters: a removed node matches none");
+    throw new UsageError("--deleted and filters cannot be combined");
   }
   const control = reachControlPlane(shell, options);
   const registry = control.client("registry", RegistryService);
+  const names = new PagedActorNames(control);
   return printListing(invocation, {
-    columns: DELETED_COLUMNS,
+    columns: deletedColumns(names, isWide(options)),
     nameOf: ({ nodeId }: DeletedNode) => nodeId,
     pages: readPages(
       (part) => control.attempt("registry", "list deleted nodes", () => registry.listDeletedNodes(part)),
       { ...range, countOf: ({ deletedNodes }) => deletedNodes.length },
     ),
-    itemsOf: ({ deletedNodes }) => deletedNodes,
+    itemsOf: async ({ deletedNodes }) => {
+      await names.learn(deletedNodes.map(({ actor }) => actor));
+      return deletedNodes;
+    },
     whole: (pages) => {
       const answer = create(ListDeletedNodesResponseSchema, { nextPageToken: pages.at(-1)?.nextPageToken ?? "" });
       answer.deletedNodes = pages.flatMap(({ deletedNodes }) => deletedNodes);
@@ -100,11 +105,11 @@ function listDeleted(invocation: Invocation<NodeListOptions>, range: Range) {
   });
 }
 
-const DELETED_COLUMNS: readonly Column<DeletedNode>[] = [
+const deletedColumns = (names: PagedActorNames, wide: boolean): readonly Column<DeletedNode>[] => [
   { title: "ID", name: "id", cell: ({ nodeId }) => ({ text: nodeId }) },
   { title: "TYPE", name: "type", rank: 9, cell: ({ type }) => ({ text: typeWord(type) }) },
   { title: "DELETED", name: "deleted", cell: ({ deleteTime }) => optionalCell(isoTime(deleteTime)) },
-  { title: "ACTOR", name: "actor", rank: 2, cell: ({ actor }) => optionalCell(actor) },
+  { title: "ACTOR", name: "actor", limit: 32, rank: 2, cell: ({ actor }) => names.cell(actor, wide) },
   { title: "REASON", name: "reason", rank: 3, cell: ({ reason }) => optionalCell(reason) },
   { title: "MESSAGE", name: "message", limit: 60, rank: 1, cell: ({ message }) => optionalCell(message) },
   {

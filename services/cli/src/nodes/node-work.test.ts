@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import {
   AllocatedResourcesSchema,
+  NodeInfoSchema,
   UnknownFactSchema,
   WorkCapacitySchema,
   WorkContainment,
@@ -9,6 +10,7 @@ import {
   type WorkIsolationSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { GetClusterSummaryResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { toPlain } from "../output/format.ts";
 import { paintNothing } from "../output/style.ts";
 import { TablePrinter } from "../output/table.ts";
 import { computeNode, NOW_MS } from "../testing/sample-nodes.ts";
@@ -21,7 +23,7 @@ const GIB = 1024n ** 3n;
 function working(millicores = 1_500) {
   const node = computeNode("n1");
   const work = create(WorkCapacitySchema, {
-    ...{ executors: ["process"], millicores: 16_000, memoryBytes: 64n * GIB, limits: ["cpu", "memory"] },
+    ...{ executors: ["process"], millicores: 16_000, memoryBytes: 64n * GIB, diskBytes: 0n, limits: ["cpu", "memory"] },
   });
   if (node.info !== undefined) node.info.work = work;
   node.allocated = create(AllocatedResourcesSchema, {
@@ -37,27 +39,27 @@ describe("isolationTexts()", () => {
   it("should say which executions share a trust domain, and how their processes end", () => {
     const own = { identity: WorkIdentity.OWN, namespaces: ["pid"], containment: WorkContainment.CGROUP };
     expect(texts(own, { users: ["web", "db"] })).toEqual([
-      "each execution has a user id of its own, and sees neither other processes nor their /tmp",
+      "each execution has its own user id, and sees neither other processes nor their /tmp",
       "jobs that name a user (web and db): one trust domain for each user",
-      "all processes of an execution end with it: by its cgroup",
+      "all processes of an execution end with it (by its cgroup)",
     ]);
     const shared = { identity: WorkIdentity.SHARED, user: "web", containment: WorkContainment.NAMESPACE };
-    expect(texts(shared)[0]).toBe("one trust domain: executions run as web, and can read each other");
+    expect(texts(shared)[0]).toBe("one trust domain: executions run as web, and can read each other's data");
     const agents = { identity: WorkIdentity.AGENT, containment: WorkContainment.MISSING, problem: "no setpriv" };
     expect(texts(agents)).toEqual([
-      expect.stringMatching(/^one trust domain: .* and can read each other and the node's key$/),
+      expect.stringMatching(/^one trust domain: .* and can read each other's data and the node's key$/),
       expect.stringMatching(/^containment is missing/),
       "not in force: no setpriv",
     ]);
   });
 
-  it("should say nothing of an agent that does not report it, and of values that are not known", () => {
+  it("should be empty for an agent that does not report it, and for unknown values", () => {
     expect(isolationTexts(create(WorkCapacitySchema, { executors: ["process"] }))).toEqual([]);
     expect(texts({ identity: 99 as WorkIdentity, containment: 99 as WorkContainment })).toEqual([]);
   });
 });
 
-describe("what is allocated and free of a node", () => {
+describe("allocated and free resources of a node", () => {
   it.each([
     ["a node that takes work", working(), /^n1 .* 14\.5\/16 +60\.0 GiB\/64\.0 GiB +1\/2 +3$/m],
     ["one whose hardware shrank", working(20_000), /^n1 .* 0\/16 +/m],
@@ -67,7 +69,7 @@ describe("what is allocated and free of a node", () => {
     expect(table.print([{ node, health: undefined }])).toMatch(line);
   });
 
-  it("should say of GPUs that they are unknown, not that there are none", () => {
+  it("should show GPUs as unknown, not as none", () => {
     const line = (knows: boolean) => {
       const node = working();
       const { info } = node;
@@ -81,7 +83,43 @@ describe("what is allocated and free of a node", () => {
     expect(line(false)).toMatch(/ unknown .* unknown +3$/m);
   });
 
-  it("should be in its description, if it takes any", () => {
+  it("should show that amounts are unknown, or the last known ones", () => {
+    const node = working();
+    const { info } = node;
+    if (info === undefined) throw new Error("the sample has no information");
+    info.unknownFacts = ["cpu.usable_millis", "memory_bytes", "disk_bytes"].map((fact) =>
+      create(UnknownFactSchema, { fact, reason: "no answer" }),
+    );
+    info.memoryBytes = undefined;
+    const table = new TablePrinter(listColumns(["capacity", "work", "hardware"]), { wide: true });
+    expect(table.print([{ node, health: undefined }])).toMatch(
+      / unknown +2 +unknown +unknown +1\/2 .* 500 GiB \(last known\)/m,
+    );
+    const look = { paint: paintNothing, columns: 0, sparkWidth: 0 };
+    const panel = statusPanel({ node, health: undefined, nowMs: NOW_MS }, look);
+    expect(panel).toContain("Memory      unknown, 1 NUMA node\nDisk        500 GiB (last known)\n");
+    expect(panel).toContain("Unknown     memory_bytes, no value known, so no new work is placed here: no answer\n");
+    expect(panel).toContain("            memory unknown, 4.0 GiB allocated\n");
+  });
+
+  it("should show absent amounts as unknown, also in JSON", () => {
+    const node = working();
+    const { info } = node;
+    if (info?.work === undefined) throw new Error("the sample takes no work");
+    info.memoryBytes = info.work.memoryBytes = info.work.millicores = undefined;
+    const table = new TablePrinter(listColumns(["capacity", "work"]), { wide: true });
+    expect(table.print([{ node, health: undefined }])).toMatch(/ unknown +2 +unknown +unknown +1\/2 /m);
+    const look = { paint: paintNothing, columns: 0, sparkWidth: 0 };
+    expect(statusPanel({ node, health: undefined, nowMs: NOW_MS }, look)).toContain(
+      "            cores unknown, 1.5 allocated\n            memory unknown, 4.0 GiB allocated\n",
+    );
+    const { memoryBytes, diskBytes, work } = toPlain(NodeInfoSchema, info) as Record<string, Record<string, unknown>>;
+    expect([memoryBytes, diskBytes, work?.millicores, work?.memoryBytes, work?.diskBytes]).toEqual([
+      ...[undefined, String(500n * GIB), undefined, undefined, "0"],
+    ]);
+  });
+
+  it("should be in its description, if it takes work", () => {
     const look = { paint: paintNothing, columns: 0, sparkWidth: 0 };
     const panel = (node: ReturnType<typeof working>) => statusPanel({ node, health: undefined, nowMs: NOW_MS }, look);
     expect(panel(working())).toContain(

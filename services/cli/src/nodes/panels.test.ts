@@ -19,7 +19,7 @@ import { usageHistory } from "./usage.ts";
 
 const LOOK = { paint: paintNothing, sparkWidth: 10, columns: 0 };
 
-/** What a replica knows of n1, which was heard 2.4 s ago. */
+/** What a replica knows about n1, which was seen 2.4 s ago. */
 function healthOf(changes: Partial<NodeHealth> = {}): NodeHealth {
   const health = create(NodeHealthSchema, {
     nodeId: "n1",
@@ -56,36 +56,37 @@ describe("healthPanel()", () => {
   it("should draw the last samples", () => {
     expect(healthPanel(healthOf({ samples: SAMPLES }), LOOK)).toBe(
       lines(
-        "n1  HEALTHY  last seen 2s ago, heartbeat every 15s, unhealthy after 1m, unknown after 5m",
+        "n1  HEALTHY",
+        "Contact   last seen 2s ago, heartbeat every 15s, unhealthy after 1m, unknown after 5m",
         "          HEARTBEAT",
         "CPU              ▁▅█  95%",
-        "Memory           ▃▃▃  25%  16.0 GiB / 64.0 GiB",
-        "Disk                  10%  50.0 GiB / 500 GiB",
+        "Memory           ▃▃▃  25%  16.0 GiB of 64.0 GiB used",
+        "Disk                  10%  50.0 GiB of 500 GiB used",
         "Temp               ▅  54 °C  max 61 °C",
         "GPU 0            ▇▇▇  80%  -",
-        "  memory         ▅▅▅  50%  40.0 GiB / 80.0 GiB",
+        "  memory         ▅▅▅  50%  40.0 GiB of 80.0 GiB used",
         "NUMA 0           ▁▅█  95%",
-        "  memory         ▄▄▄  44%  14.0 GiB / 32.0 GiB",
+        "  memory         ▄▄▄  44%  14.0 GiB of 32.0 GiB used",
         "NUMA 1                -",
-        "  memory         ▁▁▁  6%  2.0 GiB / 32.0 GiB",
+        "  memory         ▁▁▁  6%  2.0 GiB of 32.0 GiB used",
       ),
     );
   });
 
-  it("should do without samples, measures and a replica's answer", () => {
+  it("should work without samples, measures and a replica's response", () => {
     expect(healthPanel(create(NodeHealthSchema, { nodeId: "n1" }), LOOK)).toBe(
-      lines("n1  -  last seen -", "no usage reported yet"),
+      lines("n1  -", "Contact   last seen -", "no usage reported yet"),
     );
     expect(healthPanel(healthOf({ samples: [create(UsageSampleSchema)] }), LOOK)).toMatch(/^CPU +-$/m);
     const unavailable = healthOf({ telemetryUnavailable: "replica r2 does not answer" });
     expect(healthPanel(unavailable, LOOK)).toContain("last seen and usage are missing: replica r2 does not answer\n");
   });
 
-  it("should say how far the node's clock is off", () => {
+  it("should show how far the node's clock is off", () => {
     const textOf = (skewMs: number) => healthPanel(healthOf({ clockSkew: durationFromMs(skewMs) }), LOOK);
     expect(textOf(-90_000)).toContain("unknown after 5m, clock 1m behind\n");
     expect(textOf(90_000)).toContain("clock 1m ahead\n");
-    expect(textOf(-300)).toContain("clock in step\n");
+    expect(textOf(-300)).toContain("clock in sync\n");
   });
 });
 
@@ -107,7 +108,7 @@ describe("statusPanel()", () => {
   it("should show a node on one screen", () => {
     expect(statusPanel({ node: computeNode("n1"), health: healthOf(), nowMs: NOW_MS }, LOOK)).toBe(
       lines(
-        "n1  Compute  may take work",
+        "n1  Compute  can take work",
         "",
         "Approval    APPROVED     for 3h   by the control plane  AUTO_APPROVED",
         "Connection  CONNECTED    for 3h   by the control plane  SESSION_OPENED",
@@ -144,7 +145,7 @@ describe("statusPanel()", () => {
     );
   });
 
-  it("should show what the agent's configuration asks for and is not granted", () => {
+  it("should show intervals that the agent's configuration requests, but that were not granted", () => {
     const panel = (changes: Partial<NodeHealth>) =>
       statusPanel({ node: computeNode("n1"), health: healthOf(changes), nowMs: NOW_MS }, LOOK);
     const wishes = {
@@ -156,7 +157,7 @@ describe("statusPanel()", () => {
     expect(panel({ wishedHeartbeatInterval: durationFromMs(15_000) })).not.toContain("Asks for");
   });
 
-  it("should show what is wanted of its key, and how it joined", () => {
+  it("should show the required rotation of its key, and how it joined", () => {
     const node = computeNode("n1", {
       keySince: timestampFromMs(NOW_MS - 86_400_000),
       keyRotationRequiredSince: timestampFromMs(NOW_MS - 120_000),
@@ -173,7 +174,7 @@ describe("statusPanel()", () => {
 });
 
 describe("formatUsage()", () => {
-  it("should add up what nodes report, and warn of replicas that do not answer", () => {
+  it("should add up what nodes report, and warn about replicas that do not answer", () => {
     const warnings: string[] = [];
     const health = create(GetClusterHealthResponseSchema, {
       reporting: 2,
@@ -189,9 +190,9 @@ describe("formatUsage()", () => {
     });
     expect(formatUsage(health, (line) => warnings.push(line))).toBe(
       lines(
-        "CPU in use:    37% of 32 cores, 2 nodes reporting",
-        "Memory in use: 64.0 GiB / 128 GiB (50%)",
-        "GPUs in use:   3 / 4",
+        "CPU used:      37% of 32 cores, 2 nodes reporting",
+        "Memory used:   64.0 GiB of 128 GiB (50%)",
+        "GPUs busy:     3 of 4",
         "Hottest:       n1 61 °C on average, n2 88 °C at its hottest sensor",
       ),
     );

@@ -7,14 +7,14 @@ import type { Column } from "../output/table.ts";
 import { printable } from "../output/text.ts";
 import { formatDuration } from "../output/units.ts";
 
-/** What the health replicas know of some nodes, by node id. */
+/** What the health replicas know about nodes, keyed by node id. */
 export type HealthById = ReadonlyMap<string, NodeHealth>;
 
 const NOTHING: HealthById = new Map();
 
 /**
- * Joins what only health replicas know to a listing. When they do not answer, the listing goes on without it: one
- * warning, and no further calls.
+ * Adds live data of the health replicas to a listing. If the replicas do not respond, the listing continues without
+ * that data: one warning, and no further calls.
  */
 export class HealthJoin {
   readonly #control: ControlPlane;
@@ -34,7 +34,10 @@ export class HealthJoin {
     this.#includeSamples = includeSamples;
   }
 
-  /** What is known of these nodes; nothing when health does not answer. Nodes that no replica holds are missing. */
+  /**
+   * Read the known health of these nodes; empty if the health service does not respond. Nodes that no replica holds are
+   * missing.
+   */
   async read(nodeIds: readonly string[]): Promise<HealthById> {
     if (this.#away || nodeIds.length === 0) return NOTHING;
     try {
@@ -47,7 +50,7 @@ export class HealthJoin {
       this.#warnOfMissing(nodes);
       return new Map(nodes.map((node) => [node.nodeId, node]));
     } catch (error) {
-      // Which nodes there are and what they may do does not depend on health: showing that is better than nothing.
+      // Show the nodes without live data, because nodes and their states do not come from the health service.
       this.#away = true;
       const why = await this.#control.explain("health", error);
       this.#warn(`warning: last seen and usage are missing: ${printable(why)}\n`);
@@ -55,7 +58,7 @@ export class HealthJoin {
     }
   }
 
-  /** One line for all nodes of replicas that do not answer. */
+  /** Warn once about all nodes whose replicas do not respond. */
   #warnOfMissing(nodes: readonly NodeHealth[]): void {
     const missing = nodes.filter((node) => node.telemetryUnavailable !== "");
     const [first] = missing;
@@ -67,13 +70,13 @@ export class HealthJoin {
   }
 }
 
-/** How long ago a node was last heard, in milliseconds by the replica's monotonic clock; null when unknown. */
+/** How long ago a node was last seen, in milliseconds by the replica's monotonic clock; null if unknown. */
 export function silentMs(health: NodeHealth | undefined): number | null {
   if (health?.silentFor === undefined || health.lastSeenTime === undefined) return null;
   return durationMs(health.silentFor);
 }
 
-/** The column that tells when a node was last heard. */
+/** The column that shows when a node was last seen. */
 export const LAST_SEEN_COLUMN: Column<{ readonly health: NodeHealth | undefined }> = {
   title: "LAST SEEN",
   name: "last_seen",

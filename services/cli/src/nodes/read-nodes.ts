@@ -10,14 +10,14 @@ import type { Selection } from "./selection.ts";
 export interface Range {
   /** The most nodes to read; 0 for all. */
   readonly limit?: number;
-  /** Where an earlier list ended; the beginning when absent. */
+  /** Where an earlier list ended; absent to start at the beginning. */
   readonly token?: string;
 }
 
-/** Most nodes of one page: a few hundred kilobytes on the wire, whatever the fleet's size. */
+/** Maximum number of nodes on one page: a few hundred kilobytes on the wire, whatever the fleet's size. */
 const PAGE_SIZE = 200;
 
-/** Read the chosen nodes page by page. The last page says where to go on. */
+/** Read the selected nodes page by page. The last page has the token to continue with. */
 export function readNodes(
   control: ControlPlane,
   registry: Client<typeof RegistryService>,
@@ -31,8 +31,8 @@ export function readNodes(
 }
 
 /**
- * Read one node by its exact id or, where only a person reads the answer, by an unambiguous prefix.
- * Throws Failure: "failed to <verb> node <what was typed>: ...".
+ * Read one node by its exact id. If only a person reads the output, an unambiguous prefix works, too. Throws
+ * Failure: "failed to <verb> node <reference>: ...".
  */
 export async function getNode(
   control: ControlPlane,
@@ -43,6 +43,6 @@ export async function getNode(
   const registry = control.client("registry", RegistryService);
   const what = `${verb} node ${reference}`;
   const { node } = await control.attempt("registry", what, () => registry.getNode({ node: reference, allowPrefix }));
-  if (node === undefined) throw new Failure(`failed to ${what}: the answer holds no node`);
+  if (node === undefined) throw new Failure(`failed to ${what}: the response contains no node`);
   return node;
 }

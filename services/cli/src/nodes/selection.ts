@@ -17,7 +17,7 @@ import {
 } from "../choices.ts";
 import { pickWord, pickWords, splitWords, UsageError } from "../failure.ts";
 
-/** The options that choose nodes, as the user wrote them. */
+/** The options that select nodes, as the user wrote them. */
 export interface FilterOptions {
   readonly labels?: string;
   readonly filterApproval?: string;
@@ -27,7 +27,7 @@ export interface FilterOptions {
   readonly all?: boolean;
 }
 
-/** The options that choose the nodes of a list. */
+/** The options that select the nodes of a list. */
 export interface SelectionOptions extends FilterOptions {
   readonly filterConnection?: string;
   readonly search?: string;
@@ -35,7 +35,7 @@ export interface SelectionOptions extends FilterOptions {
   readonly orderReversed?: boolean;
 }
 
-/** The fields of a rollcall.registry.v1.ListNodesRequest that choose. */
+/** The fields of a rollcall.registry.v1.ListNodesRequest that select nodes. */
 export interface Selection {
   readonly labelSelector: string;
   readonly memberships: MembershipState[];
@@ -59,12 +59,12 @@ export interface Selector {
   readonly all: boolean;
 }
 
-/** The nodes of a change: one by its name, or many. */
+/** The nodes to change: one node by its name, or many. */
 export type NodeChoice =
   | { readonly kind: "one"; readonly node: string }
   | { readonly kind: "many"; readonly selector: Selector };
 
-/** Most names that one call takes. */
+/** Maximum number of names in one call. */
 export const MOST_NAMES = 500;
 
 const MEMBERSHIPS: Readonly<Record<(typeof APPROVAL_WORDS)[number], MembershipState>> = {
@@ -105,10 +105,10 @@ const TYPES: Readonly<Record<(typeof TYPE_WORDS)[number], NodeType>> = {
   "control-plane": NodeType.ORCHESTRATOR,
 };
 
-/** What Bacalhau, the API and earlier releases call the control plane. */
+/** Names for processes of the control plane in Bacalhau and in the API. */
 const EARLIER_TYPES: ReadonlySet<string> = new Set(["requester", "orchestrator"]);
 
-/** What Bacalhau can order by and Rollcall cannot, with the column of the totals. */
+/** Orders of Bacalhau that Rollcall does not have, each with the column of totals to use instead. */
 const AVAILABLE: Readonly<Record<string, (typeof ORDER_WORDS)[number]>> = {
   available_cpu: "cores",
   available_memory: "memory",
@@ -117,8 +117,8 @@ const AVAILABLE: Readonly<Record<string, (typeof ORDER_WORDS)[number]>> = {
 };
 
 /**
- * Understand the options that choose nodes for a list: the machines, and with --all the processes of the control plane
- * too. Throws UsageError.
+ * Parse the options that select nodes for a list: the machines, and with --all also the processes of the control
+ * plane. Throws UsageError.
  */
 export function parseSelection(options: SelectionOptions): Selection {
   const order = parseOrder(options.orderBy ?? "id");
@@ -137,14 +137,14 @@ export function parseSelection(options: SelectionOptions): Selection {
   };
 }
 
-/** Understand which nodes a change is for. Throws UsageError, also when nothing says which. */
+/** Parse which nodes to change. Throws UsageError, also when none is named or selected. */
 export function chooseNodes(names: readonly string[], options: FilterOptions): NodeChoice {
   refuseEmpty(names, options);
   const statuses = pickWords("filter-status", options.filterStatus ?? "", STATUS_WORDS);
   const healths = statuses.flatMap((word) => HEALTHS[word] ?? []);
   const connections = statuses.flatMap((word) => (isConnection(word) ? CONNECTIONS[word] : []));
   if (healths.length > 0 && connections.length > 0) {
-    throw new UsageError("--filter-status takes healths or connections here, not both at once");
+    throw new UsageError("--filter-status cannot combine health and connection states here");
   }
   return toChoice({
     ...parseFilters(options),
@@ -157,13 +157,13 @@ export function chooseNodes(names: readonly string[], options: FilterOptions): N
   });
 }
 
-/** The selector of one node that is named. */
+/** A selector for one named node. */
 export function selectorOf(node: string): Selector {
   const nothing = { memberships: [], healths: [], connections: [], schedulings: [], types: [] };
   return { ...nothing, nodes: [node], labelSelector: "", all: false };
 }
 
-/** Check a label selector before a call is made. Throws UsageError that shows what is wrong, and where. */
+/** Check a label selector before a call is made. Throws a UsageError that shows the problem and its position. */
 export function checkedSelector(option: string, text: string): string {
   const parsed = parseSelector(text);
   if (parsed.ok) return text;
@@ -197,12 +197,11 @@ function parseOrder(named: string): (typeof ORDER_WORDS)[number] {
   const total = AVAILABLE[named.toLowerCase()];
   if (total === undefined) return pickWord("order-by", named, ORDER_WORDS);
   throw new UsageError(
-    `cannot order by ${named}: what is free on a node is not recorded; --order-by ${total} orders by what it ` +
-      "has in total",
+    `cannot order by ${named}: free resources are not stored; --order-by ${total} orders by the total`,
   );
 }
 
-/** A script's variable that was not set must not choose more nodes than were meant. */
+/** Throw UsageError for empty values, because an unset script variable must not select more nodes than intended. */
 function refuseEmpty(names: readonly string[], options: FilterOptions): void {
   const { labels, filterApproval, filterStatus, filterScheduling, filterType } = options;
   const given = {
@@ -222,7 +221,7 @@ function toChoice(selector: Selector): NodeChoice {
   const { nodes, labelSelector, all, ...states } = selector;
   const isFiltered = labelSelector.trim() !== "" || Object.values(states).some((list) => list.length > 0);
   if (all && (isFiltered || nodes.length > 0)) {
-    throw new UsageError("--all means every node: leave out names and filters, or --all");
+    throw new UsageError("--all cannot be combined with names or filters");
   }
   if (nodes.length > MOST_NAMES) {
     throw new UsageError(`at most ${MOST_NAMES} nodes can be named at once, not ${nodes.length}`);
@@ -230,12 +229,12 @@ function toChoice(selector: Selector): NodeChoice {
   const [node] = nodes;
   if (node === undefined && !isFiltered && !all) {
     throw new UsageError(
-      "name the nodes, or choose them with --labels, --filter-approval, --filter-status, --filter-scheduling, " +
+      "name the nodes, or select them with --labels, --filter-approval, --filter-status, --filter-scheduling, " +
         "--type or --all",
     );
   }
   if (node !== undefined && nodes.length === 1 && !isFiltered) return { kind: "one", node };
-  // Options choose among the machines; a process of the control plane has to be named, or chosen by its type.
+  // Options select only machines. A process of the control plane must be named, or selected by its type.
   const isOfMachines = node === undefined && selector.types.length === 0;
   return { kind: "many", selector: isOfMachines ? { ...selector, types: [NodeType.COMPUTE], all: false } : selector };
 }

@@ -3,6 +3,7 @@ import {
   HealthQueryService,
   type NodeTemperature,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   type Capacity,
   type GetClusterSummaryResponse,
@@ -12,10 +13,10 @@ import {
   type WorkSum,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import type { Verb } from "../command.ts";
+import type { Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { choosePaint, type Paint, type Style, styleOfState } from "../output/style.ts";
-import { pad, printable } from "../output/text.ts";
+import { counted, pad, printable } from "../output/text.ts";
 import { formatBytes, formatPercent } from "../output/units.ts";
 import { healthWord, membershipWord, schedulingWord } from "./words.ts";
 
@@ -24,10 +25,10 @@ const LABEL_WIDTH = 15;
 const MEMBERSHIPS = ["APPROVED", "PENDING", "REJECTED"] as const;
 const HEALTHS = ["HEALTHY", "UNHEALTHY", "UNKNOWN"] as const;
 const SCHEDULINGS = ["ELIGIBLE", "INELIGIBLE"] as const;
-/** Counted only where there are any. */
+/** States that are shown only if a node is in them. */
 const DRAINS = ["DRAINING", "DRAINED", "UNCONFIRMED"] as const;
 
-/** `node summary`: the fleet in numbers, for people or as a rollcall.registry.v1.GetClusterSummaryResponse. */
+/** `node summary`: show the fleet in numbers, or as a rollcall.registry.v1.GetClusterSummaryResponse. */
 export const nodeSummary: Verb = async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const control = reachControlPlane(shell, options);
@@ -41,7 +42,10 @@ export const nodeSummary: Verb = async ({ shell, options }) => {
   await writePlain(shell, format, toPlain(GetClusterSummaryResponseSchema, summary));
 };
 
-/** Live usage of the fleet as further lines; a warning alone when health does not answer. */
+/**
+ * Format live usage of the fleet as additional lines. If the health service does not respond, warn and return no
+ * lines.
+ */
 async function usageOf(control: ControlPlane, warn: (line: string) => void): Promise<string> {
   const health = control.client("health", HealthQueryService);
   try {
@@ -52,13 +56,15 @@ async function usageOf(control: ControlPlane, warn: (line: string) => void): Pro
   }
 }
 
-/** The summary as lines for people. */
+/** Format the summary as lines. */
 export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint): string {
   const { compute, orchestrators, total, available } = summary;
-  const counted = (words: readonly string[], wordOf: (state: StateCount) => string) =>
+  // Only approved nodes get work, so the scheduling of others is not counted.
+  const approved = summary.states.filter(({ membership }) => membership === MembershipState.APPROVED);
+  const sums = (states: readonly StateCount[], words: readonly string[], wordOf: (state: StateCount) => string) =>
     words
       .map((word) => {
-        const matching = summary.states.filter((state) => wordOf(state) === word);
+        const matching = states.filter((state) => wordOf(state) === word);
         return paintCount(
           paint,
           word,
@@ -66,14 +72,14 @@ export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint):
         );
       })
       .join(", ");
-  const found = new Set(summary.states.map(({ scheduling }) => schedulingWord(scheduling)));
+  const found = new Set(approved.map(({ scheduling }) => schedulingWord(scheduling)));
   const drains = DRAINS.filter((word) => found.has(word));
   const lines = [
     ["Nodes", `${compute?.connected ?? 0} connected / ${compute?.total ?? 0} total`],
-    ["Approval", counted(MEMBERSHIPS, ({ membership }) => membershipWord(membership))],
-    ["Health", counted(HEALTHS, ({ health }) => healthWord(health))],
-    ["Scheduling", counted([...SCHEDULINGS, ...drains], ({ scheduling }) => schedulingWord(scheduling))],
-    ["May take work", String(summary.mayTakeWork)],
+    ["Approval", sums(summary.states, MEMBERSHIPS, ({ membership }) => membershipWord(membership))],
+    ["Health", sums(summary.states, HEALTHS, ({ health }) => healthWord(health))],
+    ["Scheduling", sums(approved, [...SCHEDULINGS, ...drains], ({ scheduling }) => schedulingWord(scheduling))],
+    ["Can take work", String(summary.mayTakeWork)],
     ["Cores", share(available, total, (of) => String(of?.cores ?? 0n))],
     ["Memory", share(available, total, (of) => formatBytes(Number(of?.memoryBytes ?? 0n)))],
     ["Disk", share(available, total, (of) => formatBytes(Number(of?.diskBytes ?? 0n)))],
@@ -85,7 +91,7 @@ export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint):
   return lines.map(([name, value]) => `${pad(`${name}:`, LABEL_WIDTH)}${value}\n`).join("");
 }
 
-/** What executions have been given; nothing where no node takes any. */
+/** The resources allocated to executions; empty if no node takes any. */
 function workLines({ offered, allocated }: GetClusterSummaryResponse): readonly (readonly [string, string])[] {
   if (offered === undefined || allocated === undefined || isNothing(offered)) return [];
   const part = (name: "millicores" | "memoryBytes" | "diskBytes" | "gpus", format: (value: number) => string) => {
@@ -118,7 +124,7 @@ function share(
   return `${format(available)} available / ${format(total)} total`;
 }
 
-/** Usage as lines for people; none when no node has reported any. */
+/** Format usage as lines; empty if no node has reported any. */
 export function formatUsage(health: GetClusterHealthResponse, warn: (line: string) => void): string {
   const missing = health.missingReplicaIds;
   if (missing.length > 0) {
@@ -129,21 +135,21 @@ export function formatUsage(health: GetClusterHealthResponse, warn: (line: strin
   const { cores, reporting, gpus, gpusBusy } = health;
   const used = Number(health.memoryUsedMib);
   const total = Number(health.memoryTotalMib);
-  const nodes = `${reporting} node${reporting === 1 ? "" : "s"} reporting`;
+  const nodes = `${counted(reporting, "node")} reporting`;
   const lines = [
     [
-      "CPU in use",
+      "CPU used",
       health.cpuPercent === undefined
         ? `unknown, ${nodes}`
-        : `${formatPercent(health.cpuPercent)} of ${cores} cores, ${nodes}`,
+        : `${formatPercent(health.cpuPercent)} of ${counted(cores, "core")}, ${nodes}`,
     ],
     [
-      "Memory in use",
+      "Memory used",
       total === 0
         ? "unknown"
-        : `${formatBytes(used * MIB)} / ${formatBytes(total * MIB)} (${formatPercent((100 * used) / total)})`,
+        : `${formatBytes(used * MIB)} of ${formatBytes(total * MIB)} (${formatPercent((100 * used) / total)})`,
     ],
-    ["GPUs in use", `${gpusBusy} / ${gpus}`],
+    ["GPUs busy", `${gpusBusy} of ${gpus}`],
     ["Hottest", hottest(health)],
   ] as const;
   return lines.map(([name, value]) => `${pad(`${name}:`, LABEL_WIDTH)}${value}\n`).join("");

@@ -4,7 +4,7 @@ import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_
 import { meanSeries, mostSeries, percentOf, usageHistory } from "./usage.ts";
 
 describe("usageHistory()", () => {
-  it("should be empty, not an error, for a node of which nothing is known", () => {
+  it("should be empty, not an error, for an unknown node", () => {
     expect(usageHistory(undefined)).toEqual({
       cpu: [],
       memory: [],
@@ -17,12 +17,12 @@ describe("usageHistory()", () => {
     });
   });
 
-  it("should stand on the latest sample where there is no history", () => {
+  it("should use the latest sample if there is no history", () => {
     const health = create(NodeHealthSchema, { latest: { usage: { cpuPercent: 5 } } });
     expect(usageHistory(health).cpu).toEqual([5]);
   });
 
-  it("should leave gaps where memory or disk could not be read", () => {
+  it("should leave gaps if memory or disk could not be read", () => {
     const totals = { memoryTotalMib: 4, diskTotalMib: 8 };
     const gpu = { index: 0, memoryTotalMib: 4 };
     const health = create(NodeHealthSchema, {
@@ -36,7 +36,7 @@ describe("usageHistory()", () => {
     expect(gpus[0]).toMatchObject({ memory: [25, undefined], memoryNow: null });
   });
 
-  it("should carry totals on, and leave gaps for GPUs that come and go", () => {
+  it("should carry totals over, and leave gaps for GPUs that come and go", () => {
     const gpu = { index: 1, utilizationPercent: 40, memoryUsedMib: 10, memoryTotalMib: 40 };
     const health = create(NodeHealthSchema, {
       samples: [{ usage: { memoryUsedMib: 1, memoryTotalMib: 4 } }, { usage: { memoryUsedMib: 2, gpus: [gpu] } }, {}],
@@ -54,7 +54,7 @@ describe("usageHistory()", () => {
 });
 
 describe("usageHistory() of NUMA nodes", () => {
-  it("should carry totals on, and leave gaps where a share is not known", () => {
+  it("should carry totals over, and leave gaps for unknown shares", () => {
     const health = create(NodeHealthSchema, {
       samples: [
         {
@@ -76,14 +76,14 @@ describe("usageHistory() of NUMA nodes", () => {
 });
 
 describe("percentOf()", () => {
-  it("should know no share of an unknown total", () => {
+  it("should be undefined for an unknown total", () => {
     expect(percentOf({ usedMib: 5, totalMib: 0 })).toBeUndefined();
     expect(percentOf(null)).toBeUndefined();
   });
 });
 
 describe("meanSeries()", () => {
-  it("should take the mean of what each sample has", () => {
+  it("should take the mean of each sample", () => {
     expect(
       meanSeries([
         [10, undefined, 30],
@@ -95,7 +95,7 @@ describe("meanSeries()", () => {
 });
 
 describe("mostSeries()", () => {
-  it("should take the most of what each sample has", () => {
+  it("should take the maximum of each sample", () => {
     expect(mostSeries([[10, undefined, 30], [30, undefined], []])).toEqual([30, undefined, 30]);
     expect(mostSeries([])).toEqual([]);
   });

@@ -1,43 +1,46 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { GpuUsage, NumaNodeUsage, ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 
-/** One measure over the last samples, oldest first. A sample that lacks it leaves a gap. */
+/** One measure over the last samples, oldest first. A sample without a value is undefined. */
 export type Series = readonly (number | undefined)[];
 
-/** A known amount of what there is, in MiB. */
+/** How much of a total is used, in MiB. */
 export interface Fill {
   readonly usedMib: number;
-  /** 0 when unknown. */
+  /** The total in MiB; 0 when unknown. */
   readonly totalMib: number;
 }
 
-/** What one GPU did. */
+/** The usage of one GPU. */
 interface GpuSeries {
-  /** The driver's index. */
+  /** The driver's index of the GPU. */
   readonly index: number;
   /** Share of time busy, 0 to 100. */
   readonly utilization: Series;
   /** Share of memory in use, 0 to 100. */
   readonly memory: Series;
-  /** Degrees Celsius. */
+  /** The temperature in degrees Celsius. */
   readonly temperature: Series;
-  /** Memory in the latest sample; null when it is not known. */
+  /** Memory in the latest sample; null if unknown. */
   readonly memoryNow: Fill | null;
 }
 
-/** What one NUMA node did. */
+/** The usage of one NUMA node. */
 interface NumaSeries {
-  /** The kernel's id. */
+  /** The kernel's id of the NUMA node. */
   readonly id: number;
   /** Share of its processors, 0 to 100. */
   readonly cpu: Series;
   /** Share of its memory, 0 to 100. */
   readonly memory: Series;
-  /** Memory in the latest sample; null when it is not known. */
+  /** Memory in the latest sample; null if unknown. */
   readonly memoryNow: Fill | null;
 }
 
-/** What a node did over its last samples. What a node does not report is missing here, never an error. */
+/**
+ * The usage of a node over its last samples. Measures that a node does not report are missing, which is
+ * never an error.
+ */
 export interface UsageHistory {
   /** Share of processors, 0 to 100. */
   readonly cpu: Series;
@@ -49,13 +52,13 @@ export interface UsageHistory {
   readonly temperature: Series;
   /** The hottest sensor in degrees Celsius. */
   readonly temperatureMax: Series;
-  /** By index. */
+  /** The GPUs, ordered by index. */
   readonly gpus: readonly GpuSeries[];
-  /** By id; empty where there is only one. */
+  /** The NUMA nodes, ordered by id; empty if there is only one. */
   readonly numaNodes: readonly NumaSeries[];
 }
 
-/** Arrange a node's samples by measure. Without samples the latest one stands for all. */
+/** Arrange a node's samples by measure. If there are no past samples, only the latest one is used. */
 export function usageHistory(health: NodeHealth | undefined): UsageHistory {
   const samples = health?.samples.length ? health.samples : health?.latest ? [health.latest] : [];
   const usages = samples.map((sample) => sample.usage);
@@ -83,7 +86,7 @@ export function usageHistory(health: NodeHealth | undefined): UsageHistory {
   };
 }
 
-/** The last value of a series that is there. */
+/** The value in the last sample. */
 export function latestOf(series: Series): number | undefined {
   return series.at(-1);
 }
@@ -93,12 +96,12 @@ export function percentOf(fill: Fill | undefined | null): number | undefined {
   return fill && fill.totalMib > 0 ? (100 * fill.usedMib) / fill.totalMib : undefined;
 }
 
-/** Several series as one: the mean of what each sample has. */
+/** Combine several series into one: the mean of each sample. */
 export function meanSeries(series: readonly Series[]): Series {
   return together(series, (known) => known.reduce((sum, value) => sum + value, 0) / known.length);
 }
 
-/** Several series as one: the most of what each sample has. */
+/** Combine several series into one: the maximum of each sample. */
 export function mostSeries(series: readonly Series[]): Series {
   return together(series, (known) => Math.max(...known));
 }
@@ -115,7 +118,7 @@ function fills<Sample>(
   samples: readonly (Sample | undefined)[],
   read: (sample: Sample) => readonly [usedMib: number | undefined, totalMib: number],
 ): (Fill | undefined)[] {
-  // A total that has not changed is not sent again: 0 means what the sample before said.
+  // The last known total. An unchanged total is not sent again; 0 stands for the previous total.
   let totalMib = 0;
   return samples.map((sample) => {
     if (sample === undefined) return undefined;
@@ -125,7 +128,10 @@ function fills<Sample>(
   });
 }
 
-/** The series of each GPU or NUMA node that any sample has, by index; a sample without it leaves a gap. */
+/**
+ * The series of each GPU or NUMA node that occurs in any sample, ordered by index. A sample that lacks
+ * the GPU or NUMA node leaves a gap.
+ */
 function seriesOf<Part, Made>(
   usages: readonly (ResourceUsage | undefined)[],
   partsOf: (usage: ResourceUsage) => readonly Part[],

@@ -1,15 +1,13 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import type { Invocation, Verb } from "../command.ts";
-import { Failure, parseCount, parseDurationMs, UsageError } from "../failure.ts";
-import { openScreen } from "../output/screen.ts";
+import { parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import type { Invocation, Verb } from "../invocation.ts";
+import { type Draw, redraw } from "../output/redraw.ts";
 import { choosePaint, columnsOf } from "../output/style.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
-import { formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 import { statusPanel } from "./describe.ts";
-import { panelLook } from "./health.ts";
+import { panelFormat } from "./health.ts";
 import { type ObservedNode, usageColumns } from "./health-columns.ts";
 import { type ListedNode, listColumns } from "./list-columns.ts";
 import { HealthJoin } from "./read-health.ts";
@@ -17,37 +15,34 @@ import { getNode, readNodes } from "./read-nodes.ts";
 import { parseSelection, type SelectionOptions } from "./selection.ts";
 import { usageHistory } from "./usage.ts";
 
-/** What `node watch` takes. */
+/** The options of `node watch`. */
 export interface NodeWatchOptions extends SelectionOptions {
   readonly interval?: string;
   readonly count?: string;
 }
 
-/** Draws what is true now in a number of lines at most; 0 means as many as it takes. */
-type Draw = (rows: number) => Promise<string>;
-
 const DEFAULT_INTERVAL_MS = 2000;
-/** Nodes of one frame where no terminal sets a limit. */
+/** Maximum number of nodes in one frame without a terminal. */
 const MOST_NODES = 200;
-/** Lines of a frame that are not nodes. */
+/** Number of lines of a frame that do not show nodes. */
 const OTHER_LINES = 4;
-/** Samples of a sparkline. */
+/** Number of samples in a sparkline. */
 const SPARK_WIDTH = 10;
 
-/** The states, then what the machine is doing. */
+/** The states of the node, then the usage of the machine. */
 const COLUMNS: readonly Column<ListedNode & Pick<ObservedNode, "usage">>[] = [
   ...listColumns(["scheduling", "connection", "seen"]),
   ...usageColumns(SPARK_WIDTH),
 ];
 
 /**
- * `node watch [NODE]`: the fleet, or one node, redrawn at an interval until Ctrl-C. Without a terminal it prints one
- * snapshot after the other. An outage of the control plane is shown, and the watch goes on after it.
+ * `node watch [NODE]`: redraw the fleet or one node at an interval until Ctrl-C. Without a terminal it prints one
+ * snapshot after the other. During an outage of the control plane, show the outage and resume afterwards.
  */
 export const nodeWatch: Verb<NodeWatchOptions> = async (invocation) => {
   const { shell, args, options } = invocation;
   if (options.output !== undefined && options.output !== "table") {
-    throw new UsageError("node watch is for people; `node list` and `node health` print json, yaml and csv");
+    throw new UsageError("node watch only prints tables; use `node list` or `node health` for json, yaml and csv");
   }
   const intervalMs =
     options.interval === undefined ? DEFAULT_INTERVAL_MS : parseDurationMs("interval", options.interval);
@@ -57,29 +52,6 @@ export const nodeWatch: Verb<NodeWatchOptions> = async (invocation) => {
   const draw = reference === undefined ? drawFleet(invocation, control) : drawNode(invocation, control, reference);
   await redraw(shell, draw, { intervalMs, count });
 };
-
-async function redraw(
-  shell: Shell,
-  draw: Draw,
-  { intervalMs, count }: { readonly intervalMs: number; readonly count: number },
-): Promise<void> {
-  // Drawn before the screen is opened: a mistyped name or address is an ordinary failure.
-  let body = await draw(shell.out.rows());
-  const screen = openScreen(shell.out);
-  try {
-    for (let drawn = 1; ; drawn++) {
-      screen.show(`${formatTime(shell.wallMs())}  every ${intervalMs / 1000}s\n\n${body}`);
-      if (drawn >= count) return;
-      await sleep(intervalMs, undefined, { signal: shell.interrupted });
-      body = await draw(screen.rows()).catch((error: unknown) => {
-        if (error instanceof Failure && !shell.interrupted.aborted) return `${error.message}\n`;
-        throw error;
-      });
-    }
-  } finally {
-    screen.close();
-  }
-}
 
 function drawFleet({ shell, options }: Invocation<NodeWatchOptions>, control: ControlPlane): Draw {
   const selection = parseSelection(options);
@@ -109,11 +81,14 @@ function drawNode({ shell, options }: Invocation<NodeWatchOptions>, control: Con
     const node = await getNode(control, reference, "watch");
     const { health, warning } = await readHealth(shell, control, [node.id]);
     const input = { node, health: health.get(node.id), nowMs: shell.wallMs() };
-    return statusPanel(input, panelLook(shell, options)) + warning;
+    return statusPanel(input, panelFormat(shell, options)) + warning;
   };
 }
 
-/** Health for one frame. A warning becomes part of the frame: written beside it, it would spoil the screen. */
+/**
+ * Read health for one frame. Warnings become part of the frame, because printing them separately would spoil the
+ * screen.
+ */
 async function readHealth(shell: Shell, control: ControlPlane, nodeIds: readonly string[]) {
   let warning = "";
   const join = new HealthJoin(control, {

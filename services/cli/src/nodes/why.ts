@@ -7,14 +7,15 @@ import {
   type TimelineEntry,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import type { ExecutionWait } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { type ActorNames, readActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { Verb } from "../command.ts";
 import { parseCount, parseMoment } from "../failure.ts";
 import { obstacleRemedy } from "../hints.ts";
+import type { Verb } from "../invocation.ts";
 import { readNodeWaits, timesOf, waitLines } from "../jobs/waits.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { columnsOf } from "../output/style.ts";
-import { printable, wrap } from "../output/text.ts";
+import { printable, wrap, wrapValue } from "../output/text.ts";
 import { formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 import { contactText } from "./contact.ts";
@@ -22,7 +23,7 @@ import { agentTexts } from "./describe.ts";
 import { HealthJoin } from "./read-health.ts";
 import { actorWords } from "./words.ts";
 
-/** What `node why` takes. */
+/** The options of `node why`. */
 export interface NodeWhyOptions {
   readonly limit?: string;
   readonly since?: string;
@@ -30,7 +31,7 @@ export interface NodeWhyOptions {
 
 const DEFAULT_LIMIT = "100";
 
-/** `node why`: how a node came to be in its state, whether it may take work, and what would change that. */
+/** `node why`: explain how a node got into its state, whether it can take work, and what would change that. */
 export const nodeWhy: Verb<NodeWhyOptions> = async ({ shell, args, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const limit = parseCount("limit", options.limit ?? DEFAULT_LIMIT, 1);
@@ -54,26 +55,34 @@ export const nodeWhy: Verb<NodeWhyOptions> = async ({ shell, args, options }) =>
   const id = answer.node?.id ?? name;
   const live = (await join.read([id])).get(id);
   const waits = await readNodeWaits(control, id, (why) => {
-    shell.err.write(`warning: what waits on the node is missing: ${why}\n`);
+    shell.err.write(`warning: cannot show what waits on the node: ${why}\n`);
   });
-  shell.out.write(timelineText(shell, { answer, live, waits }));
+  const names = await readActorNames(
+    control,
+    answer.entries.flatMap(({ event }) => event?.actor ?? []),
+  );
+  shell.out.write(timelineText(shell, { answer, live, waits, names }));
 };
 
 interface NodeExplanation {
   readonly answer: ExplainNodeResponse;
   readonly live: NodeHealth | undefined;
   readonly waits: readonly ExecutionWait[];
+  readonly names: ActorNames;
 }
 
-/** The timeline, what the replica knows beyond it, what would change the state, and what waits on the node. */
-function timelineText(shell: Pick<Shell, "out" | "env">, { answer, live, waits }: NodeExplanation): string {
+/**
+ * Format the timeline, what the replica knows in addition, what would change the state, and what waits on the
+ * node.
+ */
+function timelineText(shell: Pick<Shell, "out" | "env">, { answer, live, waits, names }: NodeExplanation): string {
   const { node, entries, hasEarlier, summary, obstacles } = answer;
   const contact = contactText(node, live);
   const width = columnsOf(shell) || Number.POSITIVE_INFINITY;
   const lines = [
-    ...(hasEarlier ? ["(earlier entries are left out: --limit shows more)"] : []),
-    ...(entries.length === 0 ? ["(the log has no entry about this node)"] : []),
-    ...entries.filter(({ event }) => event?.type !== MOVED).flatMap((entry) => entryLines(entry, width)),
+    ...(hasEarlier ? ["(earlier entries omitted: use --limit to show more)"] : []),
+    ...(entries.length === 0 ? ["(the event log has no entry about this node)"] : []),
+    ...entries.filter(({ event }) => event?.type !== MOVED).flatMap((entry) => entryLines(entry, width, names)),
     "",
     ...(contact === null ? [] : [wrap(printable(contact), width)]),
     ...(node === undefined ? [] : agentTexts(node)).map((text) => wrap(printable(`agent at ${text}`), width)),
@@ -81,28 +90,39 @@ function timelineText(shell: Pick<Shell, "out" | "env">, { answer, live, waits }
     ...obstacles.flatMap((obstacle) => {
       const remedy = obstacleRemedy(obstacle, node?.id ?? "");
       if (remedy === "") return [];
-      return [`  ${printable(obstacle.reason)} ${timesOf(obstacle)}`, `  to change that: ${printable(remedy)}`];
+      const columns = Number.isFinite(width) ? width : 0;
+      return [
+        wrapValue("  ", `${printable(obstacle.reason)} ${timesOf(obstacle)}`, columns, 2),
+        wrapValue(REMEDY, printable(remedy), columns, REMEDY.length),
+      ];
     }),
     ...waitLines(waits, Number.isFinite(width) ? Math.max(20, width - 4) : width),
   ];
   return `${lines.join("\n")}\n`;
 }
 
+const REMEDY = "  to change that: ";
 const INDENT = " ".repeat(22);
 
-/** Where a node's stream is says nothing about the node; -o json has it. */
+/**
+ * The type of events that are left out, because the replica that holds a node's stream says nothing about the
+ * node. -o json shows them.
+ */
 const MOVED = "node.session.moved";
 const RELEASED = "node.reactions.allowed";
 
-/** When and what on one line; by whom on the next. Replicas and their ids are left to -o json. */
-function entryLines({ event, text }: TimelineEntry, width: number): readonly string[] {
+/**
+ * Format an entry: time and change on one line, the actor on the next. Only -o json shows replicas and their
+ * ids.
+ */
+function entryLines({ event, text }: TimelineEntry, width: number, names: ActorNames): readonly string[] {
   const time = event?.time === undefined ? "-" : formatTime(timestampMs(event.time));
   const what = (event?.type ?? "").replace("node.", "");
   const told =
     event?.type === RELEASED
-      ? "reactions to its loss may begin"
-      : text.replaceAll(/; judged by replica [^;\s]+/g, "").replaceAll(/, replica \S+$/g, "");
-  const lines = [`${what}  ${told}`, `by ${actorWords(event?.actor ?? "", event?.subject ?? "")}`]
+      ? "reactions to its loss were released"
+      : text.replaceAll(/; decided by replica [^;\s]+/g, "").replaceAll(/, replica \S+$/g, "");
+  const lines = [`${what}  ${told}`, `by ${actorWords(event?.actor ?? "", event?.subject ?? "", names)}`]
     .flatMap((line) => wrap(printable(line), Math.max(20, width - INDENT.length)).split("\n"))
     .map((line) => INDENT + line);
   const [first = INDENT, ...others] = lines;

@@ -15,11 +15,12 @@ import {
   type SchedulingState,
   SchedulingStateSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { ActorNames } from "../client/actor-names.ts";
 
-// The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its
-// number.
+// The API's enums are open: a newer server may send a value that this program does not know. Such a value is shown as
+// its number.
 
-/** "Compute" or "Control-plane", which --type takes in any case. */
+/** "Compute" or "Control-plane". --type accepts both in any case. */
 export function typeWord(type: NodeType): string {
   if (type === NodeType.ORCHESTRATOR) return "Control-plane";
   return type === NodeType.COMPUTE ? "Compute" : `TYPE_${type}`;
@@ -50,25 +51,26 @@ export function holdWord(kind: HoldKind): string {
   return word(HoldKindSchema, kind);
 }
 
-/** Who set a label, in lower case: "agent". */
+/** The tier of a label in lower case, such as "agent". */
 export function tierWord(tier: LabelTier): string {
   return word(LabelTierSchema, tier).toLowerCase();
 }
 
-/** The one word of a listing: health for compute nodes, connection for processes of the control plane. */
+/** The status of a node in a listing: health for compute nodes, connection for processes of the control plane. */
 export function statusWord(node: Node): string {
   return node.type === NodeType.ORCHESTRATOR ? connectionWord(node.connection?.state) : healthWord(node.health?.state);
 }
 
-/** Labels as one text: "gpu=h100,zone=a". */
+/** Labels as one string: "gpu=h100,zone=a". */
 export function labelsText(node: Node): string {
   return node.labels.map(({ key, value }) => (value === "" ? key : `${key}=${value}`)).join(",");
 }
 
-/** The actor of a change to a node: people and programs as the log has them, the rest by what they are. */
-export function actorWords(actor: string, nodeId: string): string {
-  if (actor === "system" || actor.startsWith("replica:")) return "the control plane";
-  return actor === `node:${nodeId}` ? "the node" : actor || "-";
+/**
+ * The actor of a change to a node: "the node" for itself, otherwise the actor's name.
+ */
+export function actorWords(actor: string, nodeId: string, names: ActorNames): string {
+  return actor === `node:${nodeId}` ? "the node" : names(actor);
 }
 
 function word(schema: DescEnum, value: number | undefined): string {

@@ -5,7 +5,7 @@ import { verifyAll } from "./audit.ts";
 
 const HASH = "ab".repeat(32);
 
-/** Answer these pieces, one after the other; after which entry each was asked for. */
+/** Return these pieces, one per request, and record the entry after which each request continues. */
 function pieces(...answers: readonly MessageInitShape<typeof VerifyAuditLogResponseSchema>[]) {
   const asked: (bigint | undefined)[] = [];
   const left = [...answers];
@@ -17,7 +17,7 @@ function pieces(...answers: readonly MessageInitShape<typeof VerifyAuditLogRespo
 }
 
 describe("verifyAll()", () => {
-  it("should go on where a piece ends, and count the entries of all", async () => {
+  it("should continue where a piece ends, and count the entries of all pieces", async () => {
     const head = { sequence: 5_002n, hash: HASH };
     const { asked, check } = pieces(
       { checked: 5_000n, through: { sequence: 5_000n, hash: HASH } },

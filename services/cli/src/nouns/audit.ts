@@ -13,20 +13,23 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import type { Command } from "commander";
 import { parseHead } from "../audit/audit-verbs.ts";
+import { PagedActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import { action, addChangeOptions, addLimit, addListingOptions, addNotes, loaded, type Verb } from "../command.ts";
+import { action, addChangeOptions, addLimit, addListingOptions, addNotes, loaded } from "../command.ts";
 import { Exit, parseCount, parseMoment } from "../failure.ts";
 import { withFailureCode } from "../failure-code.ts";
+import type { Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
-import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
-import { type Column, optionalCell, timeCell } from "../output/table.ts";
+import { isWide, type ListingOptions, printListing, readPages } from "../output/listing.ts";
+import { type Column, optionalCell, shortTimeCell, timeCell } from "../output/table.ts";
+import { counted } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 
 /** Define the verbs of `audit`. */
 export function defineAudit(audit: Command, shell: Shell): void {
   const list = audit
     .command("list")
-    .description("List the audit log, the newest entries first")
+    .description("List the audit log, newest entries first")
     .option("--actor <actor>", 'Only calls by this actor: "token:<id>", "user:<subject>", "node:<id>"')
     .option("--method <method>", "Only calls of this method, for example ApproveNode")
     .option("--target <target>", "Only calls about exactly this target, for example a node id")
@@ -37,7 +40,7 @@ export function defineAudit(audit: Command, shell: Shell): void {
   addListingOptions(addLimit(list, "entries", DEFAULT_LIMIT)).action(action(shell, auditList));
   addNotes(
     list,
-    "Times are RFC 3339, such as 2026-05-01T12:00:00Z, or a day such as 2026-05-01, which begins in UTC.",
+    "Times are RFC 3339, such as 2026-05-01T12:00:00Z, or a day in UTC such as 2026-05-01.",
     '-o json|yaml prints a rollcall.admin.v1.ListAuditEntriesResponse in proto JSON: {"entries": [...], ' +
       '"nextPageToken": "..."}.',
   );
@@ -60,8 +63,8 @@ export function defineAudit(audit: Command, shell: Shell): void {
 function defineRetention(audit: Command, shell: Shell): void {
   const exported = audit
     .command("export")
-    .description("Write the audit log as JSON Lines, the oldest entries first")
-    .option("--after <sequence>", "Only entries after this one, with which an earlier export ended")
+    .description("Write the audit log as JSON Lines, oldest entries first")
+    .option("--after <sequence>", "Only entries after this one, the last of an earlier export")
     .action(
       action(
         shell,
@@ -70,14 +73,13 @@ function defineRetention(audit: Command, shell: Shell): void {
     );
   addNotes(
     exported,
-    "Each line is a rollcall.admin.v1.AuditEntry in proto JSON. On the way, each entry is compared with the hash of " +
-      "the one before. The last line of standard error tells the head of what was written, for `rollcall audit prune`.",
-    "Example:\n  rollcall audit export > audit.jsonl",
+    "Each line is a rollcall.admin.v1.AuditEntry in proto JSON. Each entry is checked against the hash of " +
+      "the previous one. The last line of standard error is the head of the export, for `rollcall audit prune`.",
   );
   const prune = audit
     .command("prune")
-    .description("Remove the oldest entries, which were exported")
-    .requiredOption("--through <seq:hash>", "The last entry to remove, as `rollcall audit export` printed it");
+    .description("Remove the oldest entries after they were exported")
+    .requiredOption("--through <seq:hash>", "Last entry to remove, as printed by `rollcall audit export`");
   addChangeOptions(prune).action(
     action(
       shell,
@@ -86,9 +88,9 @@ function defineRetention(audit: Command, shell: Shell): void {
   );
   addNotes(
     prune,
-    "The server checks that the entry has this hash, so that what is removed is what was exported. It seals the cut: " +
-      "`rollcall audit verify` goes on from there, and tells where the log begins. Keep the export: it is the only " +
-      "copy.",
+    "The server checks that the entry has this hash, so that only exported entries are removed. It stores a signed " +
+      "record of where the log was cut, from which `rollcall audit verify` continues. Keep the export: it is the " +
+      "only copy.",
   );
 }
 
@@ -111,14 +113,18 @@ const auditList: Verb<AuditListOptions> = async (invocation) => {
   const limit = parseCount("limit", options.limit ?? DEFAULT_LIMIT, 0);
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", AuditService);
+  const names = new PagedActorNames(control);
   await printListing(invocation, {
-    columns: COLUMNS,
+    columns: columnsWith(names, isWide(options), shell.wallMs()),
     nameOf: ({ sequence }: AuditEntry) => String(sequence),
     pages: readPages(
       (part) => control.attempt("admin", "list the audit log", () => client.listAuditEntries({ ...filter, ...part })),
       { limit, countOf: ({ entries }) => entries.length },
     ),
-    itemsOf: ({ entries }) => entries,
+    itemsOf: async ({ entries }) => {
+      await names.learn(entries.map(({ actor }) => actor));
+      return entries;
+    },
     whole: (pages) => {
       const answer = create(ListAuditEntriesResponseSchema, { nextPageToken: pages.at(-1)?.nextPageToken ?? "" });
       answer.entries = pages.flatMap(({ entries }) => entries);
@@ -140,14 +146,15 @@ function parseFilter(options: AuditListOptions, nowMs: number) {
   };
 }
 
-const COLUMNS: readonly Column<AuditEntry>[] = [
+/** Create the columns. They show actors by name, and in wide tables by id. */
+const columnsWith = (names: PagedActorNames, wide: boolean, nowMs: number): readonly Column<AuditEntry>[] => [
   { title: "SEQ", name: "sequence", rank: 4, cell: ({ sequence }) => ({ text: String(sequence) }) },
-  { title: "TIME", name: "time", cell: ({ time }) => timeCell(time) },
-  { title: "ACTOR", name: "actor", limit: 32, cell: ({ actor }) => ({ text: actor }) },
+  { title: "TIME", name: "time", cell: ({ time }) => timeCell(time), short: ({ time }) => shortTimeCell(time, nowMs) },
+  { title: "ACTOR", name: "actor", limit: 24, cell: ({ actor }) => names.cell(actor, wide) },
   {
     title: "METHOD",
     name: "method",
-    // The service says little that the method does not.
+    // Show only the method's name, which is clear without the service.
     cell: ({ method }) => ({ text: method.split("/").at(-1) ?? method, raw: method }),
   },
   { title: "TARGET", name: "target", limit: 32, rank: 1, cell: ({ target }) => optionalCell(target) },
@@ -159,7 +166,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   },
   { title: "ADDRESS", name: "address", rank: 5, cell: ({ address }) => optionalCell(address) },
   { title: "REASON", name: "reason", limit: 40, rank: 3, cell: ({ reason }) => optionalCell(reason) },
-  // The request's id leads to the line in the server's log.
+  // Show the request's id, which the user can search for in the server's log.
   { title: "REQUEST", name: "request_id", wide: true, cell: ({ requestId }) => optionalCell(requestId) },
 ];
 
@@ -167,7 +174,7 @@ interface AuditVerifyOptions {
   readonly expectHead?: string;
 }
 
-/** The exit codes of `audit verify`: a log that is not intact differs from one that could not be read. */
+/** The exit codes of `audit verify`. They distinguish a log that is not intact from a log that could not be read. */
 const BROKEN = 1;
 const NOT_VERIFIED = 3;
 
@@ -176,28 +183,30 @@ const auditVerify: Verb<AuditVerifyOptions> = withFailureCode(NOT_VERIFIED, asyn
   const expected = options.expectHead === undefined ? null : parseHead("expect-head", options.expectHead);
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", AuditService);
-  const verdict = await verifyAll(
+  const result = await verifyAll(
     (request) => control.attempt("admin", "verify the audit log", () => client.verifyAuditLog(request)),
     expected,
   );
-  if (format !== "table") await writePlain(shell, format, toPlain(VerifyAuditLogResponseSchema, verdict));
-  const { problem, checked, head, cut } = verdict;
+  if (format !== "table") await writePlain(shell, format, toPlain(VerifyAuditLogResponseSchema, result));
+  const { problem, checked, head, cut } = result;
   if (problem !== undefined) throw broken(problem, checked);
   if (format !== "table" || head === undefined) return;
-  const known = expected === null ? "" : `, and entry ${expected.sequence} is the one expected`;
+  const known = expected === null ? "" : `, and entry ${expected.sequence} is as expected`;
   shell.out.write(
-    `The audit log is intact: ${checked} entries${known}.\n` +
-      (cut?.head === undefined ? "" : `It begins after ${cut.head.sequence}:${cut.head.hash}, seal ${cut.seal}\n`) +
+    `The audit log is intact: ${counted(checked, "entry", "entries")}${known}.\n` +
+      (cut?.head === undefined
+        ? ""
+        : `It begins after ${cut.head.sequence}:${cut.head.hash}, signature ${cut.seal}\n`) +
       `Head: ${head.sequence}:${head.hash}\n` +
-      "Keep the head somewhere else: --expect-head then shows that the log was not rewritten since.\n",
+      "Store the head elsewhere: with --expect-head, a later verify shows that the log was not rewritten since.\n",
   );
 });
 
 function broken({ sequence, kind, message }: AuditProblem, checked: bigint): Exit {
   const sound =
     kind === AuditProblemKind.EXPECTED_HEAD_DIFFERS
-      ? "the chain itself does not show where"
-      : `the ${checked} entries before it are intact`;
+      ? "the chain itself does not show where it was changed"
+      : `the ${counted(checked, "entry before it is", "entries before it are")} intact`;
   return new Exit(
     BROKEN,
     `the audit log is broken at entry ${sequence}: ${message}\n` +
@@ -205,10 +214,10 @@ function broken({ sequence, kind, message }: AuditProblem, checked: bigint): Exi
   );
 }
 
-/** What one call of VerifyAuditLog is asked. */
+/** The request of one call of VerifyAuditLog. */
 type PieceRequest = MessageInitShape<typeof VerifyAuditLogRequestSchema>;
 
-/** Check the whole log, piece by piece. Returns the last answer, with the entries of all pieces counted. */
+/** Check the whole log, piece by piece. Returns the last response, with the entries of all pieces counted. */
 export async function verifyAll(
   check: (request: PieceRequest) => Promise<VerifyAuditLogResponse>,
   expectedHead: AuditHead | null,

@@ -20,18 +20,18 @@ describe("brakeWarnings()", () => {
       { releasedPerMinute: 0, limitedByCluster: true },
       "none released, by the cluster's brake",
     ],
-  ])("should say what is really released of %s", (_, facts, expected) => {
+  ])("should show the real release rate of %s", (_, facts, expected) => {
     expect(brakeWarnings([create(BrakeSchema, { ...PARTIAL, ...facts })])).toEqual([
       `zone=a is PARTIAL (${expected}): of 0 nodes 0 silent, 0 lost; 0 reactions held back`,
     ]);
   });
 
-  it("should leave out brakes that are NORMAL, and say who froze others", () => {
+  it("should leave out brakes that are NORMAL, and show who froze others", () => {
     const normal = create(BrakeSchema, { group: "cluster", state: BrakeState.NORMAL });
     const frozen = { state: BrakeState.FROZEN, frozenBy: "token:ops", frozenReason: "new switch" };
     const counts = { size: 40, silent: 2, lost: 28, pending: 25 };
     expect(brakeWarnings([normal, create(BrakeSchema, { group: "zone=b", ...frozen, ...counts })])).toEqual([
-      "zone=b is FROZEN (frozen by token:ops: new switch): of 40 nodes 2 silent, 28 lost; 25 reactions held back",
+      "zone=b is FROZEN (frozen by token ops: new switch): of 40 nodes 2 silent, 28 lost; 25 reactions held back",
     ]);
   });
 });

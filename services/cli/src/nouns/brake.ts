@@ -10,14 +10,18 @@ import {
   ReleaseReactionsResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import type { Command } from "commander";
+import { type ActorNames, PagedActorNames, plainActorNames } from "../client/actor-names.ts";
 import { alreadyDone } from "../client/already-done.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import { action, addChangeOptions, addListingOptions, addNotes, STRICT, type Verb } from "../command.ts";
+import { action, addChangeOptions, addListingOptions, addNotes, STRICT } from "../command.ts";
 import { Failure, UsageError } from "../failure.ts";
-import { ANSWER_FORMATS, outputFormat, toPlain, writeAnswer, writePlain } from "../output/format.ts";
+import type { Verb } from "../invocation.ts";
+import { CHANGE_FORMATS, type ChangeFormat, writeChange, writeWords } from "../output/change.ts";
+import { outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { type ListingOptions, onePage, printListing } from "../output/listing.ts";
 import type { Style } from "../output/style.ts";
 import { type Column, optionalCell } from "../output/table.ts";
+import { counted } from "../output/text.ts";
 import { formatDuration, formatExactDuration } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 
@@ -26,18 +30,18 @@ export function defineBrake(brake: Command, shell: Shell): void {
   const status = brake
     .command("status")
     .description("Show the brake of the cluster and of every group")
-    .option("--group <group>", "Only this one: cluster, or for example zone=a")
+    .option("--group <group>", "Show only this group: cluster, or for example zone=a")
     .action(action(shell, brakeStatus));
   addNotes(
     addListingOptions(status),
-    `  NORMAL   each reaction to a lost node is released a few seconds after it
-  PARTIAL  more than 55 % of the group are silent or lost: a tenth of its size
-           is released a minute
-  FULL     all of the group is: nothing is released
+    `  NORMAL   each reaction is released a few seconds after its node is lost
+  PARTIAL  more than 55 % of the group is silent or lost: reactions for up to a
+           tenth of its nodes are released per minute
+  FULL     the whole group is silent or lost: nothing is released
   FROZEN   nothing is released, because an operator froze it`,
     "-o json|yaml prints a rollcall.admin.v1.GetBrakeResponse in proto JSON; -o csv prints RFC 4180.",
   );
-  const freeze = brake.command("freeze").description("Hold back every reaction until it is released");
+  const freeze = brake.command("freeze").description("Hold back all reactions until the brake is released");
   addNotes(
     addCommandOptions(freeze),
     `Before work on a zone's network, for example:
@@ -49,10 +53,10 @@ export function defineBrake(brake: Command, shell: Shell): void {
   const release = brake.command("release").description("Lift a freeze, so that the brake decides again");
   addNotes(
     addCommandOptions(release)
-      .option("--now", "Release everything that is pending now, whatever the brake says")
-      .option("-y, --yes", "With --now: do not ask first"),
-    "With --now and without --group, the reactions of all groups are released that are not frozen themselves. " +
-      "Later losses are judged by the brake.",
+      .option("--now", "Release all pending reactions now, regardless of the brake")
+      .option("-y, --yes", "With --now: do not ask for confirmation"),
+    "With --now and without --group, the reactions of all groups that are not frozen themselves are released. " +
+      "The brake applies to later losses again.",
     "-o json|yaml prints a rollcall.admin.v1.ReleaseReactionsResponse in proto JSON.",
   );
   release.action(action(shell, brakeRelease));
@@ -69,16 +73,20 @@ interface BrakeStatusOptions extends ListingOptions {
 const brakeStatus: Verb<BrakeStatusOptions> = async (invocation) => {
   const { shell, options } = invocation;
   const control = reachControlPlane(shell, options);
+  const names = new PagedActorNames(control);
   const page = await printListing(invocation, {
-    columns: columnsAt(shell.wallMs()),
+    columns: columnsAt(shell.wallMs(), (actor) => names.nameOf(actor)),
     nameOf: ({ group }: Brake) => group,
     pages: onePage(() => readBrakes(control, options.group)),
-    itemsOf: ({ brakes }) => brakes,
+    itemsOf: async ({ brakes }) => {
+      await names.learn(brakes.map(({ frozenBy }) => frozenBy));
+      return brakes;
+    },
     whole: (pages) => toPlain(GetBrakeResponseSchema, pages[0] ?? create(GetBrakeResponseSchema)),
   });
   const isForPrograms = options.output !== undefined && options.output !== "table" && options.output !== "wide";
   if (page?.decider === "" && !isForPrograms) {
-    shell.err.write("no process of health decides at the moment: nothing is released\n");
+    shell.err.write("no process runs the brake now, so nothing is released\n");
   }
 };
 
@@ -88,10 +96,10 @@ async function readBrakes(control: ControlPlane, group: string | undefined) {
   if (group === undefined) return answer;
   const brakes = answer.brakes.filter((brake) => brake.group === group);
   if (brakes.length > 0) return create(GetBrakeResponseSchema, { ...answer, brakes });
-  throw new Failure(`the brake has no group ${group}; \`rollcall brake status\` lists them all`);
+  throw new Failure(`the brake has no group ${group}; \`rollcall brake status\` lists all groups`);
 }
 
-function columnsAt(nowMs: number): readonly Column<Brake>[] {
+function columnsAt(nowMs: number, names: ActorNames): readonly Column<Brake>[] {
   const count = (name: "size" | "silent" | "lost" | "pending", rank: number): Column<Brake> => ({
     title: name.toUpperCase(),
     name,
@@ -119,7 +127,11 @@ function columnsAt(nowMs: number): readonly Column<Brake>[] {
     count("silent", 5),
     count("lost", 4),
     count("pending", 1),
-    { title: "DETAIL", name: "detail", cell: (brake) => optionalCell(brakeDetail(brake)) },
+    {
+      title: "DETAIL",
+      name: "detail",
+      cell: (brake) => ({ ...optionalCell(brakeDetail(brake, names)), raw: brakeDetail(brake, (actor) => actor) }),
+    },
   ];
 }
 
@@ -131,14 +143,15 @@ interface BrakeCommandOptions {
 }
 
 const brakeFreeze: Verb<BrakeCommandOptions> = async ({ shell, options }) => {
-  const format = outputFormat(options, ANSWER_FORMATS);
+  const format = outputFormat(options, CHANGE_FORMATS);
   const { group = "cluster", message: reason = "", requestId = "", strict = false } = options;
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", BrakeService);
   const answer = await control.attempt("admin", `freeze the brake of ${group}`, () =>
-    alreadyDone(shell, strict, () => client.freezeReactions({ group, reason, requestId })),
+    alreadyDone(shell, { strict, format }, () => client.freezeReactions({ group, reason, requestId })),
   );
-  if (answer !== null) await writeAnswer(shell, format, [FreezeReactionsResponseSchema, answer], "Ok\n");
+  const words = { object: brakeName(group), result: "frozen" };
+  if (answer !== null) await writeChange(shell, format, [FreezeReactionsResponseSchema, answer], words);
   else await nothingChanged(shell, format, control, group);
 };
 
@@ -148,39 +161,42 @@ interface BrakeReleaseOptions extends BrakeCommandOptions {
 }
 
 const brakeRelease: Verb<BrakeReleaseOptions> = async ({ shell, options }) => {
-  const format = outputFormat(options, ANSWER_FORMATS);
+  const format = outputFormat(options, CHANGE_FORMATS);
   const { group = "cluster", message: reason = "", requestId = "", now = false, strict = false } = options;
   const control = reachControlPlane(shell, options);
   if (now && options.yes !== true && !(await isWanted(shell, control, group))) return;
   const client = control.client("admin", BrakeService);
   const answer = await control.attempt("admin", `release the brake of ${group}`, () =>
-    alreadyDone(shell, strict, () => client.releaseReactions({ group, reason, requestId, now })),
+    alreadyDone(shell, { strict, format }, () => client.releaseReactions({ group, reason, requestId, now })),
   );
-  if (answer !== null) await writeAnswer(shell, format, [ReleaseReactionsResponseSchema, answer], "Ok\n");
+  const words = { object: brakeName(group), result: "released" };
+  if (answer !== null) await writeChange(shell, format, [ReleaseReactionsResponseSchema, answer], words);
   else await nothingChanged(shell, format, control, group);
 };
 
-/** Print the brake that a verb had nothing to change about. */
-async function nothingChanged(
-  shell: Shell,
-  format: (typeof ANSWER_FORMATS)[number],
-  control: ControlPlane,
-  group: string,
-): Promise<void> {
-  if (format === "table") shell.out.write("Ok\n");
-  else await writePlain(shell, format, toPlain(GetBrakeResponseSchema, await readBrakes(control, group)));
+/** Print the unchanged brake for scripts. */
+async function nothingChanged(shell: Shell, format: ChangeFormat, control: ControlPlane, group: string): Promise<void> {
+  if (format === "name") writeWords(shell, format, { object: brakeName(group), result: "" });
+  else if (format !== "table") {
+    await writePlain(shell, format, toPlain(GetBrakeResponseSchema, await readBrakes(control, group)));
+  }
+}
+
+function brakeName(group: string): string {
+  return `brake of ${group}`;
 }
 
 async function isWanted(shell: Shell, control: ControlPlane, group: string): Promise<boolean> {
   const { brakes } = await readBrakes(control, undefined);
   const pending = brakes.find((brake) => brake.group === group)?.pending ?? 0;
-  const question = `release ${pending === 1 ? "1 reaction" : `${pending} reactions`} of ${group} at once?`;
-  if (shell.ask === null) throw new UsageError(`${question} There is no terminal to ask on: use --yes to do it`);
+  const question = `release ${counted(pending, "reaction")} of ${group} at once?`;
+  if (shell.ask === null)
+    throw new UsageError(`cannot ask whether to ${question.slice(0, -1)} without a terminal: use --yes to confirm`);
   const answer = await shell.ask(`${question} [y/N] `);
   return /^y(es)?$/i.test(answer.trim());
 }
 
-/** "NORMAL", "PARTIAL", "FULL", "FROZEN"; the number of a state that only a newer server knows. */
+/** "NORMAL", "PARTIAL", "FULL" or "FROZEN"; for a state that only a newer server knows, its number. */
 function brakeWord(state: BrakeState): string {
   return BrakeStateSchema.value[state]?.localName ?? String(state);
 }
@@ -190,11 +206,11 @@ function brakeStyle(state: BrakeState): Style {
   return state === BrakeState.PARTIAL ? "warning" : "bad";
 }
 
-/** Why a brake is as it is, and how fast it releases reactions, in one line. */
-function brakeDetail(brake: Brake): string {
+/** Why a brake is in its state, and how fast it releases reactions, on one line. */
+function brakeDetail(brake: Brake, names: ActorNames): string {
   if (brake.state === BrakeState.FROZEN) {
     const why = brake.frozenReason === "" ? "" : `: ${brake.frozenReason}`;
-    return `frozen by ${brake.frozenBy}${why}`;
+    return `frozen by ${names(brake.frozenBy)}${why}`;
   }
   const isLimited = brake.state !== BrakeState.NORMAL || brake.limitedByCluster;
   const rate = isLimited ? releaseWords(brake) : "";
@@ -212,13 +228,14 @@ function releaseWords({ releasedPerMinute, releaseInterval }: Brake): string {
     : `${releasedPerMinute} released a minute`;
 }
 
-/** What to say of brakes that are not NORMAL, a line each. */
-export function brakeWarnings(brakes: readonly Brake[]): readonly string[] {
+/** Warnings about brakes that are not NORMAL, one line each. */
+export function brakeWarnings(brakes: readonly Brake[], names = plainActorNames): readonly string[] {
   return brakes
     .filter(({ state }) => state !== BrakeState.NORMAL)
     .map((brake) => {
       const { group, state, size, silent, lost, pending } = brake;
-      const counts = `of ${size} nodes ${silent} silent, ${lost} lost; ${pending} reactions held back`;
-      return `${group} is ${brakeWord(state)} (${brakeDetail(brake)}): ${counts}`;
+      const held = counted(pending, "reaction");
+      const counts = `of ${counted(size, "node")} ${silent} silent, ${lost} lost; ${held} held back`;
+      return `${group} is ${brakeWord(state)} (${brakeDetail(brake, names)}): ${counts}`;
     });
 }

@@ -70,7 +70,7 @@ describe("config list", () => {
     ]);
   });
 
-  it("should hand on the file, and tell what is wrong with it", async () => {
+  it("should read the file that the flag names, and report every problem in it", async () => {
     const answer = await config("config list --config bad.yaml", async (file) => {
       throw new UsageError(`${file}:2: unknown key Foo\n${file}:3: unknown key Bar`);
     });
@@ -80,13 +80,13 @@ describe("config list", () => {
 });
 
 describe("config list of values that contradict each other", () => {
-  it("should print them, say so, and fail", async () => {
+  it("should print the values, report the contradiction, and fail", async () => {
     const answer = await config("config list", undefined, ["rollcall.yaml:3: TLS.KeyFile: no"]);
     expect(answer.code).toBe(1);
     expect(answer.out).toContain("DisconnectTimeout  30s");
     expect(answer.err).toBe(
       lines(
-        "these values contradict each other, and what needs them would not start:",
+        "these values contradict each other; processes that need them would not start:",
         "rollcall.yaml:3: TLS.KeyFile: no",
       ),
     );
@@ -100,7 +100,7 @@ describe("config default", () => {
 });
 
 describe("config list of a file with keys of another program", () => {
-  it("should warn of them once, beside the listing", async () => {
+  it("should warn about them once, next to the listing", async () => {
     const answer = await config("config list", undefined, [], ["b.yaml: keys of another program"]);
     expect(answer.code).toBe(0);
     expect(answer.err).toBe("warning: b.yaml: keys of another program\n");
@@ -108,7 +108,7 @@ describe("config list of a file with keys of another program", () => {
 });
 
 describe("config convert", () => {
-  it("should print the file in our keys", async () => {
+  it("should print the file with Rollcall's keys", async () => {
     const { code, out, err } = await config("config convert b.yaml");
     expect({ code, out, err }).toEqual({ code: 0, out: "Compute:\n  Server: o:7700\n", err: "" });
   });
@@ -139,7 +139,7 @@ describe("config convert", () => {
     expect(answer.err).toContain(message);
   });
 
-  it("should say in its help what the exit codes mean", async () => {
+  it("should explain its exit codes in its help", async () => {
     const { code, out } = await config("config convert --help");
     expect(code).toBe(0);
     expect(out).toContain("Exit codes: 0");

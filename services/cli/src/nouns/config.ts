@@ -1,6 +1,7 @@
 import type { Command } from "commander";
-import { action, addListingOptions, addNotes, type Verb } from "../command.ts";
+import { action, addListingOptions, addNotes } from "../command.ts";
 import { Failure } from "../failure.ts";
+import type { Verb } from "../invocation.ts";
 import { outputFormat, writePlain } from "../output/format.ts";
 import { type ListingOptions, onePage, printListing } from "../output/listing.ts";
 import { type Column, optionalCell } from "../output/table.ts";
@@ -26,17 +27,17 @@ export function defineConfig(config: Command, shell: Shell, { configuration }: P
     .action(action(shell, configConvert(configuration)));
   addNotes(
     convert,
-    "The file is read as YAML, or as Python when its name ends in .py: only plain values, and nothing is run. " +
-      "Older names of Rollcall's keys are converted as well. Keys that mean nothing here are comments at the end " +
+    "The file is read as YAML, or as Python if its name ends in .py: only plain values are read, and no code is run. " +
+      "Older names of Rollcall's keys are converted as well. Keys without a counterpart become comments at the end " +
       "of the YAML. Secrets are printed as they are in the file.",
     '-o json prints {"settings": [{"key", "value", "source", "alias", "note"}], "leftAside": [{"key", ' +
       '"source", "why"}]}.',
-    "Exit codes: 0 when it was converted; 2 for wrong usage, which includes a file that is missing, that cannot be " +
-      "read, or that holds keys that neither program knows.",
+    "Exit codes: 0 if the file was converted; 2 for wrong usage, including a file that is missing, cannot be " +
+      "read, or contains keys that neither program knows.",
   );
   config
     .command("default")
-    .description("Print a configuration file with every key at its default, explained")
+    .description("Print a configuration file with every key, its default and an explanation")
     .action(
       action(shell, async () => {
         shell.out.write(await configuration.defaultYaml());
@@ -73,7 +74,7 @@ function configList(configuration: ConfigurationView): Verb<ConfigListOptions> {
     });
     const problems = page?.problems ?? [];
     if (problems.length === 0) return;
-    const refused = "these values contradict each other, and what needs them would not start:";
+    const refused = "these values contradict each other; processes that need them would not start:";
     throw new Failure([refused, ...problems].join("\n"));
   };
 }

@@ -1,8 +1,9 @@
 import type { Command } from "commander";
-import { action, addListingOptions, addNotes, type GlobalOptions, type Verb } from "../command.ts";
+import { action, addListingOptions, addNotes } from "../command.ts";
 import { type Context, type Contexts, contextNamed, isContextName } from "../contexts/context.ts";
 import { changeContexts, contextFilePath, readContexts } from "../contexts/context-file.ts";
 import { Failure, UsageError } from "../failure.ts";
+import type { GlobalOptions, Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, outputFormat, writePlain } from "../output/format.ts";
 import { type ListingOptions, onePage, printListing } from "../output/listing.ts";
 import type { Column } from "../output/table.ts";
@@ -15,19 +16,19 @@ const CONTEXT = "Name of the context";
 export function defineContext(context: Command, shell: Shell): void {
   addNotes(
     context,
-    "Contexts are kept in rollcall/config.yaml in XDG_CONFIG_HOME, else in ~/.config. `rollcall login` creates them.",
+    "Contexts are stored in rollcall/config.yaml in XDG_CONFIG_HOME, or ~/.config. `rollcall login` creates them.",
   );
   const list = context.command("list").description("List contexts; * marks the current one");
   addNotes(addListingOptions(list), '-o json|yaml prints a list of {"current", "name", "server", "login"}.');
   list.action(action(shell, contextList));
   context
     .command("use")
-    .description("Make a context the current one")
+    .description("Switch to a context")
     .argument("<context>", CONTEXT)
     .action(action(shell, contextUse));
   context
     .command("show")
-    .description("Show a context without its token, by default the one in use")
+    .description("Show a context, by default the one in use; its token is not shown")
     .argument("[context]", CONTEXT)
     .action(action(shell, contextShow));
   context
@@ -39,11 +40,11 @@ export function defineContext(context: Command, shell: Shell): void {
     .command("rename")
     .description("Rename a context")
     .argument("<context>", CONTEXT)
-    .argument("<new-name>", "Its new name")
+    .argument("<new-name>", "New name of the context")
     .action(action(shell, contextRename));
 }
 
-/** A context as it may be shown: never its token. */
+/** A context as displayed: never with its token. */
 interface Shown {
   readonly current: boolean;
   readonly name: string;
@@ -126,7 +127,7 @@ const contextRename: Verb = async ({ shell, args }) => {
   }
   await changeContexts(shell, (contexts) => {
     mustKnow(contexts, from);
-    if (contextNamed(contexts, to) !== null) throw new Failure(`there is a context '${to}' already`);
+    if (contextNamed(contexts, to) !== null) throw new Failure(`context '${to}' already exists`);
     return {
       current: contexts.current === from ? to : contexts.current,
       contexts: contexts.contexts.map((it) => (it.name === from ? { ...it, name: to } : it)),
@@ -151,12 +152,12 @@ function nameInUse(shell: Shell, options: GlobalOptions, { current }: Contexts):
   const name = options.context || shell.env.ROLLCALL_CONTEXT || current;
   if (name !== null) return name;
   throw new Failure(
-    "no context is in use\nhint: `rollcall login` creates one, `rollcall context use NAME` chooses one",
+    "no context is in use\nhint: `rollcall login` creates one, `rollcall context use NAME` selects one",
   );
 }
 
 function mustKnow(contexts: Contexts, name: string): Context {
   const context = contextNamed(contexts, name);
   if (context !== null) return context;
-  throw new Failure(`there is no context '${name}'\nhint: \`rollcall context list\` shows them all`);
+  throw new Failure(`there is no context '${name}'\nhint: \`rollcall context list\` lists all contexts`);
 }

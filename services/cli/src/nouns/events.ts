@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { create, toJsonString } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
@@ -14,31 +13,33 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import { describeChange, type EventType } from "@rollcall/domain";
 import type { Command } from "commander";
 import { EVENT_TYPE_WORDS, OUTPUT_WORDS } from "../choices.ts";
+import { PagedActorNames } from "../client/actor-names.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import { action, addLimit, addListingOptions, addNotes, type Invocation, REQUEST_ID, type Verb } from "../command.ts";
+import { action, addLimit, addListingOptions, addNotes, REQUEST_ID } from "../command.ts";
 import { type EventQuery, type EventQueryOptions, parseEventQuery } from "../events/event-query.ts";
 import { followEvents } from "../events/follow-events.ts";
 import { UsageError } from "../failure.ts";
+import type { Invocation, Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, formatPlain, outputFormat, toPlain, writeAnswer } from "../output/format.ts";
-import { itemWriter, type ListingOptions, onePage, printListing, readPages } from "../output/listing.ts";
-import { type Column, timeCell } from "../output/table.ts";
+import { isWide, itemWriter, type ListingOptions, onePage, printListing, readPages } from "../output/listing.ts";
+import { type Column, shortTimeCell, timeCell } from "../output/table.ts";
 import type { Shell } from "../shell.ts";
 
 /** Define `events` and its verb `republish`. */
 export function defineEvents(events: Command, shell: Shell): void {
   events
-    .option("-f, --follow", "Go on with new events, until Ctrl-C")
-    .option("--last <count>", "Print the latest events, so many of them (default: 50)")
+    .option("-f, --follow", "Continue with new events, until Ctrl-C")
+    .option("--last <count>", "Print this many of the latest events (default: 50)")
     .option(
       "--since <start>",
-      "Print every event since a time, a duration ago such as 1h, or after a revision; 0 is everything that is " +
-        "kept; with --follow a resume token too",
+      "Print all events since a time, a duration ago such as 1h, or after a revision; 0 for all events that are " +
+        "kept; with --follow, also after a resume token",
     )
     .option("--until <time>", "Only events before a time, or a duration ago")
-    .option("--type <types>", "Only events of these types; several with commas: node.approved,node.rejected")
+    .option("--type <types>", "Only events of these types, separated by commas: node.approved,node.rejected")
     .option(
       "--moves",
-      "Moves of agents' streams between replicas, node.session.moved, too; they are left out unless --type names them",
+      "Include moves of agents' streams between replicas (node.session.moved), left out unless --type names them",
     )
     .option("--node <id>", "Only events about this node, by its exact id; it may have been removed")
     .option(
@@ -46,19 +47,16 @@ export function defineEvents(events: Command, shell: Shell): void {
       'Only events by this actor: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", ' +
         '"service-account:<namespace>/<name>", "replica:<id>"',
     );
-  addLimit(addListingOptions(events), "events, then end").action(action(shell, listOrFollow));
+  addLimit(addListingOptions(events), "events, then exit").action(action(shell, listOrFollow));
   addNotes(
     events,
-    "A stream that breaks is resumed after the last event that was printed: none is missing and none comes " +
-      "twice. The server filters; with several filters, all of them must match. Events that were compacted are " +
-      "refused with the revision from which to begin.",
-    `Types; docs/events.md says when they happen and which reasons they have:
+    "A stream that breaks is resumed after the last event that was printed: no event is missing or " +
+      "repeated. With several filters, all of them must match. If requested events were compacted, the error " +
+      "names the revision to start from.",
+    `Types; docs/events.md describes when they happen and their reasons:
 ${EVENT_TYPE_WORDS.map((type) => `  ${type}`).join("\n")}`,
-    `Examples:
-  rollcall events --follow --type node.health.changed,node.connection.changed
-  rollcall events --node n1 --since 1h -o csv`,
     '-o json|yaml prints a rollcall.events.v1.ListEventsResponse in proto JSON: {"events": [...], ' +
-      '"nextPageToken": "", "resumeToken": "..."}; with --follow each rollcall.events.v1.Event in one line, or ' +
+      '"nextPageToken": "", "resumeToken": "..."}; with --follow each rollcall.events.v1.Event on one line, or ' +
       "one YAML document. -o csv prints RFC 4180.",
   );
   const republish = events
@@ -76,7 +74,7 @@ ${EVENT_TYPE_WORDS.map((type) => `  ${type}`).join("\n")}`,
 
 interface EventsOptions extends EventQueryOptions, ListingOptions {}
 
-/** Where events come from. */
+/** The query for events, and the control plane to read them from. */
 interface Source {
   readonly control: ControlPlane;
   readonly client: Client<typeof EventService>;
@@ -93,10 +91,14 @@ const listOrFollow: Verb<EventsOptions> = async (invocation) => {
 };
 
 async function list(invocation: Invocation<EventsOptions>, source: Source): Promise<void> {
+  const names = new PagedActorNames(source.control);
   await printListing(invocation, {
-    ...COLUMNS_AND_NAMES,
+    ...columnsAndNames(names, invocation),
     pages: readEvents(source),
-    itemsOf: ({ events }) => events,
+    itemsOf: async ({ events }) => {
+      await names.learn(events.map(({ actor }) => actor));
+      return events;
+    },
     whole: (pages) => {
       const { nextPageToken = "", resumeToken = "", revision = 0n } = pages.at(-1) ?? {};
       const answer = create(ListEventsResponseSchema, { nextPageToken, resumeToken, revision });
@@ -106,7 +108,7 @@ async function list(invocation: Invocation<EventsOptions>, source: Source): Prom
   });
 }
 
-/** The events that a query is for, page by page. */
+/** Read the events of a query, page by page. */
 function readEvents(source: Source): AsyncGenerator<ListEventsResponse> {
   const { start, last, limit } = source.query;
   if (last !== null) return onePage(() => readLatest(source, last));
@@ -131,12 +133,14 @@ function readFrom(
   );
 }
 
-/** Revisions of the first look back, at least, and how much further each later look goes. */
+/**
+ * Minimum number of revisions that the first scan goes back. Each later scan goes back LOOK_BACK_GROWTH times as far.
+ */
 const LOOK_BACK = 256n;
 const LOOK_BACK_GROWTH = 8n;
 
 /**
- * The latest events that match, as one page. The log is read forwards only, so it is read from further and further back
+ * Read the latest matching events as one page. The log can only be read forwards, so the start moves further back
  * until enough events match.
  */
 async function readLatest(source: Source, count: number): Promise<ListEventsResponse> {
@@ -165,15 +169,12 @@ async function latestAfter(source: Source, after: bigint, count: number): Promis
   return answer;
 }
 
-const BACKOFF = { baseMs: 200, maxMs: 10_000 };
-
-/** Print the existing events, if any were asked for, and then each new one. */
+/** Print the existing events, if any were requested, and then each new one. */
 async function follow(invocation: Invocation<EventsOptions>, source: Source): Promise<void> {
-  const { err } = invocation.shell;
   const { query } = source;
   const enough = new AbortController();
   const interrupted = AbortSignal.any([invocation.shell.interrupted, enough.signal]);
-  const write = eventWriter(invocation);
+  const write = eventWriter(invocation, source.control);
   let left = query.limit === 0 ? Number.POSITIVE_INFINITY : query.limit;
   let { start } = query;
   let hasBegun = false;
@@ -192,25 +193,21 @@ async function follow(invocation: Invocation<EventsOptions>, source: Source): Pr
     ...source,
     start,
     hasBegun,
-    interrupted,
-    onBreak: (line) => err.write(`warning: the stream broke: ${line}; resuming\n`),
-    pause: async (attempt) => {
-      // Loaded only when a stream breaks: it would slow down the start.
-      const { fullJitter } = await import("@rollcall/process");
-      const pauseMs = fullJitter({ ...BACKOFF, attempt, random01: Math.random() });
-      await sleep(pauseMs, undefined, { signal: interrupted });
-    },
+    shell: { ...invocation.shell, interrupted },
   });
   for await (const batch of batches) {
     await write(batch.slice(0, left));
     left -= batch.length;
-    // The request ends with it; to leave the loop alone waits for the server's next message.
+    // Abort the request, which ends it immediately. Leaving the loop would wait for the server's next message.
     if (left <= 0) enough.abort();
   }
 }
 
-/** Write events piece by piece: JSON with one event a line, YAML with one document each. */
-function eventWriter(invocation: Invocation<EventsOptions>): (events: readonly Event[]) => Promise<void> {
+/** Write events as they arrive: JSON with one event per line, YAML with one document per event. */
+function eventWriter(
+  invocation: Invocation<EventsOptions>,
+  control: ControlPlane,
+): (events: readonly Event[]) => Promise<void> {
   const { shell, options } = invocation;
   const format = outputFormat(options, OUTPUT_WORDS);
   if (format === "json") {
@@ -222,27 +219,49 @@ function eventWriter(invocation: Invocation<EventsOptions>): (events: readonly E
       for (const event of events) shell.out.write(`---\n${await formatPlain("yaml", toPlain(EventSchema, event))}`);
     };
   }
-  const write = itemWriter(invocation, format, COLUMNS_AND_NAMES);
-  return async (events) => write(events);
+  const names = new PagedActorNames(control);
+  const write = itemWriter(invocation, format, columnsAndNames(names, invocation));
+  return async (events) => {
+    await names.learn(events.map(({ actor }) => actor));
+    write(events);
+  };
 }
 
-const COLUMNS: readonly Column<Event>[] = [
+/** Create the columns. They show actors by name, and in wide tables by id. */
+const columnsWith = (
+  names: PagedActorNames,
+  wide: boolean,
+  { options, shell }: EventsInvocation,
+): readonly Column<Event>[] => [
   { title: "REVISION", name: "revision", rank: 5, cell: ({ revision }) => ({ text: String(revision) }) },
-  { title: "TIME", name: "time", cell: ({ time }) => timeCell(time) },
-  { title: "TYPE", name: "type", cell: ({ type }) => ({ text: type }) },
-  { title: "SUBJECT", name: "subject", cell: ({ subject }) => ({ text: subject }) },
+  {
+    ...{ title: "TIME", name: "time" },
+    cell: ({ time }) => timeCell(time),
+    short: ({ time }) => shortTimeCell(time, shell.wallMs()),
+  },
+  { title: "TYPE", name: "type", rank: rankOf(options.type), cell: ({ type }) => ({ text: type }) },
+  { title: "SUBJECT", name: "subject", rank: rankOf(options.node), cell: ({ subject }) => ({ text: subject }) },
   { title: "CHANGE", name: "change", limit: 48, rank: 1, cell: (event) => ({ text: changeOf(event) }) },
   { title: "REASON", name: "reason", rank: 2, cell: ({ reason }) => ({ text: reason }) },
-  { title: "ACTOR", name: "actor", limit: 32, rank: 3, cell: ({ actor }) => ({ text: actor }) },
+  { title: "ACTOR", name: "actor", limit: 24, rank: 3, cell: ({ actor }) => names.cell(actor, wide) },
   { title: "MESSAGE", name: "message", limit: 48, rank: 4, cell: ({ message }) => ({ text: message }) },
 ];
 
-const COLUMNS_AND_NAMES = { columns: COLUMNS, nameOf: ({ id }: Event) => id };
+/** A column that repeats the value of a filter is left out first. 0 keeps the column. */
+function rankOf(filter: string | undefined): number {
+  return filter === undefined || filter.includes(",") ? 0 : 6;
+}
+
+type EventsInvocation = Invocation<EventsOptions>;
+
+function columnsAndNames(names: PagedActorNames, invocation: EventsInvocation) {
+  return { columns: columnsWith(names, isWide(invocation.options), invocation), nameOf: ({ id }: Event) => id };
+}
 
 /** A change in one line: "PENDING -> APPROVED". */
 function changeOf({ type, time, before, after }: Event): string {
   const atMs = time === undefined ? 0 : timestampMs(time);
-  // A newer server may have further types; their fields are shown as they are.
+  // The cast allows types of a newer server, whose fields are shown unchanged.
   const facts = { type: type as EventType, atMs };
   return describeChange({ ...facts, before: before ?? null, after: after ?? null });
 }
@@ -264,8 +283,8 @@ const eventsRepublish: Verb<EventsRepublishOptions> = async ({ shell, options })
   const { fromRevision: from, throughRevision: through } = answer;
   const text =
     from > through
-      ? `nothing to publish again: revision ${through} is the last that was published\n`
-      : `revisions ${from} to ${through} are published again\n`;
+      ? `nothing to publish again: the last published revision is ${through}\n`
+      : `publishing revisions ${from} to ${through} again\n`;
   await writeAnswer(shell, format, [RepublishEventsResponseSchema, answer], text);
 };
 

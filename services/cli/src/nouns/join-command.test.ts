@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { joinCommand } from "./join-command.ts";
 
 describe("joinCommand()", () => {
-  it("should name what the agent has to trust", () => {
+  it("should name what the agent must trust", () => {
     const trust = { caFile: "/etc/our ca.pem", serverName: "rollcall.example" };
     const authority = { kind: "file", path: "/etc/our ca.pem" } as const;
     const text = joinCommand({ registry: "https://10.0.0.1:7700", trust, authority, token: "rcj_x" });
@@ -10,11 +10,11 @@ describe("joinCommand()", () => {
       "  rollcall agent --server https://10.0.0.1:7700 --ca-file '/etc/our ca.pem' --tls-server-name " +
         "rollcall.example --join-token rcj_x\n",
     );
-    expect(text).toContain("Another machine needs a copy of /etc/our ca.pem.\n");
-    expect(text).not.toContain("leads here");
+    expect(text).toContain("Other machines need a copy of /etc/our ca.pem.\n");
+    expect(text).not.toContain("reaches this one");
   });
 
-  it("should bring the authority along where it is given", () => {
+  it("should include the authority if it is given", () => {
     const trust = { caFile: "/var/lib/ca.pem", serverName: null };
     const authority = { kind: "text", pem: "PEM\n" } as const;
     const text = joinCommand({ registry: "https://10.0.0.1:7700", trust, authority, token: "rcj_x" });
@@ -22,10 +22,10 @@ describe("joinCommand()", () => {
       "cat > rollcall-ca.pem <<'END'\nPEM\nEND\n" +
         "  rollcall agent --server https://10.0.0.1:7700 --ca-file rollcall-ca.pem --join-token rcj_x\n",
     );
-    expect(text).not.toContain("needs a copy");
+    expect(text).not.toContain("need a copy");
   });
 
-  it("should name the authority's fingerprint where the registry hands the authority out", () => {
+  it("should name the authority's fingerprint if the registry serves the authority", () => {
     const trust = { caFile: "/var/lib/ca.pem", serverName: null };
     const authority = { kind: "fingerprint", fingerprint: "sha256:ab" } as const;
     const text = joinCommand({ registry: "https://[2001:db8::1]:7700", trust, authority, token: "rcj_x" });
@@ -35,11 +35,11 @@ describe("joinCommand()", () => {
     expect(text).not.toContain("/var/lib/ca.pem");
   });
 
-  it("should say that a loopback address is for this machine alone", () => {
+  it("should say that a loopback address only works on this machine", () => {
     const trust = { caFile: null, serverName: null };
     const authority = { kind: "system" } as const;
     const text = joinCommand({ registry: "http://127.0.0.1:7700", trust, authority, token: "TOKEN" });
     expect(text).toContain("  rollcall agent --server 127.0.0.1:7700 --join-token TOKEN\n");
-    expect(text).toContain("Another machine needs an address in --server that leads here.\n");
+    expect(text).toContain("On other machines, replace the address in --server with one that reaches this machine.\n");
   });
 });

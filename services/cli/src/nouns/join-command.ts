@@ -2,17 +2,17 @@ import { displayAddress, isLoopback } from "../client/addresses.ts";
 import type { AuthorityToShow } from "../client/authority-to-show.ts";
 import type { Trust } from "../client/client-tls.ts";
 
-/** What the command that joins a machine depends on. */
+/** The parts of the command that joins a machine. */
 export interface JoinCommand {
   /** Base URL of the registry. */
   readonly registry: string;
   readonly trust: Trust;
   readonly authority: AuthorityToShow;
-  /** The token's text, or what stands for it. */
+  /** The token's text, or a placeholder. */
   readonly token: string;
 }
 
-/** The command that joins a machine, and what has to be known about it. */
+/** Format the command that joins a machine, with remarks about it. */
 export function joinCommand({ registry, trust: { serverName }, authority, token }: JoinCommand): string {
   const flags = [
     `--server ${displayAddress(registry)}`,
@@ -21,15 +21,17 @@ export function joinCommand({ registry, trust: { serverName }, authority, token 
     `--join-token ${token}`,
   ];
   const remarks = [
-    ...(authority.kind === "file" ? [`Another machine needs a copy of ${authority.path}.`] : []),
-    ...(isLoopback(registry) ? ["Another machine needs an address in --server that leads here."] : []),
-    "In --join-token-file or ROLLCALL_JOIN_TOKEN_FILE the token is hidden from the list of processes.",
+    ...(authority.kind === "file" ? [`Other machines need a copy of ${authority.path}.`] : []),
+    ...(isLoopback(registry)
+      ? ["On other machines, replace the address in --server with one that reaches this machine."]
+      : []),
+    "Use --join-token-file or ROLLCALL_JOIN_TOKEN_FILE to hide the token from the list of processes.",
   ];
   const copy = authority.kind === "text" ? `cat > ${COPIED_CA_FILE} <<'END'\n${authority.pem.trim()}\nEND\n` : "";
   return `${copy}  rollcall agent ${flags.join(" ")}\n\n${remarks.join("\n")}\n`;
 }
 
-/** Where the printed command puts the authority's certificate. */
+/** The file to which the printed command writes the authority's certificate. */
 const COPIED_CA_FILE = "rollcall-ca.pem";
 
 function authorityFlags(authority: AuthorityToShow): readonly string[] {
@@ -45,7 +47,7 @@ function authorityFlags(authority: AuthorityToShow): readonly string[] {
   }
 }
 
-/** A word of a command line, in quotes where a shell needs them. */
+/** A word of a command line, in quotes if a shell needs them. */
 function quoted(word: string): string {
   return /^[\w./:@=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

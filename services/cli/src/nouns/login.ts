@@ -1,10 +1,12 @@
 import { resolve } from "node:path";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { AccessService, type WhoAmIResponse, WhoAmIResponseSchema } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { groupsLeftOutText } from "@rollcall/domain";
 import type { Command } from "commander";
+import { plainActorNames } from "../client/actor-names.ts";
 import { type Addresses, displayAddress } from "../client/addresses.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import { action, addNotes, type GlobalOptions, type Invocation, type Verb } from "../command.ts";
+import { action, addNotes } from "../command.ts";
 import {
   type Context,
   type Contexts,
@@ -15,6 +17,7 @@ import {
 } from "../contexts/context.ts";
 import { changeContexts, contextFilePath, readContexts } from "../contexts/context-file.ts";
 import { Failure, UsageError } from "../failure.ts";
+import type { GlobalOptions, Invocation, Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
 import { fieldLines, printable } from "../output/text.ts";
 import { formatTime } from "../output/units.ts";
@@ -24,17 +27,18 @@ import { roleWord } from "./access.ts";
 /** Define `login`. */
 export function defineLogin(command: Command, shell: Shell): void {
   command
-    .option("--oidc", "Get the token from the issuer that the server names; a browser confirms it")
-    .option("--issuer <url>", "Issuer to use, where the server names several")
-    .option("--ca-fingerprint <sha256>", "SHA-256 of the authority's certificate: it is fetched, compared and kept")
+    .option("--oidc", "Get the token from the issuer that the server names, and confirm it in a browser")
+    .option("--issuer <url>", "Issuer to use, if the server names several")
+    .option("--ca-fingerprint <sha256>", "SHA-256 of the authority's certificate, which is fetched, compared and saved")
     .action(action(shell, login));
   addNotes(
     command,
-    "The token: --token; --token-file, of which the path is kept; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; what is " +
-      "typed at the terminal, or else standard input: rollcall login --server HOST:PORT < token.",
-    "With --oidc the login is renewed automatically, as long as the issuer agrees (OAuth 2.0 device flow, RFC 8628).",
-    "The context: --context NAME; else the current one if it has this address; else the name of the host. It " +
-      "becomes the current one.",
+    "The token, in order of precedence: --token; --token-file (saved as a path); ROLLCALL_TOKEN; " +
+      "ROLLCALL_TOKEN_FILE; input at the terminal, or standard input: rollcall login --server HOST:PORT < token.",
+    "With --oidc the login is renewed automatically, as long as the issuer allows it (OAuth 2.0 device flow, RFC " +
+      "8628).",
+    "The context: --context NAME; otherwise the current one if it has this address; otherwise the name of the host. " +
+      "It becomes the current context.",
   );
 }
 
@@ -58,11 +62,14 @@ interface LoginOptions {
 /** The credentials of a context. */
 type Entry = Pick<Context, "token" | "tokenFile" | "oidc">;
 
-/** Check a token by asking the control plane whose it is, and keep it in a context, which becomes the current one. */
+/**
+ * Verify a token by asking the control plane whom it identifies, and save it in a context, which becomes the current
+ * one.
+ */
 const login: Verb<LoginOptions> = async (invocation) => {
   const { shell } = invocation;
   const contexts = await readContexts(shell);
-  // The named one may not exist yet.
+  // Look up the context without an error, because it may not exist yet.
   const known = contextNamed(contexts, invocation.options.context ?? contexts.current ?? "");
   const chosenContext = () => (known === null ? null : { context: known, isNamed: false, save: async () => {} });
   const options = await withAuthority(shell, { ...invocation.options, chosenContext });
@@ -78,16 +85,16 @@ const login: Verb<LoginOptions> = async (invocation) => {
     current: name,
   }));
   const server = displayAddress(addresses.admin);
-  shell.out.write(`Logged in to ${server} as ${printable(me.actor)}, role ${roleWord(me.role)}: context ${name}\n`);
+  shell.out.write(`Logged in to ${server} as ${printable(nameOf(me))}, role ${roleWord(me.role)}: context ${name}\n`);
   shell.err.write(`saved in ${contextFilePath(shell)}\n`);
   const leftOut = groupsLeftOut(me);
   if (leftOut !== null) shell.err.write(`warning: ${leftOut}\n`);
 };
 
-/** With --ca-fingerprint the authority is fetched before anything else, and then trusted like a file of the user's. */
+/** With --ca-fingerprint, fetch the authority first, and then trust it as if the user had given it with --ca-file. */
 async function withAuthority<O extends GlobalOptions & LoginOptions>(shell: Shell, options: O): Promise<O> {
   if (options.caFingerprint === undefined) return options;
-  if (options.caFile) throw new UsageError("--ca-file and --ca-fingerprint name the same: give one of them");
+  if (options.caFile) throw new UsageError("--ca-file and --ca-fingerprint cannot be combined");
   const { fetchContextAuthority } = await import("../contexts/context-authority.ts");
   return { ...options, caFile: await fetchContextAuthority(shell, options, options.caFingerprint) };
 }
@@ -103,13 +110,13 @@ async function checkEntry(shell: Shell, options: GlobalOptions, entry: Entry) {
 async function findToken(shell: Shell, options: GlobalOptions): Promise<Entry> {
   const none = { token: null, tokenFile: null, oidc: null };
   if (options.token) return { ...none, token: options.token.trim() };
-  // Its path, not its content: a file that is replaced needs no new login.
+  // Save the path instead of the content, so that a file that is replaced needs no new login.
   if (options.tokenFile) return { ...none, tokenFile: resolve(shell.cwd, options.tokenFile) };
   const { ROLLCALL_TOKEN: token, ROLLCALL_TOKEN_FILE: file } = shell.env;
   if (token) return { ...none, token: token.trim() };
   if (file) return { ...none, tokenFile: resolve(shell.cwd, file) };
   const typed = await readTyped(shell);
-  if (typed === "") throw new UsageError("no access token was given: --token-file names a file, --oidc asks an issuer");
+  if (typed === "") throw new UsageError("no access token given: pass --token-file, or use --oidc");
   return { ...none, token: typed };
 }
 
@@ -124,7 +131,9 @@ async function logInByDevice(invocation: Invocation<LoginOptions>): Promise<Entr
   return { token, tokenFile: null, oidc };
 }
 
-/** --context; else the current one where it leads to the same place; else the host's name. */
+/**
+ * The name of the context to save: --context, or the current context if it has the same addresses, or the host's name.
+ */
 function nameFor({ context }: GlobalOptions, contexts: Contexts, addresses: Addresses): string {
   if (context !== undefined) {
     if (isContextName(context)) return context;
@@ -140,10 +149,10 @@ function nameFor({ context }: GlobalOptions, contexts: Contexts, addresses: Addr
   const { host, hostname } = new URL(addresses.admin);
   const name = plainName(contextNamed(contexts, plainName(hostname)) === null ? hostname : host);
   if (isContextName(name)) return name;
-  throw new Failure("the server's address makes no name: choose one with --context NAME");
+  throw new Failure("cannot name a context after the server's address: choose a name with --context NAME");
 }
 
-/** An address of IPv6 without brackets; "::1" as "0::1", since names begin with a letter or a digit. */
+/** Remove the brackets of an IPv6 address. Write "::1" as "0::1", because names start with a letter or a digit. */
 function plainName(host: string): string {
   return host.replace(/[[\]]/g, "").replace(/^:/, "0:");
 }
@@ -163,16 +172,16 @@ interface LogoutOptions {
 const logout: Verb<LogoutOptions> = async ({ shell, options }) => {
   const chosen = options.chosenContext?.() ?? null;
   if (chosen === null) {
-    throw new Failure("there is no context to log out of\nhint: `rollcall context list` shows them all");
+    throw new Failure("there is no context to log out of\nhint: `rollcall context list` lists all contexts");
   }
   const { name } = chosen.context;
   if (options.revoke) {
     const { token: _token, tokenFile: _file, ...rest } = options;
-    // Named, so that the context's own token is revoked, and no other.
+    // Mark the context as named, so that its own token is revoked and not one from the environment.
     const own = { ...rest, chosenContext: () => ({ ...chosen, isNamed: true }) };
     const control = reachControlPlane(shell, own);
     const client = control.client("admin", AccessService);
-    const { credential } = await control.attempt("admin", "ask who I am", () => client.whoAmI({}));
+    const { credential } = await control.attempt("admin", "read your identity", () => client.whoAmI({}));
     if (credential.case !== "accessToken") {
       throw new Failure("only an access token can be revoked here; end an issuer's session at the issuer");
     }
@@ -193,7 +202,7 @@ const whoami: Verb = async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", AccessService);
-  const me = await control.attempt("admin", "ask who I am", () => client.whoAmI({}));
+  const me = await control.attempt("admin", "read your identity", () => client.whoAmI({}));
   const fields = [
     ...describe(me),
     ["cluster", me.clusterId],
@@ -205,25 +214,25 @@ const whoami: Verb = async ({ shell, options }) => {
   if (leftOut !== null) shell.err.write(`warning: ${leftOut}\n`);
 };
 
-function describe({ actor, role, expireTime, credential }: WhoAmIResponse) {
+/** The caller's name: a person's subject, or the name of an access token. */
+function nameOf({ actor, credential }: WhoAmIResponse): string {
+  const name = credential.case === "accessToken" ? credential.value.name : "";
+  return name === "" ? plainActorNames(actor) : name;
+}
+
+function describe(me: WhoAmIResponse) {
+  const { actor, role, expireTime, credential } = me;
   const until = expireTime === undefined ? "never" : formatTime(timestampMs(expireTime));
   return [
-    ["actor", actor],
+    ["name", nameOf(me)],
     ["role", roleWord(role)],
     ["expires", until],
-    credential.case === "person"
-      ? (["issuer", credential.value.issuer] as const)
-      : (["name", credential.value?.name ?? "-"] as const),
+    ...(credential.case === "person" ? ([["issuer", credential.value.issuer]] as const) : []),
+    ["actor", actor],
   ] as const;
 }
 
-/** Why roles by groups do not apply to a person whose issuer left the groups out of the token; null where they do. */
 function groupsLeftOut({ credential, role }: WhoAmIResponse): string | null {
   const claim = credential.case === "person" ? credential.value.groupsLeftOut : "";
-  if (claim === "") return null;
-  return (
-    `the issuer left your groups out of the token because there are too many (${printable(claim)}), so no group ` +
-    `gives you a role, and you have the role ${roleWord(role)}; ask your administrator to let the issuer write only ` +
-    "groups that are assigned to the application"
-  );
+  return groupsLeftOutText(printable(claim), roleWord(role));
 }

@@ -3,6 +3,7 @@ import {
   DeleteHealthPolicyResponseSchema,
   GetHealthPolicyResponseSchema,
   type HealthPolicy,
+  type HealthPolicyScope,
   HealthPolicyService,
   type HealthPolicyValues,
   ListHealthPoliciesResponseSchema,
@@ -13,13 +14,18 @@ import {
   SetHealthPolicyResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import type { Command } from "commander";
+import { readActorNames } from "../client/actor-names.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import { action, addChangeOptions, addLimit, addListingOptions, addNotes, type Verb } from "../command.ts";
+import { action, addChangeOptions, addLimit, addListingOptions, addNotes } from "../command.ts";
 import { parseCount, UsageError } from "../failure.ts";
+import type { Verb } from "../invocation.ts";
+import { CHANGE_FORMATS, writeChange } from "../output/change.ts";
+import { confirm, YES } from "../output/confirm.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writeAnswer } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { choosePaint, columnsOf } from "../output/style.ts";
 import { type Column, optionalCell, TablePrinter } from "../output/table.ts";
+import { counted, printable } from "../output/text.ts";
 import {
   dashed,
   POLICY_VALUE_FLAGS,
@@ -40,17 +46,15 @@ export function definePolicy(policy: Command, shell: Shell): void {
   const set = addEdit(policy.command("set").description("Create a policy, or change the given values"));
   addNotes(
     addEtag(addChangeOptions(set)),
-    "The value of the strongest policy counts, value by value: configuration, default, groups by priority, the " +
-      "node's own. A policy that contradicts itself, or others on any node, is refused. `policy preview` with " +
-      "the same flags shows what would change.",
-    `Examples:
-  rollcall policy set --default --unhealthy-after 45s
-  rollcall policy set --group gpus --selector gpu --priority 10 \\
-    --unhealthy-after 30s --heartbeat-interval 5s`,
+    "Each value comes from the last of these policies that sets it: configuration, default, groups by ascending " +
+      "priority, the node's own. A policy that contradicts itself, or others on any node, is refused. `policy " +
+      "preview` with the same flags shows what would change.",
     "-o json|yaml prints a rollcall.admin.v1.SetHealthPolicyResponse in proto JSON.",
   );
   set.action(action(shell, policySet));
-  const preview = policy.command("preview").description("Show which nodes a set or a delete would change, and how");
+  const preview = policy
+    .command("preview")
+    .description("Show which nodes setting or deleting a policy would change, and how");
   addLimit(addEdit(preview), "nodes", DEFAULT_LIMIT)
     .option("--delete", "Preview the deletion of the policy")
     .action(action(shell, policyPreview));
@@ -58,18 +62,20 @@ export function definePolicy(policy: Command, shell: Shell): void {
     addListingOptions(preview),
     "-o json|yaml prints a rollcall.admin.v1.PreviewHealthPolicyResponse in proto JSON.",
   );
-  const list = policy.command("list").description("List the configuration, and every policy over it");
+  const list = policy.command("list").description("List the configuration and all policies");
   addNotes(
     addListingOptions(list),
     "-o json|yaml prints a rollcall.admin.v1.ListHealthPoliciesResponse in proto JSON; -o csv prints RFC 4180.",
   );
   list.action(action(shell, policyList));
-  const show = policy.command("show").description("Show one policy, its result, and where each value comes from");
+  const show = policy
+    .command("show")
+    .description("Show one policy, the resulting values, and where each value comes from");
   addNotes(addScope(show), "-o json|yaml prints a rollcall.admin.v1.GetHealthPolicyResponse in proto JSON.");
   show.action(action(shell, policyShow));
-  const remove = policy.command("delete").description("Delete a policy; its nodes inherit what it had set");
+  const remove = policy.command("delete").description("Delete a policy; its nodes inherit the values that it had set");
   addNotes(
-    addEtag(addChangeOptions(addScope(remove))),
+    addEtag(addChangeOptions(addScope(remove))).option(...YES),
     "-o json|yaml prints a rollcall.admin.v1.DeleteHealthPolicyResponse in proto JSON.",
   );
   remove.action(action(shell, policyDelete));
@@ -77,7 +83,7 @@ export function definePolicy(policy: Command, shell: Shell): void {
 
 function addScope(command: Command): Command {
   return command
-    .option("--default", "For every node, over the configuration")
+    .option("--default", "For every node, overriding the configuration")
     .option("--group <name>", "For the nodes that the group's selector matches")
     .option("--node <node>", "For one node, by its id");
 }
@@ -85,16 +91,21 @@ function addScope(command: Command): Command {
 function addEdit(command: Command): Command {
   addScope(command)
     .option("--selector <selector>", "Selector of a group: labels of tokens and operators, in the syntax of Kubernetes")
-    .option("--priority <number>", "Priority of a group: the greater wins where two set the same value");
+    .option("--priority <number>", "Priority of a group: if two groups set the same value, the higher priority wins");
   for (const { flag, doc } of POLICY_VALUE_FLAGS) command.option(flag, doc);
   return command
-    .option("--unset <values>", "Inherit these values again; several with commas")
+    .option("--unset <values>", "Inherit these values again, separated by commas")
     .option("--replace", "Unset every value that is not given")
     .option("-f, --file <file>", "Read the whole policy from a file, as `policy show -o yaml` prints it");
 }
 
 function addEtag(command: Command): Command {
-  return command.option("--etag <etag>", "Only when the policy has not changed since this etag was read");
+  return command.option("--etag <etag>", "Only if the policy has not changed since this etag was read");
+}
+
+function policyName(scope: HealthPolicyScope | undefined): string {
+  const words = scopeWords(scope);
+  return words === "default" ? "default policy" : `policy of ${words}`;
 }
 
 function policies(control: ControlPlane) {
@@ -104,43 +115,42 @@ function policies(control: ControlPlane) {
 }
 
 const policySet: Verb<PolicyEditOptions> = async ({ shell, options }) => {
-  const format = outputFormat(options, ANSWER_FORMATS);
+  const format = outputFormat(options, CHANGE_FORMATS);
   const request = await readEdit(shell, options);
   const { client, attempt } = policies(reachControlPlane(shell, options));
-  const answer = await attempt(`set the policy of ${scopeWords(request.scope)}`, () => client.setHealthPolicy(request));
-  const text = `Ok, ${countOfNodes(answer.changedNodes)} changed\n`;
-  await writeAnswer(shell, format, [SetHealthPolicyResponseSchema, answer], text);
+  const answer = await attempt(`set the ${policyName(request.scope)}`, () => client.setHealthPolicy(request));
+  const result = `set; ${counted(answer.changedNodes, "node")} changed`;
+  await writeChange(shell, format, [SetHealthPolicyResponseSchema, answer], {
+    object: policyName(request.scope),
+    result,
+  });
 };
 
-const policyDelete: Verb<PolicyScopeOptions & Pick<PolicyEditOptions, "message" | "etag" | "requestId">> = async ({
-  shell,
-  options,
-}) => {
-  const format = outputFormat(options, ANSWER_FORMATS);
+type PolicyDeleteOptions = PolicyScopeOptions & Pick<PolicyEditOptions, "message" | "etag" | "requestId">;
+
+const policyDelete: Verb<PolicyDeleteOptions & { readonly yes?: boolean }> = async ({ shell, options }) => {
+  const format = outputFormat(options, CHANGE_FORMATS);
   const scope = parsePolicyScope(options);
+  await confirm(shell, options, `delete the ${policyName(scope)}`);
   const { client, attempt } = policies(reachControlPlane(shell, options));
-  const answer = await attempt(`delete the policy of ${scopeWords(scope)}`, () =>
+  const answer = await attempt(`delete the ${policyName(scope)}`, () =>
     client.deleteHealthPolicy({ scope, ...parseCommand(options) }),
   );
-  const text = `Ok, ${countOfNodes(answer.changedNodes)} changed\n`;
-  await writeAnswer(shell, format, [DeleteHealthPolicyResponseSchema, answer], text);
+  const result = `deleted; ${counted(answer.changedNodes, "node")} changed`;
+  await writeChange(shell, format, [DeleteHealthPolicyResponseSchema, answer], { object: policyName(scope), result });
 };
 
-/** Read how a policy changes, from flags or a file. Throws UsageError. */
+/** Read a change to a policy from flags or a file. Throws UsageError. */
 async function readEdit(shell: Shell, options: PolicyEditOptions): Promise<SetHealthPolicyRequest> {
   const { file, message, etag, requestId, ...others } = options;
   if (file === undefined) return create(SetHealthPolicyRequestSchema, parsePolicyEdit(options));
   const flags = ["default", "group", "node", "selector", "priority", "unset", "replace"] as const;
   if ([...flags, ...POLICY_VALUE_NAMES].some((flag) => others[flag] !== undefined)) {
-    throw new UsageError("--file holds the whole policy: leave out the other flags");
+    throw new UsageError("--file contains the whole policy, and cannot be combined with other flags of the policy");
   }
   const { readPolicyFile } = await import("../policies/policy-file.ts");
   const policy = await readPolicyFile(shell, file);
   return create(SetHealthPolicyRequestSchema, { ...policy, ...parseCommand(options) });
-}
-
-function countOfNodes(count: number): string {
-  return count === 1 ? "1 node" : `${count} nodes`;
 }
 
 const DEFAULT_LIMIT = "100";
@@ -176,7 +186,7 @@ const policyPreview: Verb<PolicyPreviewOptions> = async (invocation) => {
   });
   if (options.output === "json" || options.output === "yaml" || last === undefined) return;
   const some = shown < last.changedNodes ? `, ${shown} of them shown` : "";
-  shell.err.write(`${countOfNodes(last.changedNodes)} would change${some}\n`);
+  shell.err.write(`${counted(last.changedNodes, "node")} would change${some}\n`);
 };
 
 async function readChange(shell: Shell, options: PolicyPreviewOptions) {
@@ -221,7 +231,7 @@ const policyList: Verb<ListingOptions> = async (invocation) => {
   });
 };
 
-/** The values that most policies are about. */
+/** The table ranks of the values that most policies set. */
 const VALUE_RANKS: Readonly<Partial<Record<PolicyValueName, number>>> = {
   unhealthyAfter: 1,
   unknownAfter: 6,
@@ -254,8 +264,9 @@ const LIST_COLUMNS: readonly Column<Row>[] = [
 const policyShow: Verb<PolicyScopeOptions> = async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const scope = parsePolicyScope(options);
-  const { client, attempt } = policies(reachControlPlane(shell, options));
-  const answer = await attempt(`show the policy of ${scopeWords(scope)}`, () =>
+  const control = reachControlPlane(shell, options);
+  const { client, attempt } = policies(control);
+  const answer = await attempt(`show the ${policyName(scope)}`, () =>
     client.getHealthPolicy({ scope, withEffective: true }),
   );
   const { policy, effective } = answer;
@@ -267,7 +278,8 @@ const policyShow: Verb<PolicyScopeOptions> = async ({ shell, options }) => {
   ];
   const paint = choosePaint(shell, options);
   const group = policy?.selector ? `  ${policy.selector}  priority ${policy.priority}` : "";
-  const reason = policy?.reason ? `${policy.reason} (${policy.actor})\n` : "";
+  const names = await readActorNames(control, policy?.reason ? [policy.actor] : []);
+  const reason = policy?.reason ? `${printable(`${policy.reason} (${names(policy.actor)})`)}\n` : "";
   const effect = effective === undefined ? "" : `${effectWords(effective)}\n`;
   const heading = `${paint("bold", scopeWords(policy?.scope ?? scope))}${group}\n${reason}${effect}\n`;
   const table = new TablePrinter(columns, { paint, columns: columnsOf(shell) }).print(POLICY_VALUE_NAMES);

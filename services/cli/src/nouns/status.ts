@@ -15,15 +15,19 @@ import {
   type UpkeepRun,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import type { Command } from "commander";
+import { AMOUNTS_NOTE } from "../choices.ts";
+import { readActorNames } from "../client/actor-names.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import { action, addNotes, type Verb } from "../command.ts";
+import { action, addNotes } from "../command.ts";
+import type { Verb } from "../invocation.ts";
 import { readNodes } from "../nodes/read-nodes.ts";
 import { parseSelection } from "../nodes/selection.ts";
 import { formatSummary } from "../nodes/summary.ts";
 import { connectionWord } from "../nodes/words.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { choosePaint, columnsOf } from "../output/style.ts";
-import { type Column, stateCell, type TableLook, TablePrinter } from "../output/table.ts";
+import { type Column, stateCell, type TableFormat, TablePrinter } from "../output/table.ts";
+import { counted, pad, printable, wrapValue } from "../output/text.ts";
 import { formatDuration, formatExactDuration } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 import { brakeWarnings } from "./brake.ts";
@@ -32,9 +36,10 @@ import { brakeWarnings } from "./brake.ts";
 export function defineStatus(command: Command, shell: Shell): void {
   addNotes(
     command,
+    AMOUNTS_NOTE,
     '-o json|yaml prints {"summary", "processes", "status", "brake"}: a ' +
       "rollcall.registry.v1.GetClusterSummaryResponse, a list of rollcall.node.v1.Node, a " +
-      "rollcall.registry.v1.GetControlPlaneStatusResponse and, unless admin does not answer, a " +
+      "rollcall.registry.v1.GetControlPlaneStatusResponse and, if admin answers, a " +
       "rollcall.admin.v1.GetBrakeResponse in proto JSON.",
   );
   command.action(action(shell, status));
@@ -55,8 +60,13 @@ const status: Verb = async ({ shell, options }) => {
     const look = { paint: choosePaint(shell, options), columns: columnsOf(shell) };
     const nowMs = shell.wallMs();
     shell.out.write(formatSummary(summary, look.paint));
-    const warnings = brakeWarnings(brake?.brakes ?? []).map((text) => `Brake:         ${text}\n`);
-    shell.out.write(`\n${formatWork(work)}${warnings.join("")}`);
+    const brakes = brake?.brakes ?? [];
+    const names = await readActorNames(
+      control,
+      brakes.map(({ frozenBy }) => frozenBy),
+    );
+    const warnings = brakeWarnings(brakes, names).map((text) => lineOf("Brake", text, look.columns));
+    shell.out.write(`\n${formatWork(work, look.columns)}${warnings.join("")}`);
     shell.out.write(`\n${table(processColumns(nowMs), processes, look)}`);
     if (work.upkeep.length > 0) shell.out.write(`\n${table(upkeepColumns(nowMs), work.upkeep, look)}`);
     return;
@@ -69,7 +79,10 @@ const status: Verb = async ({ shell, options }) => {
   });
 };
 
-/** Null when admin does not answer, or does not know the brake: all else is worth seeing without it. */
+/**
+ * Read the brake; null if the admin service does not respond or does not know the brake, because everything else is
+ * still worth showing.
+ */
 async function readBrake(control: ControlPlane): Promise<GetBrakeResponse | null> {
   try {
     return await control.client("admin", BrakeService).getBrake({});
@@ -88,20 +101,26 @@ async function readProcesses(control: ControlPlane): Promise<readonly Node[]> {
   return processes;
 }
 
-/** The log, its relay and how nodes join, a line each. */
-export function formatWork({ log, relay, joining }: GetControlPlaneStatusResponse): string {
+/** The log, its relay and how nodes join, one line each, wrapped to the columns (0 for no limit). */
+export function formatWork({ log, relay, joining }: GetControlPlaneStatusResponse, columns: number): string {
   return [
-    `Log:           ${logText(log)}\n`,
-    `Relay to NATS: ${relayText(relay)}\n`,
-    ...(joining === undefined ? [] : [`Joining:       ${joiningText(joining)}\n`]),
-    ...(joining?.warnings ?? []).map((warning) => `Warning:       ${warning}\n`),
+    lineOf("Log", logText(log), columns),
+    lineOf("Relay to NATS", relayText(relay), columns),
+    ...(joining === undefined ? [] : [lineOf("Joining", joiningText(joining), columns)]),
+    ...(joining?.warnings ?? []).map((warning) => lineOf("Warning", warning, columns)),
   ].join("");
+}
+
+const LABEL_WIDTH = 15;
+
+function lineOf(label: string, text: string, columns: number): string {
+  return `${wrapValue(pad(`${label}:`, LABEL_WIDTH), printable(text), columns, LABEL_WIDTH)}\n`;
 }
 
 const ENFORCEMENTS: Readonly<Partial<Record<JoinTokenEnforcement, string>>> = {
   [JoinTokenEnforcement.NONE]: "no token needed",
-  [JoinTokenEnforcement.WARN]: "without a token warned of",
-  [JoinTokenEnforcement.STRICT]: "with a token only",
+  [JoinTokenEnforcement.WARN]: "a missing token causes a warning",
+  [JoinTokenEnforcement.STRICT]: "token required",
 };
 
 function joiningText({ manualApproval, enforcement, ...without }: JoiningStatus): string {
@@ -115,16 +134,16 @@ function joiningText({ manualApproval, enforcement, ...without }: JoiningStatus)
 
 function logText(log: LogStatus | undefined): string {
   const { headRevision = 0n, compactedRevision = 0n } = log ?? {};
-  const kept = compactedRevision === 0n ? "whole" : `kept from revision ${compactedRevision + 1n}`;
+  const kept = compactedRevision === 0n ? "no events compacted" : `events kept from revision ${compactedRevision + 1n}`;
   return `at revision ${headRevision}, ${kept}`;
 }
 
 function relayText(relay: RelayStatus | undefined): string {
   if (relay === undefined) return "-";
   const { configured, instance, revision, lag } = relay;
-  const far = `${lag} revisions behind, at ${revision}`;
+  const far = `${counted(lag, "revision")} behind, at ${revision}`;
   if (instance !== "") return `${far}, by ${instance}`;
-  return configured ? `${far}, no process relays: NATS cannot be reached` : "not configured";
+  return configured ? `${far}, no process is relaying: NATS cannot be reached` : "not configured";
 }
 
 function processColumns(nowMs: number): readonly Column<Node>[] {
@@ -189,6 +208,6 @@ function upkeepColumns(nowMs: number): readonly Column<UpkeepRun>[] {
   ];
 }
 
-function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], look: TableLook): string {
+function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], look: TableFormat): string {
   return new TablePrinter(columns, look).print(rows);
 }

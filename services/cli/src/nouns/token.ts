@@ -13,15 +13,19 @@ import {
   ListJoinTokensResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import type { Command } from "commander";
+import { type ActorNames, readActorNames } from "../client/actor-names.ts";
 import { alreadyDone } from "../client/already-done.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import { action, addChangeOptions, addListingOptions, addNotes, REQUEST_ID, STRICT, type Verb } from "../command.ts";
+import { action, addChangeOptions, addListingOptions, addNotes, REQUEST_ID, STRICT } from "../command.ts";
 import { parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import type { Verb } from "../invocation.ts";
+import { CHANGE_FORMATS, okLine } from "../output/change.ts";
+import { confirm, YES } from "../output/confirm.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writeAnswer, writePlain } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { choosePaint, columnsOf } from "../output/style.ts";
 import { type Column, optionalCell, TablePrinter, timeCell } from "../output/table.ts";
-import { fieldLines } from "../output/text.ts";
+import { fieldLines, printable } from "../output/text.ts";
 import { formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 import { type JoinCommand, joinCommand } from "./join-command.ts";
@@ -31,7 +35,7 @@ const TOKEN = ["<token-id>", "Id of the join token, as `token list` shows it"] a
 /** Define the verbs of `token`. */
 export function defineToken(token: Command, shell: Shell): void {
   defineCreate(token.command("create").description("Create a join token, and print it once"), shell);
-  const list = addListingOptions(token.command("list").description("List join tokens, the newest first"));
+  const list = addListingOptions(token.command("list").description("List join tokens, newest first"));
   addNotes(
     list,
     "-o json|yaml prints a rollcall.admin.v1.ListJoinTokensResponse in proto JSON; -o csv prints RFC 4180.",
@@ -41,14 +45,16 @@ export function defineToken(token: Command, shell: Shell): void {
   addNotes(show.argument(...TOKEN), "-o json|yaml prints a rollcall.admin.v1.GetJoinTokenResponse in proto JSON.");
   show.action(action(shell, tokenShow));
   const revoke = token.command("revoke").description("Revoke a join token; nodes that joined with it stay");
-  addChangeOptions(revoke.argument(...TOKEN)).option(...STRICT);
-  addNotes(revoke, "-o json|yaml prints the rollcall.admin.v1.JoinToken as it is then in proto JSON.");
+  addChangeOptions(revoke.argument(...TOKEN))
+    .option(...STRICT)
+    .option(...YES);
+  addNotes(revoke, "-o json|yaml prints the revoked rollcall.admin.v1.JoinToken in proto JSON.");
   revoke.action(action(shell, tokenRevoke));
 }
 
 function defineCreate(command: Command, shell: Shell): void {
   command
-    .option("--description <text>", "What it is for")
+    .option("--description <text>", "What the token is for")
     .option("--uses <count>", 'How many machines can join with it, or "unlimited" (default: 1)')
     .option(
       "--ttl <duration>",
@@ -56,7 +62,7 @@ function defineCreate(command: Command, shell: Shell): void {
     )
     .option(
       "--name-pattern <pattern>",
-      'Only nodes with such a name: "*" stands for any characters, "?" for one; quote it: \'gpu-*\'',
+      'Only nodes whose name matches: "*" stands for any characters, "?" for one; quote it: \'gpu-*\'',
     )
     .option(
       "--label <key=value>",
@@ -65,13 +71,13 @@ function defineCreate(command: Command, shell: Shell): void {
       [],
     )
     .option("--group <name>", "Group for nodes that join with it: the label rollcall.io/group")
-    .option("--preauthorized", "Approve nodes that join with it at once, under manual approval too")
-    .option("--ephemeral", "Remove nodes that joined with it once they have left")
+    .option("--preauthorized", "Immediately approve nodes that join with it, even under manual approval")
+    .option("--ephemeral", "Remove nodes that joined with it when they leave")
     .option(...REQUEST_ID)
     .action(action(shell, tokenCreate));
   addNotes(
     command,
-    "The token alone goes to standard output, and how to use it to standard error: TOKEN=$(rollcall token create).",
+    "Prints only the token to standard output, and how to use it to standard error: TOKEN=$(rollcall token create).",
     '-o json|yaml prints a rollcall.admin.v1.CreateJoinTokenResponse in proto JSON: {"token": {...}, "text": ' +
       '"rcj_..."}.',
   );
@@ -108,7 +114,7 @@ const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) => {
   const text = answer.text === "" ? "" : `${answer.text}\n`;
   await writeAnswer(shell, format, [CreateJoinTokenResponseSchema, answer], text);
   if (format !== "table") return;
-  // Without a terminal, standard error is often a log.
+  // Do not show the token without a terminal, because standard error often goes to a log.
   const shown = shell.out.isTerminal ? answer.text : "TOKEN";
   const trust = control.trust("registry");
   const registry = control.elsewhere("registry");
@@ -121,7 +127,7 @@ function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): s
   const id = token?.id ?? "";
   if (text === "") {
     return (
-      `An earlier call with this request id created join token ${id}, and its text cannot be shown again; use ` +
+      `An earlier call with this request id created join token ${id}. Its text cannot be shown again: use ` +
       `\`rollcall token revoke ${id}\` and create another.\n`
     );
   }
@@ -212,11 +218,13 @@ const tokenShow: Verb = async ({ shell, args, options }) => {
   const { token, lastUses } = answer;
   const look = { paint: choosePaint(shell, options), columns: columnsOf(shell) };
   const uses = lastUses.length === 0 ? "" : `\n${new TablePrinter(USE_COLUMNS, look).print(lastUses)}`;
-  const text = token === undefined ? "" : formatToken(token) + uses;
+  const actors = [token?.creator ?? "", token?.revocation?.actor ?? ""];
+  const names = await readActorNames(control, format === "table" ? actors : []);
+  const text = token === undefined ? "" : formatToken(token, names) + uses;
   await writeAnswer(shell, format, [GetJoinTokenResponseSchema, answer], text);
 };
 
-function formatToken(token: JoinToken): string {
+function formatToken(token: JoinToken, names: ActorNames): string {
   const { revocation } = token;
   return fieldLines([
     ["ID", token.id],
@@ -227,11 +235,11 @@ function formatToken(token: JoinToken): string {
     ["Expires", timeText(token.expireTime, "never")],
     ["Names", token.nodeNamePattern || "any"],
     ["Grants", grantsText(token)],
-    ["Created", `${timeText(token.createTime)} by ${token.creator}`],
+    ["Created", `${timeText(token.createTime)} by ${names(token.creator)}`],
     ...(revocation === undefined
       ? []
       : ([
-          ["Revoked", `${timeText(revocation.time)} by ${revocation.actor}`],
+          ["Revoked", `${timeText(revocation.time)} by ${names(revocation.actor)}`],
           ["Reason", revocation.reason],
         ] as const)),
   ]);
@@ -244,28 +252,35 @@ const USE_COLUMNS: readonly Column<JoinTokenUse>[] = [
 ];
 
 interface TokenRevokeOptions {
+  readonly yes?: boolean;
   readonly message?: string;
   readonly requestId?: string;
   readonly strict?: boolean;
 }
 
 const tokenRevoke: Verb<TokenRevokeOptions> = async ({ shell, args, options }) => {
-  const format = outputFormat(options, ANSWER_FORMATS);
+  const format = outputFormat(options, CHANGE_FORMATS);
   const id = tokenIdOf(args[0] ?? "");
   const { message: reason = "", requestId = "", strict = false } = options;
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", JoinTokenService);
-  const { token } = await control.attempt("admin", `revoke join token ${id}`, async () => {
-    const answer = await alreadyDone(shell, strict, () => client.revokeJoinToken({ id, reason, requestId }));
-    return answer ?? (await client.getJoinToken({ id }));
-  });
-  if (format === "table" || token === undefined) shell.out.write("Ok\n");
-  else await writePlain(shell, format, toPlain(JoinTokenSchema, token));
+  const object = `join token ${id}`;
+  await confirm(shell, options, `revoke ${object}`);
+  const answer = await control.attempt("admin", `revoke ${object}`, () =>
+    alreadyDone(shell, { strict, format, words: { object, result: "was already revoked" } }, () =>
+      client.revokeJoinToken({ id, reason, requestId }),
+    ),
+  );
+  if (format === "name") shell.out.write(`${printable(id)}\n`);
+  else if (format !== "table") {
+    const { token } = answer ?? (await control.attempt("admin", `read ${object}`, () => client.getJoinToken({ id })));
+    await writePlain(shell, format, token === undefined ? {} : toPlain(JoinTokenSchema, token));
+  } else if (answer !== null) shell.out.write(okLine(object, "revoked"));
 };
 
 const TEXT = /^rcj_[0-9a-f]+_([0-9a-f]{12})_/;
 
-/** The id of a token that is named by its id, or by its text; the text is not sent. */
+/** The id of a token, given by its id or by its text. The text is not sent. */
 function tokenIdOf(word: string): string {
   return TEXT.exec(word)?.[1] ?? word;
 }
@@ -285,7 +300,7 @@ function timeText(time: JoinToken["expireTime"], none = "-"): string {
   return time === undefined ? none : formatTime(timestampMs(time));
 }
 
-/** What a token gives to nodes that join with it, for example "preauthorized, zone=a"; empty when nothing. */
+/** What a token grants to nodes that join with it, for example "preauthorized, zone=a"; empty for nothing. */
 function grantsText({ preauthorized, ephemeral, labels }: JoinToken): string {
   return [
     ...(preauthorized ? ["preauthorized"] : []),

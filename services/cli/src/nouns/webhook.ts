@@ -10,9 +10,13 @@ import {
   WebhookService,
 } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import type { Command } from "commander";
+import { readActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import { action, addChangeOptions, addListingOptions, addNotes, type Invocation, type Verb } from "../command.ts";
+import { action, addChangeOptions, addListingOptions, addNotes } from "../command.ts";
 import { Failure, parseCount, UsageError } from "../failure.ts";
+import type { Invocation, Verb } from "../invocation.ts";
+import { CHANGE_FORMATS, okLine, writeChange } from "../output/change.ts";
+import { confirm, YES } from "../output/confirm.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writeAnswer } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { choosePaint, columnsOf } from "../output/style.ts";
@@ -23,13 +27,15 @@ const NAME = ["<name>", "Name of the webhook, as `webhook list` shows it"] as co
 
 /** Define the verbs of `webhook`. */
 export function defineWebhook(webhook: Command, shell: Invocation["shell"]): void {
-  defineSet(webhook.command("set").description("Create a webhook, or change what is named of one"), shell);
-  const list = addListingOptions(webhook.command("list").description("List webhooks, and how their deliveries stand"));
+  defineSet(webhook.command("set").description("Create a webhook, or change the given settings of one"), shell);
+  const list = addListingOptions(
+    webhook.command("list").description("List webhooks, and the state of their deliveries"),
+  );
   addNotes(list, "-o json|yaml prints a rollcall.events.v1.ListWebhooksResponse; -o csv prints RFC 4180.");
   list.action(action(shell, webhookList));
   const show = webhook
     .command("show")
-    .description("Show one webhook, and which subjects wait")
+    .description("Show one webhook, and the event subjects whose deliveries are blocked")
     .argument(...NAME);
   addNotes(show, "-o json|yaml prints a rollcall.events.v1.GetWebhookResponse in proto JSON.");
   show.action(action(shell, webhookShow));
@@ -37,11 +43,15 @@ export function defineWebhook(webhook: Command, shell: Invocation["shell"]): voi
     .command("test")
     .description("Send one event of type io.rollcall.webhook.test")
     .argument(...NAME);
-  addNotes(test, "Exits with 1 when the receiver does not take it. -o json|yaml prints a TestWebhookResponse.");
+  addNotes(
+    test,
+    "Exits with 1 if the receiver does not accept it, and with 3 if the control plane cannot be reached. " +
+      "-o json|yaml prints a TestWebhookResponse.",
+  );
   test.action(action(shell, webhookTest));
   const replay = webhook
     .command("replay")
-    .description("Deliver events again, from a revision on")
+    .description("Deliver events again, starting at a revision")
     .argument(...NAME);
   replay.requiredOption("--from <revision>", "First revision to deliver again; 0 is the oldest that is kept");
   addNotes(addChangeOptions(replay), "Receivers that deduplicate by webhook-id see no event twice.");
@@ -50,27 +60,29 @@ export function defineWebhook(webhook: Command, shell: Invocation["shell"]): voi
     .command("delete")
     .description("Delete a webhook")
     .argument(...NAME);
-  addChangeOptions(remove).action(action(shell, webhookDelete));
+  addChangeOptions(remove)
+    .option(...YES)
+    .action(action(shell, webhookDelete));
 }
 
 function defineSet(command: Command, shell: Invocation["shell"]): void {
   command
     .argument("<name>", "Name: 1-63 characters of [a-z0-9-]")
-    .option("--url <url>", "Where events are posted to: https://...")
-    .option("--type <types>", 'Only events of these types; several with commas; "all" for all')
-    .option("--exclude-type <types>", 'Not events of these types; several with commas; "none" for none')
-    .option("-l, --selector <selector>", 'Only events about nodes with such labels: zone=a,!spot; "" for all events')
-    .option("--description <text>", "What it is for")
-    .option("--pause", "Hold deliveries")
-    .option("--resume", "Let deliveries go on, whatever has paused them")
-    .option("--from <revision>", "Of a new one: begin with this revision; 0 is the oldest that is kept (default: now)")
-    .option("--rotate-secret", "Make another secret; the one before signs too for a day");
+    .option("--url <url>", "URL to post events to: https://...")
+    .option("--type <types>", 'Only events of these types, separated by commas; "all" for all')
+    .option("--exclude-type <types>", 'No events of these types, separated by commas; "none" for none')
+    .option("-l, --selector <selector>", 'Only events about nodes with these labels: zone=a,!spot; "" for all events')
+    .option("--description <text>", "What the webhook is for")
+    .option("--pause", "Pause deliveries")
+    .option("--resume", "Resume deliveries, whether an admin or failures paused them")
+    .option("--from <revision>", "First revision for a new webhook; 0 is the oldest that is kept (default: now)")
+    .option("--rotate-secret", "Create a new secret; for a day, deliveries are also signed with the previous one");
   addChangeOptions(command).action(action(shell, webhookSet));
   addNotes(
     command,
-    "What is not named stays as it is. A new secret alone goes to standard output, once, and what there is to say " +
+    "Settings that are not given stay unchanged. Prints only a new secret to standard output, once, and all messages " +
       "to standard error: rollcall webhook set ops --url https://ops.example/hook > secret.",
-    "Events are CloudEvents in JSON, signed as https://www.standardwebhooks.com says. -o json|yaml prints a " +
+    "Events are CloudEvents in JSON, signed as https://www.standardwebhooks.com describes. -o json|yaml prints a " +
       "rollcall.events.v1.SetWebhookResponse in proto JSON.",
   );
 }
@@ -99,7 +111,7 @@ const webhookSet: Verb<SetOptions> = async ({ shell, args, options }) => {
   const { control, client } = reach({ shell, options });
   const before = await control.attempt("admin", `read webhook ${name}`, () => findWebhook(client, name));
   const url = options.url ?? before?.spec?.url;
-  if (url === undefined) throw new Failure(`there is no webhook ${name}: give its --url to create it`);
+  if (url === undefined) throw new Failure(`there is no webhook ${name}: pass --url to create it`);
   const spec = {
     url,
     types: named(options.type, "all") ?? before?.spec?.types ?? [],
@@ -109,18 +121,20 @@ const webhookSet: Verb<SetOptions> = async ({ shell, args, options }) => {
     paused: options.pause ?? (options.resume === true ? false : (before?.spec?.paused ?? false)),
   };
   const { message: reason = "", requestId = "", rotateSecret = false } = options;
-  // A repetition with a request id must get its first answer, whatever has changed since.
+  // Send no etag with a request id, because a repeated call must get the first response, and the etag would no longer
+  // match. If others have changed the webhook since, the merged specification differs, and the call is refused with
+  // REQUEST_ID_REUSED.
   const etag = requestId === "" ? (before?.etag ?? "") : "";
   const request = { ...{ name, spec, rotateSecret, etag, reason, requestId }, start: startOf(options.from) };
   const answer = await control.attempt("admin", `set webhook ${name}`, () => client.setWebhook(request));
   const text = answer.secret === "" ? "" : `${answer.secret}\n`;
   await writeAnswer(shell, format, [SetWebhookResponseSchema, answer], text);
   if (format !== "table") return;
-  if (text === "") shell.err.write("Ok\n");
-  else shell.err.write(`This secret checks the signatures of webhook ${name}. It is not shown again.\n`);
+  if (text === "") shell.err.write(okLine(name, before === undefined ? "created" : "updated"));
+  else shell.err.write(`Receivers verify the signatures of webhook ${name} with this secret. It is not shown again.\n`);
 };
 
-/** A list with commas; the word for an empty one is that; undefined where nothing is named. */
+/** Parse a comma-separated list; the word `none` stands for an empty list. Undefined if the option is not given. */
 function named(text: string | undefined, none: string): string[] | undefined {
   if (text === undefined) return undefined;
   if (text === none) return [];
@@ -164,7 +178,8 @@ const webhookShow: Verb = async ({ shell, args, options }) => {
   const blocked = webhook?.status?.blocked ?? [];
   const look = { paint: choosePaint(shell, options), columns: columnsOf(shell) };
   const waiting = blocked.length === 0 ? "" : `\n${new TablePrinter(BLOCKED_COLUMNS, look).print(blocked)}`;
-  const text = webhook === undefined ? "" : describeWebhook(webhook) + waiting;
+  const names = await readActorNames(control, format === "table" ? [webhook?.updater ?? ""] : []);
+  const text = webhook === undefined ? "" : describeWebhook(webhook, names) + waiting;
   await writeAnswer(shell, format, [GetWebhookResponseSchema, answer], text);
 };
 
@@ -192,19 +207,20 @@ const webhookReplay: Verb<ReplayOptions> = async ({ shell, args, options }) => {
   const answer = await control.attempt("admin", `replay webhook ${name}`, () =>
     client.replayDeliveries({ name, fromRevision, reason, requestId }),
   );
-  const text = `Revisions ${answer.fromRevision} to ${answer.throughRevision} are delivered again\n`;
+  const text = `Delivering revisions ${answer.fromRevision} to ${answer.throughRevision} again\n`;
   await writeAnswer(shell, format, [ReplayDeliveriesResponseSchema, answer], text);
 };
 
-const webhookDelete: Verb<ChangeOptions> = async ({ shell, args, options }) => {
-  const format = outputFormat(options, ANSWER_FORMATS);
+const webhookDelete: Verb<ChangeOptions & { readonly yes?: boolean }> = async ({ shell, args, options }) => {
+  const format = outputFormat(options, CHANGE_FORMATS);
   const name = args[0] ?? "";
   const { message: reason = "", requestId = "" } = options;
+  await confirm(shell, options, `delete webhook ${name}`);
   const { control, client } = reach({ shell, options });
   const answer = await control.attempt("admin", `delete webhook ${name}`, () =>
     client.deleteWebhook({ name, reason, requestId }),
   );
-  await writeAnswer(shell, format, [DeleteWebhookResponseSchema, answer], "Ok\n");
+  await writeChange(shell, format, [DeleteWebhookResponseSchema, answer], { object: name, result: "deleted" });
 };
 
 function reach({ shell, options }: Pick<Invocation, "shell" | "options">) {
@@ -212,7 +228,7 @@ function reach({ shell, options }: Pick<Invocation, "shell" | "options">) {
   return { control, client: control.client("admin", WebhookService) };
 }
 
-/** A webhook by its name, null where there is none. */
+/** Find a webhook by its name; null when there is none. */
 async function findWebhook(client: ReturnType<typeof reach>["client"], name: string): Promise<Webhook | null> {
   let pageToken = "";
   do {

@@ -1,26 +1,26 @@
 import { AccessService, type LoginIssuer } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { displayAddress } from "../client/addresses.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import type { Invocation } from "../command.ts";
 import type { OidcLogin } from "../contexts/context.ts";
 import { Failure, UsageError } from "../failure.ts";
+import type { Invocation } from "../invocation.ts";
 import { printable } from "../output/text.ts";
 import { beginLogin, discoverIssuer, finishLogin } from "./issuer-client.ts";
 
-/** The outcome of a login. */
+/** The result of a login. */
 export interface DeviceLogin {
   readonly token: string;
   readonly oidc: OidcLogin;
 }
 
 /**
- * Log in at the issuer that the control plane names, by the device flow: a person confirms it in a browser, on any
- * machine. Throws Failure when there is no issuer, or it refuses.
+ * Log in at the issuer that the control plane names, by the device flow: a person confirms the login in a browser on
+ * any machine. Throws Failure when there is no issuer, or when the issuer refuses.
  */
 export async function deviceLogin({ shell, options }: Invocation<{ readonly issuer?: string }>): Promise<DeviceLogin> {
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", AccessService);
-  const { issuers } = await control.attempt("admin", "ask how to log in", () => client.getLoginOptions({}));
+  const { issuers } = await control.attempt("admin", "read the login options", () => client.getLoginOptions({}));
   const at = displayAddress(control.addresses.admin);
   const chosen = chooseIssuer(issuers, options.issuer, at);
   const { interrupted: signal, wallMs } = shell;
@@ -41,13 +41,14 @@ function chooseIssuer(issuers: readonly LoginIssuer[], wanted: string | undefine
   const [first, ...others] = issuers;
   if (first === undefined) {
     throw new Failure(
-      `the control plane at ${server} offers no login by an issuer\nhint: OIDC.Issuer and OIDC.ClientID ` +
-        `configure one; \`rollcall login --token-file\` takes an access token`,
+      `the control plane at ${server} does not offer login through an OpenID Connect issuer\nhint: set OIDC.Issuer ` +
+        "and OIDC.ClientID " +
+        `there, or log in with an access token: \`rollcall login --token-file\``,
     );
   }
   if (wanted === undefined && others.length === 0) return first;
   const found = issuers.find(({ issuer }) => issuer === wanted);
   if (found !== undefined) return found;
   const names = issuers.map(({ issuer }) => printable(issuer)).join(" ");
-  throw new UsageError(`choose an issuer with --issuer, should be one of: ${names}`);
+  throw new UsageError(`choose an issuer with --issuer, one of: ${names}`);
 }

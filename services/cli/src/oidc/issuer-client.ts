@@ -1,30 +1,31 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { explainTlsError } from "@rollcall/domain";
 import { LONGEST_TOKEN } from "@rollcall/identity";
 import { Failure } from "../failure.ts";
 
 /** The endpoints of an issuer. */
 export interface IssuerEndpoints {
   readonly token: string;
-  /** Null when it has no device flow. */
+  /** The endpoint of the device flow; null if the issuer has none. */
   readonly device: string | null;
 }
 
 /** The tokens of a login. */
 export interface IssuedTokens {
-  /** The one to send: the one for the audience. */
+  /** The token that has the audience and is sent to the control plane. */
   readonly token: string;
   readonly refreshToken: string | null;
-  /** When it expires, by the wall clock. */
+  /** When the token expires, by the wall clock. */
   readonly expiresAtMs: number;
 }
 
-/** A login that waits to be confirmed in a browser. */
+/** A login that is waiting to be confirmed in a browser. */
 export interface PendingLogin {
   readonly deviceCode: string;
-  /** The code to type there. */
+  /** The code to type in the browser. */
   readonly userCode: string;
   readonly verificationUri: string;
-  /** The same with the code in it; null when the issuer has none. */
+  /** The address with the code already in it; null if the issuer gives none. */
   readonly completeUri: string | null;
   readonly expiresInMs: number;
   readonly intervalMs: number;
@@ -39,28 +40,28 @@ export interface OidcClient {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The last moment that a Date can have. */
+/** The latest time that a Date can represent, in milliseconds. */
 const LAST_TIME_MS = 8_640_000_000_000_000;
 
 const TIMEOUT_MS = 10_000;
 const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
-/** What RFC 8628 says when the issuer does not, and by how much more when it is asked to slow down. */
+/** The polling interval of RFC 8628 if the issuer gives none. Also the increase when the issuer asks to slow down. */
 const DEFAULT_INTERVAL_S = 5;
 const SLOW_DOWN_MS = 5_000;
 
-/** Ask an issuer where its endpoints are. Throws Failure. */
+/** Ask an issuer for its endpoints. Throws Failure. */
 export async function discoverIssuer(issuer: string, signal: AbortSignal): Promise<IssuerEndpoints> {
   const place = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   const { status, fields } = await send(place, null, signal);
   if (status !== 200 || fields.issuer !== issuer) {
-    throw new Failure(`what answers at ${place} is not the issuer ${issuer}`);
+    throw new Failure(`the server at ${place} is not the issuer ${issuer}`);
   }
   const token = textIn(fields, "token_endpoint");
-  if (token === null) throw new Failure(`the issuer ${issuer} gives no tokens`);
+  if (token === null) throw new Failure(`the issuer ${issuer} has no token endpoint`);
   return { token, device: textIn(fields, "device_authorization_endpoint") };
 }
 
-/** Begin a login by the device flow of RFC 8628. Throws Failure. */
+/** Start a login with the device flow of RFC 8628. Throws Failure. */
 export async function beginLogin(
   { device }: IssuerEndpoints,
   client: OidcClient & { readonly scopes: string },
@@ -68,8 +69,8 @@ export async function beginLogin(
 ): Promise<PendingLogin> {
   if (device === null) {
     throw new Failure(
-      `the issuer ${client.issuer} has no device login\nhint: get a token there by other means, and give it ` +
-        `with \`rollcall login --token-file\``,
+      `the issuer ${client.issuer} does not support device login\nhint: get a token from it in another way, and pass ` +
+        `it with \`rollcall login --token-file\``,
     );
   }
   const { clientId: client_id, scopes: scope, audience } = client;
@@ -111,12 +112,11 @@ export async function finishLogin(
     if (fields.error === "slow_down") intervalMs += SLOW_DOWN_MS;
     else if (fields.error !== "authorization_pending") throw refused(client.issuer, fields);
   }
-  throw new Failure("the login was not confirmed in time\nhint: begin again with `rollcall login --oidc`");
+  throw new Failure("the login was not confirmed in time\nhint: start again with `rollcall login --oidc`");
 }
 
 /**
- * Get a new token for a login; null when the issuer no longer renews it. Throws Failure when the issuer does not
- * answer.
+ * Get a new token for a login; null if the issuer no longer renews it. Throws Failure when the issuer does not respond.
  */
 export async function renewLogin(
   client: OidcClient,
@@ -133,14 +133,14 @@ export async function renewLogin(
   const { status, fields } = await send(token, form, signal);
   if (status === 200) {
     const renewed = tokensIn(fields, client, wallMs());
-    // An issuer that does not rotate refresh tokens sends none.
+    // Keep the current refresh token if the issuer sends none, because it does not rotate them.
     return { ...renewed, refreshToken: renewed.refreshToken ?? refreshToken };
   }
   if (fields.error === "invalid_grant") return null;
   throw refused(client.issuer, fields);
 }
 
-/** The claims of a token, unchecked: the server checks them. Null when it is not a JWT. */
+/** The claims of a token, not verified, because the server verifies them. Null if the token is not a JWT. */
 function claimsOf(token: string): Fields | null {
   try {
     const body = token.split(".")[1] ?? "";
@@ -156,14 +156,14 @@ function tokensIn(fields: Fields, client: OidcClient, nowMs: number): IssuedToke
   const token = given.find((it) => it !== null && isFor(it, client.audience)) ?? null;
   if (token === null) {
     throw new Failure(
-      `the issuer ${client.issuer} gave no token for the audience ${client.audience}\nhint: the operator of ` +
-        `the issuer must let the client ${client.clientId} have that audience`,
+      `the issuer ${client.issuer} issued no token for the audience ${client.audience}\nhint: the operator of ` +
+        `the issuer must allow that audience for the client ${client.clientId}`,
     );
   }
   if (token.length > LONGEST_TOKEN) {
     throw new Failure(
-      `the issuer ${client.issuer} gave a token of ${token.length} characters, and servers take ${LONGEST_TOKEN} at ` +
-        "most\nhint: let the issuer write only those groups into it that OIDC.RoleMap has",
+      `the issuer ${client.issuer} issued a token of ${token.length} characters; servers accept at most ` +
+        `${LONGEST_TOKEN}\nhint: configure the issuer to include only the groups in OIDC.RoleMap`,
     );
   }
   const exp = claimsOf(token)?.exp;
@@ -171,7 +171,7 @@ function tokensIn(fields: Fields, client: OidcClient, nowMs: number): IssuedToke
   return {
     token,
     refreshToken: textIn(fields, "refresh_token"),
-    // When to renew it. Whether its times can be is for the server to say, of each call.
+    // When to renew the token. The server checks the token's times on each call.
     expiresAtMs: Math.max(0, Math.min(LAST_TIME_MS, typeof exp === "number" ? exp * 1_000 : nowMs + lifeMs)),
   };
 }
@@ -184,7 +184,7 @@ function isFor(token: string, audience: string): boolean {
 async function send(url: string, form: Readonly<Record<string, string>> | null, signal: AbortSignal) {
   const { protocol, hostname, host } = new URL(url);
   const isLocal = /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname);
-  // A refresh token goes there.
+  // Refuse clear text, because the request can contain a refresh token.
   if (protocol !== "https:" && !isLocal) throw new Failure(`${url} is not an https:// address`);
   const post = form === null ? {} : { method: "POST", body: new URLSearchParams(form) };
   const ends = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
@@ -195,15 +195,14 @@ async function send(url: string, form: Readonly<Record<string, string>> | null, 
   } catch (cause) {
     signal.throwIfAborted();
     const why = Object(Object(cause).cause).code ?? Object(cause).message;
-    throw new Failure(
-      `cannot reach the issuer at ${host}: ${why}\nhint: NODE_EXTRA_CA_CERTS names a private authority`,
-      { cause },
-    );
+    const isDistrusted = explainTlsError(String(why))?.option === "authority";
+    const hint = isDistrusted ? "\nhint: set NODE_EXTRA_CA_CERTS to trust a private authority" : "";
+    throw new Failure(`cannot reach the issuer at ${host}: ${why}${hint}`, { cause });
   }
 }
 
 function refused(issuer: string, fields: Fields): Failure {
-  const why = textIn(fields, "error_description") ?? textIn(fields, "error") ?? "without a reason";
+  const why = textIn(fields, "error_description") ?? textIn(fields, "error") ?? "no reason given";
   return new Failure(`the issuer ${issuer} refused the login: ${why}`);
 }
 

@@ -2,8 +2,8 @@ import { Exit, Failure } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 
 /**
- * Wait until all output is written, at the end of a verb that has succeeded and whose exit code 1 means something else.
- * Throws Exit with `code` where it cannot be written: some failures show only now.
+ * Wait until all output is written, at the end of a successful verb whose exit code 1 has another meaning. Throws Exit
+ * with `code` if output cannot be written. Such a failure may become known only at the end.
  */
 export async function finishOutput({ out, err }: Pick<Shell, "out" | "err">, code: number): Promise<void> {
   try {
@@ -11,7 +11,7 @@ export async function finishOutput({ out, err }: Pick<Shell, "out" | "err">, cod
     await err.finish();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    // Without a message: the end of every command reports what output could not be written.
+    // Leave the message empty, because runCli reports output that could not be written.
     throw new Exit(code, "", { cause: error });
   }
 }

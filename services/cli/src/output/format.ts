@@ -1,19 +1,19 @@
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { OUTPUT_WORDS } from "../choices.ts";
-import type { GlobalOptions } from "../command.ts";
 import { pickWord } from "../failure.ts";
+import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
 
-/** How results are written. */
+/** The format of a result. */
 export type OutputFormat = (typeof OUTPUT_WORDS)[number];
 
-/** The formats of a verb that prints one answer. */
+/** The formats of a verb that prints one response. */
 export const ANSWER_FORMATS = ["table", "json", "yaml"] as const satisfies readonly OutputFormat[];
 
 /** A value that JSON and YAML can write. */
 export type Plain = null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
 
-/** The format of this call, among those that the verb knows; the first is its default. Throws UsageError. */
+/** The format of this call, among those that the verb supports; the first is the default. Throws UsageError. */
 export function outputFormat<F extends OutputFormat>(options: GlobalOptions, known: readonly [F, ...F[]]): F {
   return options.output === undefined ? known[0] : pickWord("output", options.output, known);
 }
@@ -29,7 +29,7 @@ export function toPlain<Desc extends DescMessage>(schema: Desc, message: Message
 /** A value as JSON or YAML, with a line break at the end. The YAML library is loaded only when it is needed. */
 export async function formatPlain(format: "json" | "yaml", value: Plain): Promise<string> {
   if (format === "json") return `${JSON.stringify(value, null, 2)}\n`;
-  // Of a package in CommonJS that is loaded late, the bundle has the default alone.
+  // Use the default export, because in the bundle, a CommonJS package that is imported dynamically has no other.
   const { default: yaml } = await import("yaml");
   return yaml.stringify(value, { lineWidth: 0 });
 }
@@ -39,7 +39,7 @@ export async function writePlain({ out }: Pick<Shell, "out">, format: "json" | "
   out.write(await formatPlain(format, value));
 }
 
-/** Write an answer: as JSON or YAML the whole message, else the text for people. */
+/** Write a response: the whole message as JSON or YAML, otherwise the text for people. */
 export async function writeAnswer<Desc extends DescMessage>(
   shell: Pick<Shell, "out">,
   format: (typeof ANSWER_FORMATS)[number],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { readPages } from "./listing.ts";
 
-/** A server with ten items, whose pages are shorter than what is asked for. */
+/** A server with ten items, whose pages are shorter than requested. */
 function pages(most: number) {
   const asked: string[] = [];
   const read = async ({ pageSize, pageToken }: { readonly pageSize: number; readonly pageToken: string }) => {
@@ -24,13 +24,13 @@ async function itemsOf(
 }
 
 describe("readPages()", () => {
-  it("should read on after short pages", async () => {
+  it("should continue after short pages", async () => {
     const { read, asked } = pages(3);
     expect(await itemsOf(read, { size: 5 })).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(asked).toEqual(["+5", "3+5", "6+5", "9+5"]);
   });
 
-  it("should stop at the limit, and begin where it is told", async () => {
+  it("should stop at the limit, and start at the token", async () => {
     const { read, asked } = pages(3);
     expect(await itemsOf(read, { size: 5, limit: 4, token: "2" })).toEqual([2, 3, 4, 5]);
     expect(asked).toEqual(["2+4", "5+1"]);

@@ -1,5 +1,5 @@
 import { OUTPUT_WORDS } from "../choices.ts";
-import type { Invocation } from "../command.ts";
+import type { Invocation } from "../invocation.ts";
 import { type OutputFormat, outputFormat, type Plain, writePlain } from "./format.ts";
 import { choosePaint, columnsOf } from "./style.ts";
 import { type Column, csvRecord, TablePrinter } from "./table.ts";
@@ -13,10 +13,15 @@ export interface ListingOptions {
   readonly style?: boolean;
 }
 
-/** What a listing shows of each item. */
+/** Whether a listing shows every column, and ids instead of names. */
+export function isWide({ wide, output }: Invocation<ListingOptions>["options"]): boolean {
+  return wide === true || output === "wide";
+}
+
+/** How a listing shows its items. */
 export interface ListingColumns<Item> {
   readonly columns: readonly Column<Item>[];
-  /** What --output name prints: what other verbs take to name the item. */
+  /** What --output name prints: the item's name as other verbs accept it. */
   nameOf(item: Item): string;
 }
 
@@ -29,18 +34,18 @@ export interface Listing<Page, Item> extends ListingColumns<Item> {
   whole(pages: readonly Page[]): Plain;
 }
 
-/** How many items one call asks for, unless their size says otherwise. */
+/** Number of items that one call requests by default. */
 const PAGE_SIZE = 500;
 
-/** Which part of a list is read. */
+/** Which part of a list to read. */
 export interface PageRange {
   readonly pageSize: number;
   readonly pageToken: string;
 }
 
 /**
- * Read a list page by page, at most `limit` items (0 for all), from `token` on. A page with fewer items than asked for
- * is not the last one while it has a token.
+ * Read a list page by page, starting at `token`, at most `limit` items (0 for all). A page with fewer items than
+ * requested is not the last one if it has a token.
  */
 export async function* readPages<Page extends { readonly nextPageToken: string }>(
   read: (range: PageRange) => Promise<Page>,
@@ -61,12 +66,12 @@ export async function* readPages<Page extends { readonly nextPageToken: string }
   } while (pageToken !== "" && left > 0);
 }
 
-/** A list that is there at once, as a page. */
+/** A list without pages, as one page. */
 export async function* onePage<Page>(read: () => Page | Promise<Page>): AsyncGenerator<Page> {
   yield await read();
 }
 
-/** Print a listing as --output, --wide and --hide-header ask for. Returns the last page. Throws UsageError. */
+/** Print a listing as --output, --wide and --hide-header request. Returns the last page. Throws UsageError. */
 export async function printListing<Page, Item>(
   invocation: Invocation<ListingOptions>,
   listing: Listing<Page, Item>,
@@ -87,7 +92,10 @@ export async function printListing<Page, Item>(
   return last;
 }
 
-/** Write items as they come, as a table, CSV or names; headings come with the first of them, if only with none. */
+/**
+ * Write items as they arrive, as a table, CSV or names. The first call also prints the headings, even if it has no
+ * items.
+ */
 export function itemWriter<Item>(
   { shell, options }: Invocation<ListingOptions>,
   format: Exclude<OutputFormat, "json" | "yaml">,
@@ -107,7 +115,7 @@ export function itemWriter<Item>(
     }
     case "table":
     case "wide": {
-      const wide = format === "wide" || options.wide === true;
+      const wide = isWide(options);
       const look = { hideHeader, wide, paint: choosePaint(shell, options), columns: columnsOf(shell) };
       const table = new TablePrinter(columns, look);
       return (items) => shell.out.write(table.print(items));

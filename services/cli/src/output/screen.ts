@@ -8,17 +8,18 @@ const CLEAR_BELOW = "\u001b[J";
 
 /** Shows one frame after the other. */
 export interface Screen {
-  /** How many lines a frame may have; 0 for as many as it likes. */
+  /** The most lines of a frame; 0 for no limit. */
   rows(): number;
-  /** Show a frame in place of the one before. */
+  /** Show a frame instead of the previous one. */
   show(frame: string): void;
-  /** Give the terminal back as it was. */
+  /** Restore the terminal. */
   close(): void;
 }
 
 /**
- * Redraw in place on a terminal: on its alternate screen, without cursor and line wrapping, so that what stood there
- * before is back after close(). Elsewhere frames follow each other, with an empty line in between.
+ * Open a screen. On a terminal it redraws in place, on the alternate screen without cursor and line wrapping, so
+ * that close() restores the previous contents. Without a terminal, frames follow each other, separated by an empty
+ * line.
  */
 export function openScreen(out: Sink): Screen {
   if (!out.isTerminal) {
@@ -35,7 +36,7 @@ export function openScreen(out: Sink): Screen {
   out.write(ENTER);
   return {
     rows: () => out.rows(),
-    // Cleared line by line while it is drawn: a screen cleared at once would flicker.
+    // Clear each line while drawing it, because clearing the whole screen first would flicker.
     show: (frame) => {
       const lines = frame.trimEnd().split("\n").slice(0, Math.max(1, out.rows()));
       out.write(HOME + lines.map((line) => line + CLEAR_LINE).join("\r\n") + CLEAR_BELOW);

@@ -1,10 +1,10 @@
-import type { GlobalOptions } from "../command.ts";
+import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
 
 /** How a piece of text looks on a terminal. */
 export type Style = "plain" | "bold" | "dim" | "good" | "warning" | "bad" | "cyan" | "magenta" | "blue";
 
-/** Put a style on text; without colours the text stays as it is. */
+/** Applies a style to text; without colours the text is unchanged. */
 export type Paint = (style: Style, text: string) => string;
 
 const CODES = {
@@ -13,23 +13,26 @@ const CODES = {
   good: ["32", "39"],
   warning: ["33", "39"],
   bad: ["31", "39"],
-  // Colours that distinguish items and have no meaning.
+  // These colours distinguish items and have no meaning.
   cyan: ["36", "39"],
   magenta: ["35", "39"],
   blue: ["34", "39"],
 } as const satisfies Record<Exclude<Style, "plain">, readonly [string, string]>;
 
-/** Text stays as it is. */
+/** Leaves text unchanged. */
 export const paintNothing: Paint = (_style, text) => text;
 
-/** ANSI colours. */
+/** Colours with ANSI escape sequences. */
 const paintAnsi: Paint = (style, text) => {
   if (style === "plain" || text === "") return text;
   const [on, off] = CODES[style];
   return `\u001b[${on}m${text}\u001b[${off}m`;
 };
 
-/** Colours on a terminal, unless --no-color, --no-style or NO_COLOR forbids them. */
+/**
+ * Returns a function that paints on a terminal, and leaves text unchanged if --no-color, --no-style, NO_COLOR
+ * or TERM=dumb is set.
+ */
 export function choosePaint(
   { out, env }: Pick<Shell, "out" | "env">,
   options: Pick<GlobalOptions, "color"> & { readonly style?: boolean },
@@ -38,7 +41,7 @@ export function choosePaint(
   return out.isTerminal && !isForbidden ? paintAnsi : paintNothing;
 }
 
-/** The width that output has to fit: COLUMNS, or the terminal's; 0 where nothing limits it. */
+/** The width that output must fit: COLUMNS, or the terminal's width; 0 for no limit. */
 export function columnsOf({ out, env }: Pick<Shell, "out" | "env">): number {
   const named = /^[1-9]\d{0,4}$/.test(env.COLUMNS ?? "") ? Number(env.COLUMNS) : 0;
   return named > 0 ? named : out.isTerminal ? out.columns() : 0;
@@ -69,12 +72,12 @@ const STATE_STYLES: Readonly<Record<string, Style>> = {
   KILLED_OOM: "bad",
 };
 
-/** The colour of a state's word. */
+/** The colour for a state. */
 export function styleOfState(word: string): Style {
   return STATE_STYLES[word] ?? "plain";
 }
 
-/** The colour of a share of 0 to 100 that is in use. */
+/** The colour for a percentage in use, 0 to 100. */
 export function styleOfPercent(percent: number): Style {
   if (percent >= 90) return "bad";
   return percent >= 75 ? "warning" : "plain";

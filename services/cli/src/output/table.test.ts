@@ -28,7 +28,7 @@ describe("TablePrinter", () => {
     );
   });
 
-  it("should leave out the columns of the highest rank where the terminal is too narrow, and never fold", () => {
+  it("should leave out the columns of the highest rank if the terminal is too narrow, and never wrap lines", () => {
     const columns: readonly Column<string>[] = [
       { title: "ID", name: "id", cell: (id) => ({ text: id }) },
       { title: "SIZE", name: "size", rank: 2, cell: () => ({ text: "12345678" }) },
@@ -47,7 +47,7 @@ describe("TablePrinter", () => {
     expect(wide).toBe("ID  SIZE      NOTE                  MORE\nn1  12345678  a note of many words  more\n");
   });
 
-  it("should let no text reach the terminal as an escape sequence", () => {
+  it("should not print escape sequences to the terminal", () => {
     expect(new TablePrinter(COLUMNS, { hideHeader: true }).print([["\u001b[2Jx", "y"]])).toBe("\ufffd[2Jx  y\n");
   });
 });
@@ -62,7 +62,7 @@ describe("csvRecord()", () => {
     expect(csvRecord(fields)).toBe(record);
   });
 
-  it("should hold no escape sequence", () => {
+  it("should contain no escape sequence", () => {
     expect(csvRecord(["\u001b[2J"])).toBe("\ufffd[2J\r\n");
   });
 });

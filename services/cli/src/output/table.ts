@@ -1,15 +1,15 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Paint, paintNothing, type Style, styleOfState } from "./style.ts";
-import { pad, printable, textWidth, truncate } from "./text.ts";
+import { pad, printable, textWidth, truncate, wrap } from "./text.ts";
 import { formatTime } from "./units.ts";
 
-/** What stands in one place of a table. */
+/** The content of one cell of a table. */
 export interface Cell {
-  /** For people. */
+  /** The text for people. */
   readonly text: string;
-  /** For programs, in CSV; the text when absent. */
+  /** The value for programs, in CSV; `text` when absent. */
   readonly raw?: string;
-  /** How it looks on a terminal; plain when absent. */
+  /** The style on a terminal; plain if absent. */
   readonly style?: Style;
 }
 
@@ -19,25 +19,32 @@ export interface Column<Row> {
   readonly title: string;
   /** The heading in CSV, for example "last_seen". */
   readonly name: string;
-  /** Text longer than this many columns is cut short, unless the table is wide. Not cut when absent. */
+  /** Longer text is truncated to this many columns, unless the table is wide. Never truncated if absent. */
   readonly limit?: number;
-  /** Where the table is wider than the terminal, the column with the highest rank goes first. Never when absent. */
+  /**
+   * Columns with the highest rank are left out first if the table is wider than the terminal. Never left out if
+   * absent.
+   */
   readonly rank?: number;
-  /** Whether only wide tables and CSV have it. */
+  /** A shorter cell for a table that is otherwise wider than the terminal. */
+  readonly short?: (row: Row) => Cell;
+  /** Whether text of the last column that does not fit continues on the next line, instead of being cut. */
+  readonly wraps?: boolean;
+  /** Whether only wide tables and CSV contain the column. */
   readonly wide?: boolean;
-  /** What stands there for a row. */
+  /** The cell of a row. */
   readonly cell: (row: Row) => Cell;
 }
 
 /** How a table is printed. */
-export interface TableLook {
-  /** Whether the headings are left out. */
+export interface TableFormat {
+  /** Whether to leave out the headings. */
   readonly hideHeader?: boolean;
-  /** Whether every column is printed, and long text in full. */
+  /** Whether to print every column, and long text in full. */
   readonly wide?: boolean;
   /** The colours; none when absent. */
   readonly paint?: Paint;
-  /** The width that a table which is not wide has to fit; 0 or absent where nothing limits it. */
+  /** The width that a table must fit unless it is wide; 0 or absent for no limit. */
   readonly columns?: number;
 }
 
@@ -45,36 +52,63 @@ const GAP = "  ";
 
 /**
  * Prints rows page by page, so that a list of any length needs the memory of one page. Columns are as wide as the
- * widest cell so far: a later page may widen one, but never narrows it, and the headings stand above the first page
- * alone. The first page decides which columns fit; what a later page has too much is cut at the end of the line.
+ * widest cell so far: a later page can widen a column, but never narrows it. Only the first page has headings. The
+ * first page also decides which columns fit; longer lines of later pages are cut at the end.
  */
 export class TablePrinter<Row> {
-  readonly #look: Required<TableLook>;
+  readonly #look: Required<TableFormat>;
   #columns: readonly Column<Row>[];
   #widths: readonly number[];
   #hasBegun = false;
 
-  constructor(columns: readonly Column<Row>[], look: TableLook = {}) {
+  constructor(columns: readonly Column<Row>[], look: TableFormat = {}) {
     this.#look = { hideHeader: false, wide: false, paint: paintNothing, columns: 0, ...look };
     this.#columns = columns.filter(({ wide }) => this.#look.wide || wide !== true);
     this.#widths = this.#columns.map(({ title }) => (this.#look.hideHeader ? 0 : textWidth(title)));
   }
 
-  /** The next rows as lines, the headings first when they have not been printed yet. */
+  /** Format the next rows as lines, after the headings if they have not been printed yet. */
   print(rows: readonly Row[]): string {
     const isFirst = !this.#hasBegun;
     this.#hasBegun = true;
     this.#measure(rows);
     if (isFirst && !this.#look.wide && this.#look.columns > 0) {
+      if (this.#totalWidth() > this.#look.columns && this.#columns.some(({ short }) => short !== undefined)) {
+        this.#columns = this.#columns.map((column) => ({ ...column, cell: column.short ?? column.cell }));
+        this.#remeasure(rows);
+      }
       this.#columns = columnsThatFit(this.#columns, this.#widths, this.#look.columns);
-      this.#widths = this.#columns.map(({ title }) => (this.#look.hideHeader ? 0 : textWidth(title)));
-      this.#measure(rows);
+      this.#remeasure(rows);
     }
-    const lines = rows.map((row) => this.#line(this.#columns.map((column) => this.#fit(column, row))));
+    const lines = rows.flatMap((row) => this.#row(row));
     if (isFirst && !this.#look.hideHeader) {
       lines.unshift(this.#line(this.#columns.map(({ title }) => ({ text: title, style: "bold" }))));
     }
     return lines.map((line) => `${line}\n`).join("");
+  }
+
+  #totalWidth(): number {
+    return this.#widths.reduce((sum, width) => sum + width + GAP.length, -GAP.length);
+  }
+
+  #remeasure(rows: readonly Row[]): void {
+    this.#widths = this.#columns.map(({ title }) => (this.#look.hideHeader ? 0 : textWidth(title)));
+    this.#measure(rows);
+  }
+
+  /** The lines of a row: one, unless the last column continues. */
+  #row(row: Row): readonly string[] {
+    const cells = this.#columns.map((column) => this.#fit(column, row));
+    const last = this.#columns.at(-1);
+    const cell = cells.at(-1);
+    const { wide, columns } = this.#look;
+    if (wide || columns === 0 || last?.wraps !== true || last.limit === undefined || cell === undefined) {
+      return [this.#line(cells)];
+    }
+    const [first = "", ...more] = wrap(printable(last.cell(row).text), last.limit).split("\n");
+    const indent = this.#widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0);
+    const continued = more.map((text) => " ".repeat(indent) + this.#look.paint(cell.style ?? "plain", text));
+    return [this.#line([...cells.slice(0, -1), { ...cell, text: first }]), ...continued];
   }
 
   #measure(rows: readonly Row[]): void {
@@ -106,12 +140,12 @@ export class TablePrinter<Row> {
   }
 }
 
-/** A column that is narrower says too little. */
+/** Minimum width of a shortened column. A narrower column would show too little. */
 const LEAST_WIDTH = 12;
 
 /**
- * The columns that fit, in order: those of the highest rank are left out first. The last one that would be left out is
- * cut short instead, where it may be cut and enough of it fits.
+ * The columns that fit, in order. Columns with the highest rank are left out first. The last column to leave out is
+ * shortened instead, if it can be truncated and at least LEAST_WIDTH of it fits.
  */
 function columnsThatFit<Row>(
   columns: readonly Column<Row>[],
@@ -136,7 +170,7 @@ function columnsThatFit<Row>(
   );
 }
 
-/** A cell that is "-" for people and empty for programs when there is no text. */
+/** A cell with this text. Without text, the cell is "-" for people and empty for programs. */
 export function optionalCell(text: string | undefined, style: Style = "plain"): Cell {
   return text === undefined || text === "" ? { text: "-", raw: "" } : { text, style };
 }
@@ -146,15 +180,25 @@ export function stateCell(word: string): Cell {
   return { text: word, style: styleOfState(word) };
 }
 
-/** A point in time; `none` stands for people where there is none. */
+/** The time of day if a point in time is today, in UTC, and otherwise the day as well. */
+export function shortTimeCell(time: Parameters<typeof timestampMs>[0] | undefined, nowMs: number): Cell {
+  const cell = timeCell(time);
+  const today = formatTime(nowMs).slice(0, DATE_LENGTH);
+  return cell.text.startsWith(today) ? { ...cell, text: cell.text.slice(DATE_LENGTH) } : cell;
+}
+
+/** The length of "2026-05-01 ". */
+const DATE_LENGTH = 11;
+
+/** A point in time; without one, `none` is shown to people. */
 export function timeCell(time: Parameters<typeof timestampMs>[0] | undefined, none = "-"): Cell {
   if (time === undefined) return { text: none, raw: "" };
   const atMs = timestampMs(time);
   return { text: formatTime(atMs), raw: new Date(atMs).toISOString() };
 }
 
-// Other control characters have no place in a table; line breaks and tabs may stand inside quotes.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a terminal.
+// Other control characters do not belong in a table; line breaks and tabs can occur inside quotes.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it finds control characters to remove them.
 const CSV_CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 
 /** One record of RFC 4180, with its line break (CRLF). Fields with commas, quotes or line breaks are quoted. */

@@ -1,13 +1,20 @@
 import { describe, expect, it } from "@jest/globals";
-import { pad, printable, textWidth, truncate } from "./text.ts";
+import { counted, pad, printable, textWidth, truncate } from "./text.ts";
 
 describe("printable()", () => {
-  it("should leave ordinary text alone", () => {
+  it("should not change ordinary text", () => {
     expect(printable("Debian GNU/Linux 12 (bookworm) äöü 机器")).toBe("Debian GNU/Linux 12 (bookworm) äöü 机器");
   });
 
-  it("should make line breaks and tabs blanks, and other control characters visible", () => {
+  it("should turn line breaks and tabs into blanks, and make other control characters visible", () => {
     expect(printable("a\r\nb\tc\u001b[31md\u202ee\u0007")).toBe("a b c\ufffd[31md\ufffde\ufffd");
+  });
+});
+
+describe("counted()", () => {
+  it("should use the singular for one only", () => {
+    expect([0, 1, 2].map((count) => counted(count, "node"))).toEqual(["0 nodes", "1 node", "2 nodes"]);
+    expect([1n, 2n].map((count) => counted(count, "entry", "entries"))).toEqual(["1 entry", "2 entries"]);
   });
 });
 
@@ -27,7 +34,7 @@ describe("textWidth()", () => {
 });
 
 describe("truncate()", () => {
-  it("should keep what fits, and end what does not with an ellipsis", () => {
+  it("should keep text that fits, and end other text with an ellipsis", () => {
     expect(truncate("abcdef", 6)).toBe("abcdef");
     expect(truncate("abcdef", 5)).toBe("abcd…");
     expect(truncate("机器机器", 6)).toBe("机器…");

@@ -14,7 +14,7 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(figures)} ${BYTE_UNITS[unit] ?? "B"}`;
 }
 
-/** A length of time for people in its largest whole unit: "0s", "42s", "3m", "5h", "12d". */
+/** A duration for people in its largest whole unit: "0s", "42s", "3m", "5h", "12d". */
 export function formatDuration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   if (seconds < 60) return `${seconds}s`;
@@ -23,7 +23,7 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** A setting's length of time, exactly: "1m30s", "500ms". */
+/** The exact duration of a setting: "1m30s", "500ms". */
 export function formatExactDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)}ms`;
   const seconds = Math.round(ms / 1000);
@@ -40,12 +40,15 @@ export function formatTime(wallMs: number): string {
   return `${new Date(wallMs).toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
 
-/** A point in time for people and programs, with milliseconds; empty when there is none. */
+/**
+ * A point in time for people and programs, with milliseconds; empty when `time` is
+ * undefined.
+ */
 export function isoTime(time: Timestamp | undefined): string {
   return time === undefined ? "" : new Date(timestampMs(time)).toISOString();
 }
 
-/** A share of 0 to 100 in whole per cent. */
+/** A percentage of 0 to 100, rounded. */
 export function formatPercent(percent: number): string {
   return `${Math.round(percent)}%`;
 }

@@ -5,15 +5,16 @@ import {
   HealthPolicySchema,
   type SetHealthPolicyRequestSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import { findDeepNesting } from "@rollcall/config/yaml-nesting";
 import { POLICY_FIELD_NAMES, POLICY_FIELDS } from "@rollcall/domain/policy-fields";
-import { parse } from "yaml";
+import { parseAllDocuments } from "yaml";
 import { UsageError, unreadableFile } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { parsePolicyValue } from "./policy-options.ts";
 
 /**
- * Read a policy from a file: YAML or JSON as `policy show --output yaml` prints it. What it leaves out is inherited, so
- * the file says all that the policy sets. Throws UsageError.
+ * Read a policy from a file: YAML or JSON as printed by `policy show --output yaml`. Values that the file leaves out
+ * are inherited. Throws UsageError.
  */
 export async function readPolicyFile(
   shell: Shell,
@@ -36,19 +37,26 @@ async function readDocument(shell: Shell, file: string): Promise<JsonObject> {
   const text = await readFile(resolve(shell.cwd, file), "utf8").catch((cause: unknown) => {
     throw unreadableFile(file, cause);
   });
-  let document: unknown;
-  try {
-    document = parse(text);
-  } catch (error) {
-    throw new UsageError(`${file} is not YAML: ${messageOf(error)}`, { cause: error });
+  const deep = findDeepNesting(text);
+  if (deep !== null) throw new UsageError(`${file} is not a health policy: ${deep.message}`);
+  const documents = parseAllDocuments(text);
+  const [first, ...more] = documents;
+  if (more.length > 0) {
+    throw new UsageError(
+      `${file} has ${documents.length} documents, and policy set takes one policy; \`rollcall apply -f\` accepts ` +
+        "several objects, as `rollcall export` writes them",
+    );
   }
+  const [error] = first?.errors ?? [];
+  if (error !== undefined) throw new UsageError(`${file} is not YAML: ${error.message}`, { cause: error });
+  const document: unknown = first?.toJS();
   if (!isObject(document)) throw new UsageError(`${file} is not a health policy`);
-  // `policy show` prints the policy within its answer.
+  // Accept the response of `policy show`, which contains the policy.
   const policy = isObject(document.policy) ? document.policy : document;
   return isObject(policy.values) ? { ...policy, values: plainValues(file, policy.values) } : policy;
 }
 
-/** Durations may be written as flags have them, "1m", where proto JSON knows seconds alone. */
+/** Convert durations written as in flags, "1m", to the seconds of proto JSON. */
 function plainValues(file: string, values: JsonObject): JsonObject {
   const plain: JsonObject = { ...values };
   for (const field of POLICY_FIELD_NAMES) {

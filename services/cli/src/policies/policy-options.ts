@@ -15,12 +15,12 @@ import { formatExactDuration } from "../output/units.ts";
 /** The name of a value in HealthPolicyValues. */
 export type PolicyValueName = (typeof POLICY_FIELDS)[keyof typeof POLICY_FIELDS]["name"];
 
-/** Every value's name, in the order in which they are shown. */
+/** The names of all values, in display order. */
 export const POLICY_VALUE_NAMES: readonly PolicyValueName[] = POLICY_FIELD_NAMES.map(
   (field) => POLICY_FIELDS[field].name,
 );
 
-/** The flags of all values: "--unhealthy-after <duration>" and what it is for. */
+/** The flags of all values: "--unhealthy-after <duration>" with its description. */
 export const POLICY_VALUE_FLAGS: readonly { readonly flag: string; readonly doc: string }[] = POLICY_FIELD_NAMES.map(
   (field) => {
     const { name, kind, doc }: PolicyField = POLICY_FIELDS[field];
@@ -28,26 +28,24 @@ export const POLICY_VALUE_FLAGS: readonly { readonly flag: string; readonly doc:
   },
 );
 
-/** "unhealthyAfter" as its flag is called. */
+/** The name of the flag for "unhealthyAfter". */
 export function dashed(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** The options that say which nodes a policy is for. */
+/** The options that select the nodes of a policy. */
 export interface PolicyScopeOptions {
   readonly default?: boolean;
   readonly group?: string;
   readonly node?: string;
 }
 
-/**
- * The options that say what a policy sets, as the user wrote them; each value has a flag of its own, named after it.
- */
+/** The options that set the values of a policy, as the user wrote them. Each value has a flag named after it. */
 export type PolicyValueOptions = {
   readonly [Name in PolicyValueName]?: string;
 };
 
-/** What `policy set` and `policy preview` take. */
+/** The options of `policy set` and `policy preview`. */
 export interface PolicyEditOptions extends PolicyScopeOptions, PolicyValueOptions {
   readonly selector?: string;
   readonly priority?: string;
@@ -59,12 +57,12 @@ export interface PolicyEditOptions extends PolicyScopeOptions, PolicyValueOption
   readonly requestId?: string;
 }
 
-/** Understand which nodes a policy is for. Throws UsageError. */
+/** Parse the options that select which nodes a policy applies to. Throws UsageError. */
 export function parsePolicyScope(options: PolicyScopeOptions): HealthPolicyScope {
   const { group, node } = options;
   const given = [options.default === true, group !== undefined, node !== undefined];
   if (given.filter((it) => it).length !== 1) {
-    throw new UsageError("say which nodes the policy is for: --default, --group NAME or --node NODE");
+    throw new UsageError("pass exactly one of --default, --group NAME and --node NODE");
   }
   if (group !== undefined) {
     return create(HealthPolicyScopeSchema, { scope: { case: "group", value: group } });
@@ -75,7 +73,7 @@ export function parsePolicyScope(options: PolicyScopeOptions): HealthPolicyScope
   return create(HealthPolicyScopeSchema, { scope: { case: "default", value: true } });
 }
 
-/** Understand how flags change a policy: only the given values, unless --replace. Throws UsageError. */
+/** Parse a policy change from flags: only the given values change, unless --replace is set. Throws UsageError. */
 export function parsePolicyEdit(options: PolicyEditOptions): MessageInitShape<typeof SetHealthPolicyRequestSchema> {
   const given = POLICY_FIELD_NAMES.map((field) => POLICY_FIELDS[field]).filter(
     ({ name }) => options[name] !== undefined,
@@ -87,7 +85,7 @@ export function parsePolicyEdit(options: PolicyEditOptions): MessageInitShape<ty
     ...(options.priority === undefined ? [] : ["priority"]),
   ].map(toPath);
   if (paths.length === 0) {
-    throw new UsageError("say what the policy sets, for example --unhealthy-after 30s");
+    throw new UsageError("no values given: set at least one, for example --unhealthy-after 30s");
   }
   return {
     scope: parsePolicyScope(options),
@@ -99,7 +97,7 @@ export function parsePolicyEdit(options: PolicyEditOptions): MessageInitShape<ty
   };
 }
 
-/** The fields of a change that every method has. */
+/** The request fields of a change that every method accepts. */
 export function parseCommand(options: Pick<PolicyEditOptions, "message" | "etag" | "requestId">): {
   readonly reason: string;
   readonly etag: string;
@@ -109,7 +107,7 @@ export function parseCommand(options: Pick<PolicyEditOptions, "message" | "etag"
   return { reason: message, etag, requestId };
 }
 
-/** Read one value as a flag or a file has it. Throws UsageError. */
+/** Parse one value from a flag or a file. Throws UsageError. */
 export function parsePolicyValue({ name, kind }: PolicyField, text: string) {
   switch (kind) {
     case "duration":
@@ -136,7 +134,7 @@ function parseValues(
 ): HealthPolicyValues {
   const values = create(HealthPolicyValuesSchema);
   for (const field of given) {
-    // The table names a field of this kind.
+    // This assignment is safe, because the table ensures that the field has this type.
     Object.assign(values, { [field.name]: parsePolicyValue(field, options[field.name] ?? "") });
   }
   return values;
@@ -156,13 +154,13 @@ function parsePriority(text: string): number {
   throw new UsageError(`cannot use '${text}' as priority value, should be a whole number`);
 }
 
-/** A name as a field mask has it. */
+/** A name as written in a field mask. */
 function toPath(name: string): string {
   const path = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return name === "selector" || name === "priority" ? path : `values.${path}`;
 }
 
-/** A server's text about a policy, with the flags of this program in place of the API's names. */
+/** Replace the API's names in a server's text about a policy with the flags of this program. */
 export function withFlagNames(text: string): string {
   const named = POLICY_FIELD_NAMES.reduce((said, field) => {
     const { name, kind }: PolicyField = POLICY_FIELDS[field];

@@ -9,14 +9,17 @@ import {
 import { formatExactDuration } from "../output/units.ts";
 import { dashed, POLICY_VALUE_NAMES, type PolicyValueName } from "./policy-options.ts";
 
-/** Which nodes a policy is for: "default", "group gpus", "node n1". */
+/** The nodes that a policy applies to: "default", "group gpus", "node n1". */
 export function scopeWords(scope: HealthPolicyScope | undefined): string {
   const of = scope?.scope;
   if (of?.case === "group" || of?.case === "node") return `${of.case} ${of.value}`;
   return "default";
 }
 
-/** A value for people: "1m30s", "4", "off" for what is not counted or held, and "-" for what is inherited. */
+/**
+ * Format a value for people: "1m30s" or "4"; "off" for values that are not counted or held; "-" for an
+ * inherited value.
+ */
 export function valueWord(values: HealthPolicyValues | undefined, name: PolicyValueName): string {
   const value = values?.[name];
   if (value === undefined) return "-";

@@ -1,7 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type BlockedSubject, type Webhook, WebhookState } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
+import type { ActorNames } from "../client/actor-names.ts";
 import { type Column, optionalCell, timeCell } from "../output/table.ts";
-import { fieldLines } from "../output/text.ts";
+import { counted, fieldLines } from "../output/text.ts";
 import { formatTime } from "../output/units.ts";
 
 /** The columns of `webhook list`. */
@@ -32,7 +33,7 @@ export const WEBHOOK_COLUMNS: readonly Column<Webhook>[] = [
   },
 ];
 
-/** The columns of what waits. */
+/** The columns of the list of waiting subjects. */
 export const BLOCKED_COLUMNS: readonly Column<BlockedSubject>[] = [
   { title: "SUBJECT", name: "subject", cell: ({ subject }) => ({ text: subject }) },
   { title: "REVISION", name: "revision", cell: ({ revision }) => ({ text: String(revision) }) },
@@ -41,8 +42,8 @@ export const BLOCKED_COLUMNS: readonly Column<BlockedSubject>[] = [
   { title: "FAILURE", name: "failure", rank: 1, limit: 60, cell: ({ failure }) => optionalCell(failure) },
 ];
 
-/** A webhook in lines, for people. */
-export function describeWebhook(webhook: Webhook): string {
+/** Format a webhook as lines. */
+export function describeWebhook(webhook: Webhook, names: ActorNames): string {
   const { name, spec, status, createTime, updateTime, updater } = webhook;
   const paused = isActive(webhook)
     ? []
@@ -57,12 +58,12 @@ export function describeWebhook(webhook: Webhook): string {
     ["Types", typesText(webhook)],
     ["Selector", spec?.labelSelector || "-"],
     ["Revision", `${status?.revision ?? 0n}, ${status?.behind ?? 0n} behind the log`],
-    ["Blocked", `${status?.blockedSubjects ?? 0} subjects`],
+    ["Blocked", counted(status?.blockedSubjects ?? 0, "subject")],
     ["Delivered", timeText(status?.successTime)],
     ["Failed", status?.failureTime === undefined ? "-" : `${timeText(status.failureTime)}, ${status.failure}`],
     ...(lost === 0n ? [] : ([["Lost", `events up to revision ${lost}`]] as const)),
     ["Created", timeText(createTime)],
-    ["Changed", `${timeText(updateTime)} by ${updater}`],
+    ["Changed", `${timeText(updateTime)} by ${names(updater)}`],
   ]);
 }
 

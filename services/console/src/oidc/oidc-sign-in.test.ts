@@ -31,7 +31,7 @@ afterAll(async () => {
   await issuer.stop();
 });
 
-/** Begin in a browser, and come back from the issuer. */
+/** Start a sign-in in a browser, and return from the issuer. Returns the attempt and the callback URL. */
 async function comeBack(browser: TestBrowser) {
   const { body } = await browser.call("BeginOidcSignIn", { issuer: issuer.url });
   const callbackUrl = issuer.authorize(String(body.authorizationUrl));
@@ -39,7 +39,7 @@ async function comeBack(browser: TestBrowser) {
 }
 
 describe("sign-in at an issuer", () => {
-  it("should make a session for the person, by a code with PKCE, once", async () => {
+  it("should create one session for the user, by a code with PKCE", async () => {
     const browser = rig.browser();
     const begun = await browser.call("BeginOidcSignIn", { issuer: issuer.url });
     const asked = new URL(String(begun.body.authorizationUrl)).searchParams;
@@ -54,18 +54,18 @@ describe("sign-in at an issuer", () => {
     expect(answer.body).toMatchObject({ actor: "user:alice", role: "ROLE_OPERATOR" });
     const kept = await findAccessToken(rig.store.db, hashOf(browser.bearer));
     expect(kept?.session).toEqual({ kind: "person", issuer: issuer.url, subject: "alice" });
-    // The same answer again, as from a browser's history.
+    // Send the issuer's response a second time, as if from the browser's history.
     expect((await rig.browser().signIn({ oidc })).reason).toBe("SIGN_IN_FAILED");
   });
 
-  it("should refuse the answer to another attempt, as a page of an attacker's would bring it", async () => {
+  it("should refuse the response to another attempt, as an attacker's page would send it", async () => {
     const [victim, attacker] = [rig.browser(), rig.browser()];
     const [mine, theirs] = [await comeBack(victim), await comeBack(attacker)];
     const answer = await victim.signIn({ oidc: { attempt: mine.attempt, callbackUrl: theirs.callbackUrl } });
     expect([answer.reason, answer.setCookie]).toEqual(["SIGN_IN_FAILED", []]);
   });
 
-  it("should refuse attempts that it has not sealed, and answers that went elsewhere", async () => {
+  it("should refuse attempts that it has not sealed, and responses for another address", async () => {
     const browser = rig.browser();
     const { attempt, callbackUrl } = await comeBack(browser);
     const changed = `${attempt.slice(0, -2)}AA`;
@@ -95,6 +95,19 @@ describe("sign-in at an issuer", () => {
     expect((await browser.call("BeginOidcSignIn", { issuer: issuer.url }, foreign)).reason).toBe("ORIGIN_NOT_ALLOWED");
   });
 
+  it("should store in the session that the issuer did not send all groups", async () => {
+    const { claims } = issuer;
+    issuer.claims = { sub: "bob", rollcall_role: "viewer", _claim_names: { rollcall_role: "src1" } };
+    try {
+      const browser = rig.browser();
+      await browser.signIn({ oidc: await comeBack(browser) });
+      const kept = await findAccessToken(rig.store.db, hashOf(browser.bearer));
+      expect(kept?.session).toMatchObject({ subject: "bob", groupsLeftOut: "_claim_names" });
+    } finally {
+      issuer.claims = claims;
+    }
+  });
+
   it.each([
     [
       "an e-mail address that was not verified",
@@ -116,7 +129,7 @@ describe("sign-in at an issuer", () => {
     }
   });
 
-  it("should say that the issuer is away, and work again when it is back", async () => {
+  it("should report that the issuer is unreachable, and recover when it returns", async () => {
     const browser = rig.browser();
     const back = await comeBack(browser);
     issuer.away = true;

@@ -1,13 +1,13 @@
 import type { OidcAnswer } from "@rollcall/api/rollcall/console/v1/console_pb";
 import { describeError, reasonOf, refuse } from "@rollcall/errors";
-import type { Authenticator, KnownCaller } from "@rollcall/identity";
+import type { Authenticator, IdentifiedCaller } from "@rollcall/identity";
 import { fetchWhole, isSafeUrl, type OidcIssuer } from "@rollcall/identity/oidc";
 import type { Clock, Logger } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
 import type { Configuration } from "openid-client";
 import { type Attempt, createAttemptSeal } from "./sealed-attempt.ts";
 
-/** Where issuers send the browser back to, below the origin of this server. */
+/** The path to which issuers redirect the browser. */
 const CALLBACK_PATH = "/sign-in/oidc";
 
 export interface OidcSignInOptions {
@@ -18,30 +18,36 @@ export interface OidcSignInOptions {
   readonly log: Logger;
 }
 
-/** Sign-in at an issuer by the authorization code flow with PKCE. */
+/** Sign-in with an issuer by the authorization code flow with PKCE. */
 export interface OidcSignIn {
-  /** Where the browser goes, and what it brings back. Throws SIGN_IN_FAILED and ISSUER_UNAVAILABLE. */
+  /**
+   * Returns the address to open in the browser, and the attempt against which the issuer's response is checked. Throws
+   * SIGN_IN_FAILED and ISSUER_UNAVAILABLE.
+   */
   begin(
     issuer: string,
     origin: string,
     signal: AbortSignal,
   ): Promise<{ readonly url: string; readonly attempt: string }>;
-  /** Who it is, by what the issuer says. Throws the same, and what any call with the issuer's token would. */
-  finish(answer: Answer, origin: string, signal: AbortSignal): Promise<KnownCaller>;
+  /**
+   * Identify the user from the issuer's response. Throws the errors of begin(), and those of any call with the
+   * issuer's token.
+   */
+  finish(answer: Answer, origin: string, signal: AbortSignal): Promise<IdentifiedCaller>;
 }
 
 type Answer = Pick<OidcAnswer, "attempt" | "callbackUrl">;
 
-/** How long a person may take at the issuer. */
+/** How long a user can take to log in at the issuer. */
 const ATTEMPT_MS = 600_000;
 const TIMEOUT_S = 10;
-/** What an issuer says of itself is asked for again after so long. */
+/** How long an issuer's discovery document is cached. */
 const KNOWN_MS = 600_000;
-/** Sign-ins that talk to issuers at a time, and that wait for that. */
+/** Limits for concurrent sign-ins that call issuers, and for those that wait. */
 const MOST_AT_ONCE = 8;
 const MOST_WAITING = 64;
 
-/** What openid-client asks an issuer with. */
+/** The fetch function that openid-client uses. */
 type IssuerFetch = (url: string, options: FetchOptions) => Promise<Response>;
 
 interface FetchOptions {
@@ -51,10 +57,10 @@ interface FetchOptions {
   readonly signal?: AbortSignal | null | undefined;
 }
 
-/** Answers that have no body, as Response wants it. */
+/** Statuses for which the Response constructor requires a null body. */
 const WITHOUT_BODY = [204, 205, 304];
 
-/** Prepare sign-in at the issuers that have a client id. Nothing is asked before the first begins. */
+/** Prepare sign-in for the issuers that have a client id. Issuers are contacted only when the first sign-in starts. */
 export function createOidcSignIn(options: OidcSignInOptions): OidcSignIn {
   const { issuers, clusterSecret, authenticate, clock, log } = options;
   const seal = createAttemptSeal(clusterSecret);
@@ -72,7 +78,7 @@ export function createOidcSignIn(options: OidcSignInOptions): OidcSignIn {
 
   const bounded = async <T>(issuer: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
     if (limiter.waiting >= MOST_WAITING) {
-      throw refuse("OVERLOADED", "too many sign-ins wait for issuers, try again", { retryAfterMs: 2_000 });
+      throw refuse("OVERLOADED", "too many concurrent sign-ins with issuers; try again", { retryAfterMs: 2_000 });
     }
     const leave = await limiter.enter(signal);
     try {
@@ -107,19 +113,19 @@ export function createOidcSignIn(options: OidcSignInOptions): OidcSignIn {
           state: attempt.state,
           nonce: attempt.nonce,
         });
-        // The browser goes there with the console's page: an address of another kind would run in it.
+        // Check the URL, because the console's page opens it, and a script URL would run in the page.
         if (!isSafeUrl(url)) throw signInFailed(name, "its authorization endpoint is not an https:// address");
         return { url: url.href, attempt: seal.seal(attempt) };
       });
     },
     finish: async ({ attempt: sealed, callbackUrl }, origin, signal) => {
       const attempt = seal.open(sealed);
-      if (attempt === null) throw signInFailed("", "the sign-in was not begun here");
+      if (attempt === null) throw signInFailed("", "this sign-in was not started here");
       if (attempt.expiresAtMs <= clock.wallMs()) throw signInFailed(attempt.issuer, "the sign-in took too long");
       const redirectUri = `${origin}${CALLBACK_PATH}`;
       const url = URL.canParse(callbackUrl) ? new URL(callbackUrl) : null;
       if (url === null || redirectUri !== attempt.redirectUri || `${url.origin}${url.pathname}` !== redirectUri) {
-        throw signInFailed(attempt.issuer, "the browser came back to another address than it left from");
+        throw signInFailed(attempt.issuer, "the browser returned to a different address");
       }
       const issuer = issuerNamed(issuers, attempt.issuer);
       const tokens = await bounded(issuer.issuer, signal, async () => {
@@ -143,18 +149,18 @@ async function discover(issuer: OidcIssuer): Promise<Configuration> {
   return client.discovery(url, issuer.clientId ?? "", undefined, client.None(), {
     timeout: TIMEOUT_S,
     [client.customFetch]: issuerFetch(issuer.caFile),
-    // The configuration lets http:// be for this machine alone.
+    // Allow http:// only for this machine, as the configuration does.
     ...(url.protocol === "http:" && isSafeUrl(url) ? { execute: [client.allowInsecureRequests] } : {}),
   });
 }
 
 function issuerNamed(issuers: readonly OidcIssuer[], name: string): OidcIssuer {
   const issuer = issuers.find((it) => it.issuer === name && it.clientId !== null);
-  if (issuer === undefined) throw signInFailed(name, "no such issuer with a client id is configured");
+  if (issuer === undefined) throw signInFailed(name, "no issuer with this name and a client id is configured");
   return issuer;
 }
 
-/** A session is renewed here, and not at the issuer. */
+/** The scopes to request, without offline_access, because the console renews sessions without the issuer. */
 function scopesOf({ scopes }: OidcIssuer): string {
   return scopes
     .split(/\s+/)
@@ -162,38 +168,38 @@ function scopesOf({ scopes }: OidcIssuer): string {
     .join(" ");
 }
 
-/** The one of both tokens that is for here is taken as any call would take it. */
+/** Authenticate with the first of the tokens that has our audience, as for any call. */
 async function callerOfTokens(
   tokens: readonly string[],
   { issuer }: OidcIssuer,
   authenticate: Authenticator,
-): Promise<KnownCaller> {
+): Promise<IdentifiedCaller> {
   const whys = new Set<string>();
   for (const token of tokens) {
     try {
       const caller = token === "" ? null : await authenticate(token);
       if (caller?.kind === "person" && caller.issuer === issuer) return caller;
     } catch (error) {
-      // An access token may be for another audience, or no JWT at all; then the other one counts.
+      // The access token may have another audience, or may not be a JWT. In that case, try the id token.
       if (reasonOf(error) !== "TOKEN_INVALID") throw error;
       const { message, metadata } = describeError(error);
-      // What one of them says of the person is true whatever the other leaves out.
+      // Refuse an unverified address, even if the other token does not contain it.
       if (metadata.unverified !== undefined) throw signInFailed(issuer, message);
       whys.add(message);
     }
   }
-  throw signInFailed(issuer, whys.size === 0 ? "it gave no token for this audience" : [...whys].join("; "));
+  throw signInFailed(issuer, whys.size === 0 ? "it returned no token for this audience" : [...whys].join("; "));
 }
 
 function signInFailed(issuer: string, why: string, cause?: unknown): Error {
   const from = issuer === "" ? "" : ` at ${issuer}`;
-  return refuse("SIGN_IN_FAILED", `signing in${from} failed: ${why}; begin again`, {
+  return refuse("SIGN_IN_FAILED", `signing in${from} failed: ${why}; start again`, {
     metadata: { issuer, why },
     cause,
   });
 }
 
-/** Codes of openid-client for an answer that was not asked for, or was tampered with. */
+/** Codes of openid-client for a response that was not requested or was tampered with. */
 const NOT_OURS = new Set([
   "OAUTH_INVALID_RESPONSE",
   "OAUTH_JWT_CLAIM_COMPARISON_FAILED",
@@ -201,14 +207,14 @@ const NOT_OURS = new Set([
   "OAUTH_AUTHORIZATION_RESPONSE_ERROR",
 ]);
 
-/** What the issuer refused is the sign-in's fault; all else is that it cannot be asked. */
+/** A refusal by the issuer fails the sign-in; everything else means that the issuer is unavailable. */
 function issuerError(issuer: string, error: unknown, log: Logger): Error {
   const { code = "", error: said, error_description: description, cause } = Object(error);
   if (typeof said === "string") return signInFailed(issuer, String(description ?? said), error);
   if (NOT_OURS.has(code)) return signInFailed(issuer, "its answer does not belong to this sign-in", error);
-  log.warn({ issuer, err: error }, "issuer not asked to sign in");
+  log.warn({ issuer, err: error }, "sign-in with issuer failed");
   const known = String(Object(cause).code ?? Object(error).message ?? code);
-  return refuse("ISSUER_UNAVAILABLE", `the issuer ${issuer} cannot be asked just now: ${known}`, {
+  return refuse("ISSUER_UNAVAILABLE", `the issuer ${issuer} is unreachable: ${known}`, {
     metadata: { issuer },
     retryAfterMs: 5_000,
     cause: error,
@@ -216,8 +222,8 @@ function issuerError(issuer: string, error: unknown, log: Logger): Error {
 }
 
 /**
- * Ask an issuer, trusting the authorities of `caFile` in place of those that Node.js knows; null for the latter.
- * Redirects are not followed, and nothing is sent over clear text but to this machine: a code and its secret go there.
+ * Create the fetch function for issuers. It trusts the authorities in `caFile`, or the defaults of Node.js if `caFile`
+ * is null. Because it sends codes and secrets, it follows no redirects, and uses clear text only to this machine.
  */
 function issuerFetch(caFile: string | null): IssuerFetch {
   return async (address, { method, headers, body, signal }) => {
@@ -230,7 +236,7 @@ function issuerFetch(caFile: string | null): IssuerFetch {
       const kept = WITHOUT_BODY.includes(status) ? null : new Uint8Array(answer.body);
       return new Response(kept, { status, headers: { "content-type": type } });
     } catch (cause) {
-      throw new Error(`${url.origin} answers with the status ${status}`, { cause });
+      throw new Error(`${url.origin} returned status ${status}`, { cause });
     }
   };
 }

@@ -1,28 +1,31 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
-/** A sign-in at an issuer that has begun: what its answer is checked against. */
+/** A started sign-in, against which the issuer's response is checked. */
 export interface Attempt {
   readonly issuer: string;
   readonly state: string;
   readonly nonce: string;
-  /** The secret of PKCE. */
+  /** The code verifier of PKCE. */
   readonly verifier: string;
   readonly redirectUri: string;
-  /** From when on it is worth nothing, by the wall clock. */
+  /** When the attempt expires, by the wall clock. */
   readonly expiresAtMs: number;
 }
 
-/** Seals attempts for the browsers that begin them, so that no process has to keep any. */
+/** Encrypts attempts, so that the browser keeps them and no process has to. */
 export interface AttemptSeal {
   seal(attempt: Attempt): string;
-  /** Null for what was not sealed here, or has been changed. */
+  /** Decrypt an attempt. Returns null when another cluster sealed the text, or when the text was changed. */
   open(text: string): Attempt | null;
 }
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Seal with a key that follows from the secret of the cluster: any process opens what another has sealed. */
+/**
+ * Create a seal whose key is derived from the cluster's secret, so that every process can open what another
+ * sealed.
+ */
 export function createAttemptSeal(clusterSecret: Buffer): AttemptSeal {
   const key = Buffer.from(hkdfSync("sha256", clusterSecret, "", "rollcall console sign-in attempt", 32));
   return {
@@ -39,10 +42,10 @@ export function createAttemptSeal(clusterSecret: Buffer): AttemptSeal {
       decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
       try {
         const opened = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
-        // The tag says that it was made above.
+        // The cast is safe, because the authentication tag proves that seal() wrote the text.
         return JSON.parse(opened.toString("utf8")) as Attempt;
       } catch {
-        // Not sealed here: what exactly is wrong with it would help a forger alone.
+        // Do not give the reason, which would only help a forger.
         return null;
       }
     },

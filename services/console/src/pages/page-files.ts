@@ -2,28 +2,28 @@ import { createHash } from "node:crypto";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { extname, join, sep } from "node:path";
 
-/** A file of the pages, as it is sent. */
+/** A file of the pages, as it is served. */
 export interface PageFile {
   readonly type: string;
   readonly body: Buffer;
-  /** Compressed before; null where that is not worth it. */
+  /** The content, compressed at build time; null if compression saves nothing. */
   readonly brotli: Buffer | null;
   readonly gzip: Buffer | null;
-  /** Of the content, in quotes. */
+  /** A digest of the content, in quotes. */
   readonly etag: string;
-  /** Whether its name changes with its content, so that it never has to be asked for again. */
+  /** Whether the name changes with the content, so that browsers can cache it forever. */
   readonly isImmutable: boolean;
 }
 
 /** The pages, in memory. */
 export interface PageFiles {
-  /** The page that is every page, with NONCE_PLACEHOLDER where a nonce belongs. */
+  /** The document of every page, with NONCE_PLACEHOLDER where the nonce goes. */
   readonly index: string;
-  /** By their path from the root: "/assets/index-abc123.js". */
+  /** Files, keyed by their path from the root: "/assets/index-abc123.js". */
   readonly files: ReadonlyMap<string, PageFile>;
 }
 
-/** What the nonce of an answer takes the place of. */
+/** Placeholder that each response replaces with its nonce. */
 export const NONCE_PLACEHOLDER = "__CSP_NONCE__";
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -45,8 +45,8 @@ const MOST_BYTES = 33_554_432;
 const INDEX = "index.html";
 
 /**
- * Read the built pages from a folder; null when they are not there. Nothing else is ever read for a request: a path
- * leads nowhere but into this map. Throws when there is more than pages have, or a file of a kind that they have not.
+ * Read the built pages from a folder into memory; null when they were not built. Requests only look up this map and
+ * never read files. Throws when the pages exceed their limits or contain an unexpected type of file.
  */
 export async function readPageFiles(folder: string): Promise<PageFiles | null> {
   const names = await namesIn(folder);
@@ -58,7 +58,7 @@ export async function readPageFiles(folder: string): Promise<PageFiles | null> {
   for (const name of names) {
     const type = TYPES[extname(name)];
     if (name === INDEX || isCompressed(name, whole)) continue;
-    if (type === undefined) throw new Error(`${join(folder, name)} is of a kind that pages do not have`);
+    if (type === undefined) throw new Error(`${join(folder, name)} has an unexpected file type`);
     const file = await readPageFile(folder, name, type, whole);
     bytes += file.body.length + (file.brotli?.length ?? 0) + (file.gzip?.length ?? 0);
     if (bytes > MOST_BYTES) throw new Error(`${folder} is larger than ${MOST_BYTES} bytes`);
@@ -79,7 +79,7 @@ async function namesIn(folder: string): Promise<readonly string[]> {
   }
 }
 
-/** Whether it is another file, compressed. */
+/** Whether a file is the compressed copy of another file. */
 function isCompressed(name: string, whole: ReadonlySet<string>): boolean {
   const [, plain] = /^(.*)\.(?:br|gz)$/.exec(name) ?? [];
   return plain !== undefined && whole.has(plain);

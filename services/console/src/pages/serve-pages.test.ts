@@ -36,7 +36,7 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Ask for a path as it is written: no client tidies it. */
+/** Request a path exactly as written, without a client that normalizes it. */
 function get(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = requestHttp({ host: "127.0.0.1", port: rig.port, path, method, headers, agent: false });
@@ -56,7 +56,7 @@ const nonceIn = ({ headers }: Answer) =>
 
 describe("pages", () => {
   it.each(["/", "/nodes", "/nodes/n1.example", "/sign-in?x=1"])(
-    "should be the one page at %s, for a browser",
+    "should serve browsers the document at %s",
     async (path) => {
       const answer = await get(path, BROWSER);
       const nonce = nonceIn(answer);
@@ -75,7 +75,7 @@ describe("pages", () => {
     },
   );
 
-  it("should allow nothing that is not ours, and each nonce once", async () => {
+  it("should use each nonce once, and allow no content of other servers", async () => {
     const [one, two] = [await get("/", BROWSER), await get("/", BROWSER)];
     expect(nonceIn(one)).not.toBe(nonceIn(two));
     const policy = String(one.headers["content-security-policy"]);
@@ -85,13 +85,13 @@ describe("pages", () => {
     expect(policy).not.toMatch(/unsafe|\*|https?:/);
   });
 
-  it.each(["/nodes", "/x/y"])("should say to programs that there is nothing at %s", async (path) => {
+  it.each(["/nodes", "/x/y"])("should return 404 to programs for %s", async (path) => {
     expect((await get(path, { accept: "*/*" })).status).toBe(404);
     expect((await get(path, { ...BROWSER, "sec-fetch-mode": "cors" })).status).toBe(404);
   });
 
   it.each(["/rollcall.admin.v1.AccessService/WhoAmI", "/grpc.health.v1.Health/Check", "/assets/missing.js", "/ca.pem"])(
-    "should never be at %s",
+    "should not serve the document at %s",
     async (path) => {
       expect((await get(path, BROWSER)).status).not.toBe(200);
     },
@@ -103,12 +103,12 @@ describe("pages", () => {
     "//etc/passwd",
     "/assets/%2e%2e/x",
     "/index.html.br",
-  ])("should lead to no file of the machine: %s", async (path) => {
+  ])("should not expose a file of the machine: %s", async (path) => {
     const answer = await get(path, { accept: "*/*" });
     expect([answer.status, answer.body.toString()]).toEqual([404, "not found\n"]);
   });
 
-  it("should take GET and HEAD alone", async () => {
+  it("should accept only GET and HEAD", async () => {
     expect(await get("/", {}, "PUT")).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });
     const head = await get("/assets/a-1.js", {}, "HEAD");
     expect([head.status, head.body.length, head.headers["content-length"]]).toEqual([200, 0, String(SCRIPT.length)]);
@@ -116,7 +116,7 @@ describe("pages", () => {
 });
 
 describe("files of the build", () => {
-  it("should be kept by browsers for ever where their name has a hash, and asked for again elsewhere", async () => {
+  it("should be cached forever if their name has a hash, and revalidated otherwise", async () => {
     const script = await get("/assets/a-1.js");
     expect(script.headers).toMatchObject({
       "cache-control": "public, max-age=31536000, immutable",
@@ -135,7 +135,7 @@ describe("files of the build", () => {
     ["gzip;q=0.5, br;q=0", "gzip"],
     ["identity", undefined],
     ["", undefined],
-  ])("should be sent as the browser takes them: %s", async (accepted, encoding) => {
+  ])("should be sent in an encoding that the browser accepts: %s", async (accepted, encoding) => {
     const answer = await get("/assets/a-1.js", { "accept-encoding": accepted });
     expect(answer.headers["content-encoding"]).toBe(encoding);
     if (encoding === "br") expect(brotliDecompressSync(answer.body).toString()).toBe(SCRIPT);
@@ -149,7 +149,7 @@ describe("readPageFiles()", () => {
     expect(await readPageFiles(join(folder, "assets"))).toBeNull();
   });
 
-  it("should refuse files that pages do not have, and too many bytes", async () => {
+  it("should refuse files that do not belong to pages, and too many bytes", async () => {
     const other = mkdtempSync(join(tmpdir(), "rollcall-pages-"));
     try {
       writeFileSync(join(other, "index.html"), INDEX);
@@ -157,7 +157,7 @@ describe("readPageFiles()", () => {
       await expect(readPageFiles(other)).rejects.toThrow("larger than 4194304 bytes");
       writeFileSync(join(other, "large.js"), "");
       writeFileSync(join(other, "run.sh"), "");
-      await expect(readPageFiles(other)).rejects.toThrow("run.sh is of a kind");
+      await expect(readPageFiles(other)).rejects.toThrow("run.sh has an unexpected file type");
     } finally {
       rmSync(other, { recursive: true });
     }

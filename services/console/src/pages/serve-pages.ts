@@ -3,11 +3,14 @@ import { type HttpHandler, type HttpRequest, type HttpResponse, sendWhole, write
 import { NONCE_PLACEHOLDER, type PageFile, type PageFiles } from "./page-files.ts";
 
 const NONCE_BYTES = 18;
-/** What is a method, a file of the build or of the server, whether it is there or not; never a page. */
+/**
+ * Paths of methods, build output and the server's own files, whether they exist or not. They never return the
+ * document.
+ */
 const NO_PAGE = /^\/(?:rollcall\.|grpc\.|buf\.|assets\/|ca\.pem$)/;
 const NOT_BUILT = "The pages of the console are not built: run `make build`.\n";
 
-/** What every answer of the pages says, whatever it is: browsers do not guess, frame, refer or share. */
+/** Headers of every response: browsers must not sniff types, frame the page, send a referrer or share resources. */
 const PAGE_HEADERS: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -18,8 +21,9 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Serve the pages: the files of the build by their names, and for every other path that a browser opens as a page the
- * one page that they all are, which finds out by itself what to show. Null for pages that are not built.
+ * Serve the pages: build output by its name, and the same document for every other path that a browser opens. The
+ * document decides what to show. If `pages` is null, which means that they were not built, browsers get an error
+ * text.
  */
 export function servePages(pages: PageFiles | null): HttpHandler {
   return (request, response) => {
@@ -40,7 +44,7 @@ export function servePages(pages: PageFiles | null): HttpHandler {
   };
 }
 
-/** Programs that ask for a path that is not there are told so; browsers that open a page get it. */
+/** Whether to respond with the document. Browsers that navigate get the document; programs get 404. */
 function isPage({ headers }: HttpRequest, path: string): boolean {
   if (NO_PAGE.test(path)) return false;
   if (path === "/") return true;
@@ -54,7 +58,7 @@ function sendIndex(request: HttpRequest, response: HttpResponse, index: string):
   const headers = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": contentSecurityPolicy(nonce),
-    // With its nonce it is for once.
+    // Prevent caching, because the nonce is valid for one response only.
     "cache-control": "no-store",
   };
   sendPage(request, response, 200, headers, Buffer.from(index.replaceAll(NONCE_PLACEHOLDER, nonce)));
@@ -74,7 +78,7 @@ function sendFile(request: HttpRequest, response: HttpResponse, file: PageFile):
   sendPage(request, response, 200, { ...common, ...encoded, "content-type": type }, body);
 }
 
-/** The smallest form that the browser takes. */
+/** The smallest encoding that the browser accepts. */
 function bestOf({ brotli, gzip, body }: PageFile, accepted: string) {
   const names = accepted.split(",").map((it) => it.trim());
   const takes = (name: string) =>
@@ -111,8 +115,8 @@ function sendPage(
 }
 
 /**
- * What a page may load and run: our own files, and what bears the nonce of this one answer. No request leaves the
- * server, nothing frames the page, and no form is sent anywhere.
+ * Allow a page to load and run only our own files, and elements with the nonce of this response. It sends no
+ * request to another server, cannot be framed, and submits no form.
  */
 function contentSecurityPolicy(nonce: string): string {
   return [

@@ -1,35 +1,35 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { judgeBrowser } from "@rollcall/domain";
+import { checkBrowserOrigin } from "@rollcall/domain";
 import { isLoopbackAddress, peerOfCall } from "@rollcall/rpc";
 import { consoleError } from "./convert.ts";
 
-/** The cookie of a cluster's sessions. */
+/** The session cookie of a cluster. */
 export interface SessionCookie {
-  /** Set it for so long. */
+  /** The Set-Cookie header that stores a value for a time. */
   set(value: string, isSecure: boolean, maxAgeMs: number): string;
-  /** Remove it. */
+  /** The Set-Cookie header that removes the cookie. */
   clear(isSecure: boolean): string;
-  /** Its value in a request's Cookie header; null when it is not there. */
+  /** The cookie's value in a request's Cookie header; null when it is absent. */
   read(header: string | undefined, isSecure: boolean): string | null;
 }
 
-/** A header that is larger is no browser's. */
+/** Maximum size of a Cookie header. Browsers do not send larger headers. */
 const LARGEST_HEADER = 16_384;
 
-/** A call of one of our pages, in a browser. */
+/** A call of one of our pages in a browser. */
 export interface BrowserCall {
-  /** Whether cookies can be kept for secure connections alone. */
+  /** Whether cookies can be limited to secure connections. */
   readonly isSecure: boolean;
-  /** As the browser knows this server: "https://rollcall.example". */
+  /** The address of this server as the browser sees it, such as "https://rollcall.example". */
   readonly origin: string;
   /** HOST:PORT of the client. */
   readonly peer: string;
 }
 
 /**
- * The cookie of a cluster. Over TLS its name begins with __Host-, so that the browser takes it from this very host
- * alone, and sends it over TLS alone. In clear text, on the loopback interface, no such cookie can be kept: the name is
- * another one, which is never looked at over TLS. Two clusters on one machine have different names.
+ * The session cookie of a cluster. Over TLS its name begins with __Host-, so that the browser accepts it only from this
+ * host, and sends it only over TLS. In clear text, which is used on the loopback interface, browsers reject such a
+ * name, so the cookie has another name, which is ignored over TLS. Two clusters on one machine have different names.
  */
 export function sessionCookie(clusterId: string): SessionCookie {
   const own = `rollcall-${clusterId.replace(/[^0-9A-Za-z]/g, "").slice(0, 12)}`;
@@ -45,7 +45,7 @@ export function sessionCookie(clusterId: string): SessionCookie {
       if (header.length > LARGEST_HEADER) return null;
       const name = `${nameOf(isSecure)}=`;
       const found = header.split("; ").filter((pair) => pair.startsWith(name));
-      // Two of one name mean that someone else set one of them: trust neither.
+      // If there are two cookies of this name, someone else set one of them, so trust neither.
       return found.length === 1 ? (found[0]?.slice(name.length) ?? null) : null;
     },
   };
@@ -58,12 +58,12 @@ export function browserCallOf(
 ): BrowserCall {
   const peer = peerOfCall(context);
   const origin = context.requestHeader.get("origin");
-  const verdict = judgeBrowser({
+  const decision = checkBrowserOrigin({
     origin,
     authority: new URL(context.url).host,
     isPeerLocal: isLoopbackAddress(peer.replace(/:\d+$/, "")),
     isNetworkTrusted,
   });
-  if (!verdict.ok) throw consoleError(verdict.refusal, "console");
-  return { isSecure: verdict.isSecure, origin: origin ?? "", peer };
+  if (!decision.ok) throw consoleError(decision.refusal, "console");
+  return { isSecure: decision.isSecure, origin: origin ?? "", peer };
 }

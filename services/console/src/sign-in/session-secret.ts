@@ -1,14 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
 
-/** A session's secret in two halves, neither of which opens anything alone. */
+/** A session's secret in two halves. Each is useless without the other. */
 export interface SessionSecret {
   /** Public: 12 hexadecimal digits. */
   readonly id: string;
-  /** The half of the cookie, "rcs_<id>_<random>": no script can read it. */
+  /** The half in the cookie, "rcs_<id>_<random>": scripts cannot read it. */
   readonly cookie: string;
-  /** The half of the page, which it keeps for its own origin: other ports of the host get the cookie alone. */
+  /** The half that the page stores for its own origin. Other ports of the host receive only the cookie. */
   readonly proof: string;
-  /** Under which the record keeps the whole, as it does with any bearer token. */
+  /** The hash under which the store keeps the whole secret, as for any bearer token. */
   readonly hash: Buffer;
 }
 
@@ -24,17 +24,20 @@ export function newSessionSecret(): SessionSecret {
   return { id, cookie, proof, hash: hashOf(joined(cookie, proof)) };
 }
 
-/** The bearer token that both halves make; null for what cannot be halves of one. */
+/** Join both halves to a bearer token; null when they are malformed. */
 export function bearerOfHalves(cookie: string, proof: string): string | null {
   return COOKIE_HALF.test(cookie) && PROOF_HALF.test(proof) ? joined(cookie, proof) : null;
 }
 
-/** The text of a new code to sign in with. */
+/** Create the text of a new sign-in code. */
 export function newCodeText(): string {
   return `rcc_${randomText()}`;
 }
 
-/** Under which the record keeps a secret. Secrets are random and long, so a slow hash would protect nothing. */
+/**
+ * The hash under which the store keeps a secret. Secrets are long and random, so a slow hash would not make
+ * them safer.
+ */
 export function hashOf(secret: string): Buffer {
   return createHash("sha256").update(secret, "utf8").digest();
 }

@@ -23,7 +23,7 @@ import type { ConsoleServices } from "../console-services.ts";
 import { actorFor, consoleError, identityOf, roleToProto } from "./convert.ts";
 import { hashOf, newCodeText } from "./session-secret.ts";
 
-/** Make a code by which a browser signs in as the caller. */
+/** Create a code that signs a browser in as the caller. */
 export function createSignInCode({
   store,
 }: ConsoleServices): MethodImpl<typeof ConsoleService.method.createSignInCode> {
@@ -50,7 +50,7 @@ export function createSignInCode({
   };
 }
 
-/** Tell whose code it is. */
+/** Return the user whom a code signs in, while the code is valid. */
 export function getSignInCode({
   store,
   failures,
@@ -62,7 +62,7 @@ export function getSignInCode({
     const refusal = signInCodeRefusal(found);
     if (refusal !== null || found === null) {
       const error = refusal === null ? new Error("a code is missing and not refused") : consoleError(refusal, "code");
-      // Who asks whether a code was used knows it.
+      // Count only unknown codes as failures, because a caller that asks whether its code was used knows the code.
       if (found === null) failures?.ended(attempt, error);
       throw error;
     }

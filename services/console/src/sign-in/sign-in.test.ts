@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { silentLogger, systemClock } from "@rollcall/process";
+import { FailedAttempts } from "@rollcall/rpc";
 import { AccessTokenUses, findAccessToken, lockAccessToken, revokeAccessToken } from "@rollcall/store";
 import { createTestDatabase, until } from "@rollcall/testkit";
 import { sql } from "kysely";
@@ -22,9 +23,12 @@ const signedIn = async (token = admin.text): Promise<TestBrowser> => {
 };
 const codeOf = async (token: string) => String((await rig.call("CreateSignInCode", {}, token)).body.code);
 const sessionOf = (browser: TestBrowser) => findAccessToken(rig.store.db, hashOf(browser.bearer));
-/** Whether the browser's session is one: who has it may make no code, and who has none is asked for a token. */
+/**
+ * The reason of a refusal that shows whether the browser has a valid session. A session cannot create codes; a browser
+ * without a session is asked for a token.
+ */
 const stateOf = async (browser: TestBrowser) => (await browser.call("CreateSignInCode")).reason;
-/** Note that a session was used, `inMs` from now. */
+/** Record a use of the session `inMs` from now. */
 const use = async (browser: TestBrowser, inMs: number) => {
   let nowMs = inMs;
   const uses = new AccessTokenUses({
@@ -36,7 +40,7 @@ const use = async (browser: TestBrowser, inMs: number) => {
   nowMs = 0;
   await uses.write();
 };
-/** What the log says of the end of a browser's session. */
+/** The events about the end of a browser's session. */
 const eventsOf = async (browser: TestBrowser) => {
   const { id = "" } = (await sessionOf(browser)) ?? {};
   const events = rig.store.db.selectFrom("events").select(["reason", "message"]).where("subject", "=", id);
@@ -51,7 +55,7 @@ const auditOf = (method: string) =>
     .executeTakeFirst();
 
 describe("signIn()", () => {
-  it("should make a session for a token, in a cookie that no script reads and a proof for the page", async () => {
+  it("should make a session for a token, with a cookie that scripts cannot read and a proof for the page", async () => {
     const browser = rig.browser();
     const answer = await browser.signIn({ accessToken: admin.text });
     expect(answer.body).toMatchObject({ actor: admin.actor, role: "ROLE_ADMIN" });
@@ -72,7 +76,7 @@ describe("signIn()", () => {
     expect(await stateOf(browser)).toBe("SESSION_NOT_ALLOWED");
   });
 
-  it("should keep nothing of the secret", async () => {
+  it("should store no part of the secret", async () => {
     const browser = await signedIn();
     const rows = await rig.store.db.selectFrom("access_tokens").selectAll().execute();
     const text = JSON.stringify(rows, (_key, value) => (typeof value === "bigint" ? String(value) : value));
@@ -80,14 +84,14 @@ describe("signIn()", () => {
     for (const half of [browser.cookie.slice(17), browser.proof ?? ""]) expect(text).not.toContain(half);
   });
 
-  it("should set a cookie for secure connections alone where the browser has one", async () => {
+  it("should set a secure-only cookie if the browser uses TLS", async () => {
     const browser = rig.browser();
     const secure = { origin: `https://127.0.0.1:${rig.port}` };
     const { setCookie, body } = await browser.call("SignIn", { accessToken: admin.text }, secure);
     expect(setCookie[0]).toMatch(/^__Host-rollcall-\w+=.*; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200; Secure$/);
     browser.proof = String(body.proof);
     expect((await browser.call("CreateSignInCode", {}, secure)).reason).toBe("SESSION_NOT_ALLOWED");
-    // The same cookie is none over clear text.
+    // The cookie of a secure session is invalid over clear text.
     expect((await browser.call("CreateSignInCode")).reason).toBe("TOKEN_MISSING");
   });
 
@@ -122,21 +126,21 @@ describe("signIn()", () => {
     expect((await rig.browser().signIn({ accessToken: token.text })).reason).toBe("TOKEN_REVOKED");
   });
 
-  it("should never take over a session that the browser brings", async () => {
+  it("should never adopt a session that the browser sends", async () => {
     const attacker = await signedIn((await createToken(rig.store, "viewer")).text);
     const victim = rig.browser();
     [victim.cookies, victim.proof] = [new Map(attacker.cookies), attacker.proof];
     await victim.signIn({ accessToken: admin.text });
     expect(victim.cookie).not.toBe(attacker.cookie);
     expect(victim.proof).not.toBe(attacker.proof);
-    // By another than whom it acts for.
+    // Someone other than the owner ended the session.
     expect(await eventsOf(attacker)).toEqual([{ reason: "ADMIN_REVOKED", message: "signed in again" }]);
-    // What was planted is worth nothing any more, and never was the victim's.
+    // The planted session is revoked, and never belonged to the victim.
     expect(await stateOf(attacker)).toBe("TOKEN_REVOKED");
     expect((await sessionOf(victim))?.createdBy).toBe(admin.actor);
   });
 
-  it("should end the session that the browser has of the same person as its own", async () => {
+  it("should end an existing session of the same person in the same browser", async () => {
     const browser = await signedIn();
     const before = rig.browser();
     [before.cookies, before.proof] = [new Map(browser.cookies), browser.proof];
@@ -144,7 +148,7 @@ describe("signIn()", () => {
     expect(await eventsOf(before)).toEqual([{ reason: "SELF_REVOKED", message: "signed in again" }]);
   });
 
-  it("should wait for a revocation of the token without a deadlock, where the browser has a session of it", async () => {
+  it("should wait without a deadlock for a revocation of the token if the browser has a session for it", async () => {
     const token = await createToken(rig.store, "viewer");
     const browser = await signedIn(token.text);
     let again: ReturnType<TestBrowser["signIn"]> | undefined;
@@ -162,37 +166,37 @@ describe("signIn()", () => {
     expect((await sessionOf(browser))?.revocation?.actor).toBe("x");
   });
 
-  it("should end the session that was not used for the longest time for an eleventh", async () => {
+  it("should end the least recently used session when an eleventh is created", async () => {
     const token = await createToken(rig.store, "viewer");
     const browsers: TestBrowser[] = [];
     for (let count = 0; count < 10; count += 1) browsers.push(await signedIn(token.text));
     const [first, second] = browsers;
     if (first === undefined || second === undefined) throw new Error("there are ten");
-    // The oldest was used just now, so that the second is the one to go.
+    // The oldest session was just used, so the second one is dropped.
     await use(first, 1_000);
     await signedIn(token.text);
     expect(await stateOf(first)).toBe("SESSION_NOT_ALLOWED");
     expect(await stateOf(second)).toBe("TOKEN_REVOKED");
-    const message = "another session took its place";
+    const message = "replaced by another session";
     expect(await eventsOf(second)).toEqual([{ reason: "SELF_REVOKED", message }]);
   });
 });
 
 describe("sign-in codes", () => {
-  it("should sign in once, as whom they were made for", async () => {
+  it("should sign in once, as the person they were made for", async () => {
     const operator = await createToken(rig.store, "operator");
     const code = await codeOf(operator.text);
     const browser = rig.browser();
     const asked = await browser.call("GetSignInCode", { code });
     expect(asked.body).toMatchObject({ actor: operator.actor, role: "ROLE_OPERATOR", name: "operator's" });
     expect((await browser.signIn({ code })).body).toMatchObject({ actor: operator.actor, role: "ROLE_OPERATOR" });
-    // Replayed: the thief learns nothing, and the owner that someone was faster.
+    // Use the code again: both the second sign-in and a question about the code are refused.
     expect((await rig.browser().signIn({ code })).reason).toBe("SIGN_IN_CODE_USED");
     expect((await browser.call("GetSignInCode", { code })).reason).toBe("SIGN_IN_CODE_USED");
     expect(await auditOf("CreateSignInCode")).toMatchObject({ actor: operator.actor, outcome: "OK" });
   });
 
-  it("should let one of many that come at once in", async () => {
+  it("should admit one of many concurrent attempts", async () => {
     const code = await codeOf(admin.text);
     const answers = await Promise.all(Array.from({ length: 8 }, () => rig.browser().signIn({ code })));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -213,14 +217,33 @@ describe("sign-in codes", () => {
     expect([answer.reason, answer.metadata]).toEqual(["SIGN_IN_CODE_INVALID", { why: "expired" }]);
   });
 
-  it("should be worth nothing once their token was revoked", async () => {
+  it("should be invalid once their token was revoked", async () => {
     const token = await createToken(rig.store, "viewer");
     const code = await codeOf(token.text);
     await rig.store.transaction((tx) => revokeAccessToken(tx, token.id, { actor: "x", reason: "" }));
     expect((await rig.browser().signIn({ code })).reason).toBe("TOKEN_REVOKED");
   });
 
-  it("should be five at most that wait, of each caller", async () => {
+  it("should count guesses against the address of the browser, and refuse it at the limit", async () => {
+    const attempts: string[] = [];
+    const limit = {
+      msUntilAllowed: () => (attempts.length < 3 ? 0 : 60_000),
+      passed: () => attempts.splice(0),
+      failed: (peer: string) => attempts.push(peer),
+    };
+    const failures = new FailedAttempts({ node: limit, token: limit }, systemClock);
+    const guarded = await startConsole({ store: rig.store }, { failures });
+    try {
+      const guess = async () => (await guarded.browser().signIn({ code: "AAAA-AAAA" })).reason;
+      const reasons = [await guess(), await guess(), await guess(), await guess()];
+      expect(reasons).toEqual([...Array(3).fill("SIGN_IN_CODE_INVALID"), "TOO_MANY_FAILURES"]);
+      expect(attempts).toEqual(Array(3).fill(expect.stringContaining("127.0.0.1")));
+    } finally {
+      await guarded.close();
+    }
+  });
+
+  it("should be limited to five unused codes per caller", async () => {
     const token = await createToken(rig.store, "viewer");
     const codes = await Promise.all(Array.from({ length: 5 }, () => codeOf(token.text)));
     const sixth = await rig.call("CreateSignInCode", {}, token.text);
@@ -240,7 +263,7 @@ describe("sign-in codes", () => {
 });
 
 describe("sessions", () => {
-  it("should need both halves: no page of another port has the proof, and no script the cookie", async () => {
+  it("should require both halves: pages on other ports lack the proof, and scripts the cookie", async () => {
     const browser = await signedIn();
     const { cookie, proof } = browser;
     const named = [...browser.cookies.keys()][0];
@@ -251,7 +274,7 @@ describe("sessions", () => {
       [{ "x-rollcall-console": "A".repeat(43) }, "TOKEN_INVALID"],
       [{ cookie: undefined, authorization: `Bearer ${cookie}` }, "TOKEN_INVALID"],
       [{ cookie: undefined, authorization: `Bearer ${proof}` }, "TOKEN_INVALID"],
-      // Another port can set a cookie for this one: two of a name are none.
+      // Another port of this host can set a cookie of the same name. Two such cookies count as none.
       [{ cookie: `${named}=planted; ${named}=${cookie}` }, "TOKEN_MISSING"],
       [{ origin: "http://127.0.0.1:3000" }, "ORIGIN_NOT_ALLOWED"],
       [{ origin: undefined }, "ORIGIN_NOT_ALLOWED"],
@@ -264,7 +287,7 @@ describe("sessions", () => {
     expect(await stateOf(browser)).toBe("SESSION_NOT_ALLOWED");
   });
 
-  it("should leave callers with a token of their own alone, whatever cookie they bring", async () => {
+  it("should not affect callers with their own token, whatever cookie they send", async () => {
     const browser = await signedIn();
     const answer = await browser.call("CreateSignInCode", {}, { authorization: `Bearer ${admin.text}` });
     expect(answer.status).toBe(200);
@@ -278,7 +301,7 @@ describe("sessions", () => {
     expect((await sessionOf(browser))?.revocation?.actor).toBe("x");
   });
 
-  it("should not outlive their token, nor their own longest life, however they are used", async () => {
+  it("should not outlive their token or their maximum lifetime, however they are used", async () => {
     const token = await createToken(rig.store, "viewer");
     const inAnHour = new Date(Date.now() + 3_600_000);
     const { db } = rig.store;
@@ -321,12 +344,12 @@ describe("signOut()", () => {
     expect(await events.execute()).toEqual([{ type: "access.token.revoked", reason: "SELF_REVOKED" }]);
   });
 
-  it("should end every session of the caller alone, for one whose code was read by another", async () => {
-    const [owner, stranger] = [await createToken(rig.store, "viewer"), await createToken(rig.store, "viewer")];
+  it("should end only the caller's sessions, when another person read the code", async () => {
+    const [owner, another] = [await createToken(rig.store, "viewer"), await createToken(rig.store, "viewer")];
     const thief = rig.browser();
     await thief.signIn({ code: await codeOf(owner.text) });
-    const [own, other] = [await signedIn(owner.text), await signedIn(stranger.text)];
-    // With the token, as the command line does; no role above viewer is needed.
+    const [own, other] = [await signedIn(owner.text), await signedIn(another.text)];
+    // Call with the token, as the command line does. The role viewer is enough.
     const answer = await rig.call("SignOut", { all: true }, owner.text);
     expect(answer.body).toEqual({ ended: 2 });
     for (const ended of [thief, own]) {
@@ -335,19 +358,19 @@ describe("signOut()", () => {
     }
     expect(await stateOf(other)).toBe("SESSION_NOT_ALLOWED");
     expect(await auditOf("SignOut")).toEqual({ actor: owner.actor, target: owner.actor, outcome: "OK" });
-    // From a page, its own session ends with the others.
+    // When a page makes the call, its own session also ends.
     expect((await other.call("SignOut", { all: true })).body).toEqual({ ended: 1 });
     expect(await stateOf(other)).toBe("TOKEN_MISSING");
   });
 
-  it("should end the codes of the caller alone that are not used yet, so that none makes a session later", async () => {
-    const [owner, stranger] = [await createToken(rig.store, "viewer"), await createToken(rig.store, "viewer")];
-    const [code, other] = [await codeOf(owner.text), await codeOf(stranger.text)];
+  it("should end only the caller's unused codes, so that none makes a session later", async () => {
+    const [owner, another] = [await createToken(rig.store, "viewer"), await createToken(rig.store, "viewer")];
+    const [code, other] = [await codeOf(owner.text), await codeOf(another.text)];
     await rig.call("SignOut", { all: true }, owner.text);
     const refused = await rig.browser().signIn({ code });
     expect([refused.reason, refused.metadata]).toEqual(["SIGN_IN_CODE_INVALID", { why: "expired" }]);
     expect((await rig.browser().signIn({ code: other })).status).toBe(200);
-    // One that is made afterwards is another thing.
+    // A session created afterwards is not affected.
     expect((await rig.browser().signIn({ code: await codeOf(owner.text) })).status).toBe(200);
     const own = await signedIn(owner.text);
     const kept = await codeOf(owner.text);
@@ -355,7 +378,7 @@ describe("signOut()", () => {
     expect((await rig.browser().signIn({ code: kept })).status).toBe(200);
   });
 
-  it("should name the session in the audit log, and not the owner alone", async () => {
+  it("should name the session in the audit log, not only the owner", async () => {
     const browser = await signedIn();
     const id = (await sessionOf(browser))?.id;
     await browser.call("SignOut");
@@ -364,7 +387,7 @@ describe("signOut()", () => {
     expect(address).toMatch(new RegExp(`^127\\.0\\.0\\.1:\\d+ ${id}$`));
   });
 
-  it("should refuse who has no session", async () => {
+  it("should refuse callers without a session", async () => {
     expect((await rig.call("SignOut", {}, admin.text)).reason).toBe("SESSION_NOT_ALLOWED");
     expect((await rig.call("SignOut")).reason).toBe("TOKEN_MISSING");
   });

@@ -35,7 +35,7 @@ import { type BrowserCall, browserCallOf, type SessionCookie } from "./session-c
 import { hashOf, newSessionSecret, type SessionSecret } from "./session-secret.ts";
 import { endSession } from "./sign-out.ts";
 
-/** What signing in takes besides the services. */
+/** The objects that sign-in needs in addition to ConsoleServices. */
 export interface SignInParts extends ConsoleServices {
   readonly cookie: SessionCookie;
   readonly oidc: OidcSignIn;
@@ -43,13 +43,13 @@ export interface SignInParts extends ConsoleServices {
 
 type Context = Pick<HandlerContext, "values" | "requestHeader" | "responseHeader" | "url" | "signal">;
 
-/** Make a session for who proves to be its owner. */
+/** Create a session for a user who proves their identity with a code, a token or an issuer. */
 export function signIn(parts: SignInParts): MethodImpl<typeof ConsoleService.method.signIn> {
   const { store, cookie, settings } = parts;
   return async ({ credential }, context) => {
     const browser = browserCallOf(context, settings.isNetworkTrusted);
     const identify = await identifying(parts, credential, browser, context);
-    // Never one that the browser brings: who had its halves before would have the session as well.
+    // Never reuse a session that the browser sends, because someone who knew its halves would share the new session.
     const secret = newSessionSecret();
     const { result, revision } = await store.change(async (tx) => {
       const identity = await identify(tx);
@@ -77,8 +77,8 @@ export function signIn(parts: SignInParts): MethodImpl<typeof ConsoleService.met
 }
 
 /**
- * Find who signs in: all that can be known without a transaction at once, the rest in the transaction of the session.
- * Failures count against the address, as those of any token do.
+ * Identify the user. Everything that needs no transaction runs first, and the returned function runs the rest in the
+ * transaction that creates the session. Failures count against the client's address, as for any token.
  */
 async function identifying(
   parts: SignInParts,
@@ -113,7 +113,8 @@ async function identifying(
       const { value } = credential;
       const identity = await counted(async () => {
         const caller = await parts.oidc.finish(value, browser.origin, context.signal);
-        // The issuer was asked just now, and for this session: its token is only how it answered.
+        // Do not limit the session by the token's lifetime, because the issuer has authenticated the user for this
+        // session only.
         return { ...identityOf(caller), endsAtMs: null };
       });
       return async () => identity;
@@ -123,7 +124,7 @@ async function identifying(
   }
 }
 
-/** What names an attempt without revealing it: its digest alone is kept. */
+/** A text that identifies an attempt. Only its digest is stored, so that it reveals nothing. */
 function credentialText(credential: SignInRequest["credential"]): string {
   switch (credential.case) {
     case "code":
@@ -139,7 +140,8 @@ function credentialText(credential: SignInRequest["credential"]): string {
 
 async function useCode(tx: Tx, text: string): Promise<Identity> {
   const hash = hashOf(text);
-  // The second of two callers with one code waits here, and finds it used.
+  // Lock the code. If two callers use one code at the same time, the second one waits for this lock, and then finds
+  // the code used.
   const code = await lockSignInCode(tx, hash);
   const refusal = signInCodeRefusal(code);
   if (refusal !== null || code === null) {
@@ -153,7 +155,7 @@ async function identityOfToken({ authenticate }: SignInParts, text: string): Pro
   const bearer = bearerOf(`Bearer ${text.trim()}`);
   const caller = bearer === null ? null : await authenticate(bearer);
   if (caller === null || caller.kind === "anonymous") {
-    throw refuse("TOKEN_INVALID", "the access token is unknown or malformed: check that it was copied whole");
+    throw refuse("TOKEN_INVALID", "the access token is unknown or malformed; check that it was copied completely");
   }
   const refusal = fromSessionRefusal(caller.session ?? null);
   if (refusal !== null) throw refusalError(refusal, caller.session ?? "");
@@ -179,8 +181,8 @@ async function keepSession(
   const actor = actorFor(owner);
   let { role } = identity;
   if (owner.kind === "token") {
-    // Locked: a revocation that comes now finds the session, and one that came before is seen. And before any session
-    // is, as a revocation locks them.
+    // Lock the token, so that a later revocation finds the session, and this call sees an earlier revocation. Lock it
+    // before any session, in the same order as a revocation.
     const token = await lockAccessToken(tx, owner.id);
     if (token === null || accessTokenState(token) !== "VALID") throw refuseEnded(owner.id, token);
     role = token.role;
@@ -192,7 +194,7 @@ async function keepSession(
   }
   const others = locked.filter((one) => one.id !== previousId);
   for (const session of others.slice(SIGN_IN_LIMITS.sessions - 1)) {
-    ended.push(...(await endSession(tx, session, { actor, message: "another session took its place" })));
+    ended.push(...(await endSession(tx, session, { actor, message: "replaced by another session" })));
   }
   const name = `console from ${browser.peer.replace(/:\d+$/, "")}`;
   const { id, hash } = secret;
@@ -203,8 +205,8 @@ async function keepSession(
 }
 
 /**
- * The session that the browser has, null for none. It has one cookie: that session can be used by no page once there is
- * another.
+ * The id of the browser's current session; null for none. A browser has one cookie, so the new session makes the old
+ * one unusable.
  */
 async function previousOf(tx: Tx, authorization: string | null): Promise<string | null> {
   const bearer = bearerOf(authorization);
@@ -212,7 +214,7 @@ async function previousOf(tx: Tx, authorization: string | null): Promise<string 
   return found?.session == null ? null : found.id;
 }
 
-/** Begin to sign in at an issuer. */
+/** Start a sign-in with an issuer. */
 export function beginOidcSignIn({
   oidc,
   failures,

@@ -19,7 +19,7 @@ import type { ConsoleServices } from "../console-services.ts";
 import { actorFor, identityOf } from "./convert.ts";
 import type { SessionCookie } from "./session-cookie.ts";
 
-/** End the caller's own session, or all that act for the caller, and the codes that would make another. */
+/** End the caller's session, or all sessions of the caller and the codes that would create another. */
 export function signOut({
   store,
   cookie,
@@ -29,8 +29,7 @@ export function signOut({
     if (caller.kind === "anonymous") throw new Error("a method that takes a role has no caller");
     const { session } = caller;
     if (session === undefined && !all) {
-      const message =
-        "the call comes without a session of the console: an access token is revoked by RevokeAccessToken";
+      const message = "this call has no console session; use RevokeAccessToken to revoke an access token";
       throw refuse("SESSION_NOT_ALLOWED", message, { subject: "session" });
     }
     const actor = actorOf(caller);
@@ -40,7 +39,7 @@ export function signOut({
       if (all) await endSignInCodes(tx, owner);
       await lockSignIns(tx, actor);
       const own = all || session === undefined ? null : await lockAccessToken(tx, session);
-      // The caller's own may just have been revoked from elsewhere: signed out it is.
+      // End nothing if the caller's own session was just revoked elsewhere, because the caller is already signed out.
       const ending = all ? await lockSessions(tx, owner) : own === null || own.revocation !== null ? [] : [own];
       const events = [];
       for (const one of ending) events.push(...(await endSession(tx, one, { actor, message })));
@@ -55,8 +54,8 @@ export function signOut({
 }
 
 /**
- * End a session. For whom it acts that is ending their own, whether it is the one that they call with or not; for
- * others it is not. It is locked, and has not been revoked. Returns the events.
+ * End a session that is locked and not yet revoked. The event says whether its owner or someone else ended it. The
+ * owner can end it from another session. Returns the events.
  */
 export async function endSession(
   tx: Tx,

@@ -8,24 +8,24 @@ import { openOidc } from "@rollcall/identity/oidc";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { createRpcServer, type FailedAttempts } from "@rollcall/rpc";
 import { accessTokenHash, createAuthenticator, ensureAccessToken, type Store } from "@rollcall/store";
-import { browserDoor, type ConsoleProcess, createApp } from "../index.ts";
+import { type ConsoleProcess, createApp, originCheck } from "../index.ts";
 import { bearerOfHalves } from "../sign-in/session-secret.ts";
 
-/** The record of a rig; the testkit's TestDatabase is one. */
+/** The store of a rig. The testkit's TestDatabase satisfies this type. */
 export interface RigRecord {
   readonly store: Store;
   drop?(): Promise<void>;
 }
 
-/** A console on a port of its own. */
+/** A console on its own port. */
 export interface ConsoleRig {
   readonly store: Store;
   readonly port: number;
-  /** "http://127.0.0.1:41234". */
+  /** For example "http://127.0.0.1:41234". */
   readonly origin: string;
-  /** A browser that is signed in nowhere. */
+  /** Create a browser that is not signed in. */
   browser(): TestBrowser;
-  /** Call a method as a program does, with a token or without. */
+  /** Call a method as a program does, with or without a token. */
   call(method: string, message?: object, token?: string): Promise<CallAnswer>;
   close(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export interface RigOptions extends Partial<Pick<ConsoleProcess, "issuers" | "pa
 
 const SETTINGS = { idleMs: 1_800_000, longestMs: 43_200_000, isNetworkTrusted: false };
 
-/** Start a console as a process of its own would, on a real port and the real record. */
+/** Start a console on a real port with a real store, as in a separate process. */
 export async function startConsole(record: RigRecord, options: RigOptions = {}): Promise<ConsoleRig> {
   const { store } = record;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
@@ -53,7 +53,7 @@ export async function startConsole(record: RigRecord, options: RigOptions = {}):
     services: app.services,
     policies: app.policies,
     authenticate,
-    door: browserDoor({ clusterId: store.clusterId(), isNetworkTrusted: SETTINGS.isNetworkTrusted }),
+    door: originCheck({ clusterId: store.clusterId(), isNetworkTrusted: SETTINGS.isNetworkTrusted }),
     fallback: app.serve,
     log,
     metrics,
@@ -74,7 +74,7 @@ export async function startConsole(record: RigRecord, options: RigOptions = {}):
   };
 }
 
-/** The answer to a call in Connect's JSON. */
+/** The response to a call in Connect's JSON. */
 export interface CallAnswer {
   readonly status: number;
   readonly setCookie: readonly string[];
@@ -85,11 +85,11 @@ export interface CallAnswer {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** What a browser sends with a call of a page: its cookies, where the page is from, and what the page adds. */
+/** Sends what a browser sends with a call: its cookies, the page's origin, and the page's headers. */
 export class TestBrowser {
-  /** By name. */
+  /** The cookies, keyed by name. */
   cookies = new Map<string, string>();
-  /** What the page keeps. */
+  /** The half of the secret that the page keeps. */
   proof: string | null = null;
   readonly #port: number;
   readonly #origin: string;
@@ -99,7 +99,7 @@ export class TestBrowser {
     this.#origin = origin;
   }
 
-  /** Call a method as our page does, with other headers where they are given; undefined leaves one out. */
+  /** Call a method as our page does. `headers` override the page's headers; undefined removes one. */
   async call(
     method: string,
     message: object = {},
@@ -119,25 +119,25 @@ export class TestBrowser {
     return answer;
   }
 
-  /** Sign in, and keep what the answer brings. */
+  /** Sign in, and keep the cookie and proof of the response. */
   async signIn(message: object): Promise<CallAnswer> {
     const answer = await this.call("SignIn", message);
     if (typeof answer.body.proof === "string") this.proof = answer.body.proof;
     return answer;
   }
 
-  /** The value of its only cookie. */
+  /** The value of the browser's only cookie. */
   get cookie(): string {
     return [...this.cookies.values()][0] ?? "";
   }
 
-  /** Both halves of its session's secret, as the bearer token that they are. */
+  /** Both halves of the session's secret as a bearer token. */
   get bearer(): string {
     return bearerOfHalves(this.cookie, this.proof ?? "") ?? "";
   }
 }
 
-/** Keep a new access token of a role. */
+/** Store a new access token with a role. */
 export async function createToken(store: Store, role: string) {
   const text = `test-${randomBytes(24).toString("base64url")}`;
   const id = randomUUID();
@@ -145,7 +145,7 @@ export async function createToken(store: Store, role: string) {
   return { id, text, actor: `token:${id}` };
 }
 
-/** A client that sends these headers with each call, over HTTP/1.1 as browsers do in clear text. */
+/** Create a client that sends these headers with each call, over HTTP/1.1 like browsers in clear text. */
 export function clientWith<S extends DescService>(
   origin: string,
   service: S,

@@ -56,7 +56,7 @@ function open(path: string, type: string, more: Readonly<Record<string, string>>
   return page.request(headers, { endStream: false });
 }
 
-/** Status and body of a whole call. */
+/** Returns the status and the whole body of a call. */
 async function call(path: string, type: string, body: string | Buffer = "{}") {
   const stream = open(path, type);
   let status = 0;
@@ -72,13 +72,13 @@ async function call(path: string, type: string, body: string | Buffer = "{}") {
 }
 
 describe("createUpstream()", () => {
-  it("should hand on a call and its answer", async () => {
+  it("should forward a call and its answer", async () => {
     answer = (request, response) => request.resume().once("end", () => response.end('{"actor":"a"}'));
     expect(await call(PATH, "application/json")).toEqual({ status: 200, body: '{"actor":"a"}' });
     expect(arrived[0]?.headers["x-forwarded-for"]).toBe("192.0.2.1");
   });
 
-  it("should hand on the revision that a page has seen, and that of the answer", async () => {
+  it("should forward the revision that a page has seen, and that of the answer", async () => {
     answer = (request, response) => {
       response.setHeader("rollcall-revision", "8");
       request.resume().once("end", () => response.end("{}"));
@@ -92,7 +92,7 @@ describe("createUpstream()", () => {
     expect(arrived[0]?.headers["rollcall-min-revision"]).toBe("7");
   });
 
-  it.each(TYPES)("should end what it asked when a page leaves a call of %s half sent, and go on", async (type) => {
+  it.each(TYPES)("should cancel a half-sent call of %s when the page leaves, and continue", async (type) => {
     const stream = open(PATH, type);
     stream.on("error", () => {});
     stream.write("{");
@@ -103,12 +103,12 @@ describe("createUpstream()", () => {
     expect((await call(PATH, type)).status).toBe(200);
   });
 
-  it("should refuse a message that is too large, and say so whole", async () => {
+  it("should refuse a message that is too large, with the complete error", async () => {
     const { status, body } = await call(PATH, "application/json", Buffer.alloc(1_100_000, "x"));
     expect([status, body]).toEqual([429, expect.stringContaining("MESSAGE_TOO_LARGE")]);
   });
 
-  it("should say that a service is away", async () => {
+  it("should report an unreachable service", async () => {
     const away = createUpstream({ urls: { "*": "http://127.0.0.1:1" }, tls: null });
     const before = upstream;
     upstream = away;
@@ -118,7 +118,7 @@ describe("createUpstream()", () => {
   });
 
   it.each(["/rollcall.constructor.v1.A/B", "/rollcall.toString.v1.A/B", "/other.admin.v1.A/B"])(
-    "should leave %s to others where no service is meant",
+    "should not forward %s, which names no service",
     async (path) => {
       upstream.close();
       upstream = createUpstream({ urls: { admin: "http://127.0.0.1:1" }, tls: null });

@@ -7,27 +7,30 @@ import { refuse } from "@rollcall/errors";
 import type { ForeignCall, HttpResponse, PassOn, PeerTls } from "@rollcall/rpc";
 import { MESSAGE_LIMIT_BYTES, refuseCall, writeHead } from "@rollcall/rpc";
 
-/** Where the services are whose calls are passed on. */
+/** Where to forward the calls of other services. */
 export interface UpstreamOptions {
-  /** The URL by a service's name, such as "WebhookService", or by its package, such as "admin"; "*" for all others. */
+  /** Keyed by a service such as "WebhookService", or by a package such as "admin"; "*" is for all others. */
   readonly urls: Readonly<Record<string, string>>;
-  /** How processes of this cluster are recognised over TLS; the system's authorities alone when null. */
+  /** How to verify other processes of this cluster over TLS; null to trust only the system's authorities. */
   readonly tls: PeerTls | null;
-  /** Calls under way at most; further ones are refused with OVERLOADED. Default 1,000. */
+  /** Maximum number of concurrent calls; further ones are refused with OVERLOADED. Default 1,000. */
   readonly mostCalls?: number;
-  /** How long a service may take to begin to answer. Default 65 s, which no call may take. */
+  /** How long a service can take to start its response. Default 65 s, longer than any call's deadline. */
   readonly answerMs?: number;
 }
 
-/** Passes calls on to other services. */
+/** Forwards calls to other services. */
 export interface Upstream {
   readonly passOn: PassOn;
-  /** End connections that no call is on. */
+  /** Close idle connections. */
   close(): void;
 }
 
 const METHOD = /^\/rollcall\.([a-z]+)\.v\d+\.(\w+)\/\w+$/;
-/** What a page can send by fetch. A request has one message; gRPC itself needs trailers, which fetch cannot read. */
+/**
+ * Content types of the requests that a page can send with fetch, each with one message. Plain gRPC is missing, because
+ * it needs trailers, which fetch cannot read.
+ */
 const BY_FETCH = /^application\/(?:json|proto|connect\+(?:json|proto)|grpc-web(?:\+\w+)?)(?:;|$)/;
 const ASKED =
   /^(?:authorization|content-type|content-encoding|accept-encoding|connect-[\w-]+|grpc-[\w-]+|x-grpc-web|x-user-agent|x-request-id|rollcall-min-revision|traceparent|tracestate)$/;
@@ -38,8 +41,8 @@ const RETRY_AFTER_MS = 2_000;
 const IDLE_MS = 30_000;
 
 /**
- * Pass calls of pages on to the services that have the methods, as they are: who calls is for the service to find out,
- * by the same token. Headers that mean nothing to it stay here, the cookie above all.
+ * Forward calls of pages unchanged to the services that have the methods. The service authenticates the same token.
+ * Headers that mean nothing to the service are removed, above all the cookie.
  */
 export function createUpstream({ urls, tls: peers, mostCalls = 1_000, answerMs = 65_000 }: UpstreamOptions): Upstream {
   const kept = { keepAlive: true, timeout: IDLE_MS, maxSockets: mostCalls };
@@ -52,7 +55,7 @@ export function createUpstream({ urls, tls: peers, mostCalls = 1_000, answerMs =
     const type = request.headers["content-type"] ?? "";
     if (area === "" || base === undefined || request.method !== "POST" || !BY_FETCH.test(type)) return false;
     if (underWay >= mostCalls) {
-      const message = `${mostCalls} calls are passed on already, try again`;
+      const message = `${mostCalls} calls are already in progress; try again`;
       refuseCall(request, response, refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS }));
       return true;
     }
@@ -85,7 +88,7 @@ function forward({ request, response, peer }: ForeignCall, url: URL, { agents, p
       ? requestHttps(url, { method: "POST", headers, agent: agents.https, ...securely(peers) })
       : requestHttp(url, { method: "POST", headers, agent: agents.http });
   let isAnswered = false;
-  // The page has gone, or has been refused: what the connection to the service still says concerns no caller.
+  // Whether the page has left or its call was refused. If so, everything that the service still sends is ignored.
   let isOver = false;
   const refuseWith = (error: ConnectError) => {
     isOver = true;
@@ -99,7 +102,7 @@ function forward({ request, response, peer }: ForeignCall, url: URL, { agents, p
       cut(response);
       return;
     }
-    const message = `the service at ${url.host} cannot be reached by the console, try again`;
+    const message = `the service at ${url.host} is unreachable from the console; try again`;
     const metadata = { upstream: url.host };
     refuseWith(refuse("UPSTREAM_UNAVAILABLE", message, { metadata, retryAfterMs: RETRY_AFTER_MS, cause }));
   };
@@ -120,21 +123,21 @@ function forward({ request, response, peer }: ForeignCall, url: URL, { agents, p
   request.on("data", (chunk: Buffer) => {
     size += chunk.length;
     if (size <= LARGEST_REQUEST_BYTES || isOver || isAnswered) return;
-    refuseWith(refuse("MESSAGE_TOO_LARGE", `a message has ${MESSAGE_LIMIT_BYTES} bytes at most`));
+    refuseWith(refuse("MESSAGE_TOO_LARGE", `a message can have at most ${MESSAGE_LIMIT_BYTES} bytes`));
   });
   request.pipe(out);
 }
 
 function answerWith(answer: IncomingMessage, response: HttpResponse): void {
   writeHead(response, answer.statusCode ?? 502, chosen(answer.headers, ANSWERED));
-  // A stream begins when it was opened, and not with its first message.
+  // Send the headers now, because a page considers a stream open once it has them, and the first message may come late.
   if (!("stream" in response)) response.flushHeaders();
   answer.once("aborted", () => cut(response));
   answer.once("error", () => cut(response));
   answer.pipe(response as NodeJS.WritableStream);
 }
 
-/** An answer that breaks off must not look whole. */
+/** Abort a response that the service did not complete, so that it does not look complete. */
 function cut(response: HttpResponse): void {
   if ("stream" in response) response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
   else response.destroy();
@@ -148,7 +151,10 @@ function chosen(headers: IncomingHttpHeaders | NodeJS.Dict<string | string[]>, n
   return kept;
 }
 
-/** Processes of one cluster may share a certificate: the peer's is for the address, or for a name that ours has. */
+/**
+ * Create an agent that verifies other processes. Processes of one cluster may share a certificate, so the agent accepts
+ * a certificate for the address, or for a name that our own certificate has.
+ */
 function securely(peers: PeerTls | null) {
   if (peers === null) return {};
   return {

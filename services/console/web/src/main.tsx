@@ -12,7 +12,7 @@ import "./styles/content.css";
 import "./styles/layout.css";
 import "./styles/nodes.css";
 
-// Libraries that add styles of their own do so with the nonce of this answer.
+// Give this response's nonce to libraries that insert styles.
 const nonce = document.querySelector<HTMLElement>('meta[property="csp-nonce"]')?.nonce;
 if (nonce !== undefined) setNonce(nonce);
 
@@ -30,5 +30,5 @@ if (root !== null) {
 }
 
 openSession().catch(() => {
-  // openSession() keeps what went wrong in the session itself.
+  // Ignore errors here, because openSession() stores them in the session.
 });

@@ -1,26 +1,29 @@
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
-import type { StoredEvent } from "@rollcall/store";
-import type { HealthRecord } from "../record/health-record.ts";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { EventRow } from "@rollcall/store";
+import type { LiveNode } from "../replica/live-node.ts";
+import type { HealthStore } from "../store/health-store.ts";
 import { adopted } from "../testing/bare-replica.ts";
-import { heldNode } from "../testing/held-node.ts";
+import { liveNode } from "../testing/live-node.ts";
 import { OrphanAdopter } from "./adopt-orphans.ts";
 
-const AWAY = new Error("the record is away");
+const AWAY = new Error("the database is away");
 
-/** An adopter whose record holds these nodes for it, and where calls fail by name as long as they are listed. */
+/**
+ * Create an adopter whose store lists `recorded` as the nodes of this replica. A store method fails while its name is
+ * in `failing`.
+ */
 function setUp(recorded: readonly string[]) {
   const opening = new Set<string>();
-  const failing = new Set<keyof HealthRecord>();
+  const failing = new Set<keyof HealthStore>();
   const orphans: string[][] = [];
   const held: string[][] = [];
-  const present = new Map<string, HeldNode>();
+  const present = new Map<string, LiveNode>();
   const released: string[] = [];
   const applied: string[] = [];
-  /** Called while the record is asked. */
+  /** Callbacks that run during the store's `held` and `labelsOf` queries. */
   const meanwhile = { act: () => {}, label: () => {} };
-  const answer = async <T>(name: keyof HealthRecord, value: T): Promise<T> => {
+  const answer = async <T>(name: keyof HealthStore, value: T): Promise<T> => {
     if (failing.has(name)) throw AWAY;
     return value;
   };
@@ -54,7 +57,7 @@ function setUp(recorded: readonly string[]) {
         if (ids.length > 0) held.push(ids);
         return new Set(ids.filter((id) => !present.has(id)));
       },
-      apply: (events: readonly StoredEvent[]) => void applied.push(...events.map(({ subject }) => subject)),
+      apply: (events: readonly EventRow[]) => void applied.push(...events.map(({ subject }) => subject)),
     },
     isOpening: (nodeId: string) => opening.has(nodeId),
     policiesKnown: async () => {},
@@ -64,10 +67,10 @@ function setUp(recorded: readonly string[]) {
   return { adopter, opening, failing, orphans, held, present, released, applied, meanwhile };
 }
 
-const eventOf = (subject: string) => ({ subject }) as StoredEvent;
+const eventOf = (subject: string) => ({ subject }) as EventRow;
 
 describe("OrphanAdopter", () => {
-  it("should read its nodes from the record only when in doubt", async () => {
+  it("should read its nodes from the store only when in doubt", async () => {
     const { adopter, held } = setUp(["a"]);
     await adopter.turn();
     expect(held).toEqual([]);
@@ -77,13 +80,13 @@ describe("OrphanAdopter", () => {
     expect(adopter.isUncertain).toBe(false);
   });
 
-  it("should release what is held and is another replica's, unless a session of it opens or has opened since", async () => {
+  it("should release held nodes of other replicas, unless a session of theirs opens or has opened since", async () => {
     const { adopter, opening, present, released, meanwhile } = setUp(["ours"]);
-    for (const id of ["ours", "theirs", "opening", "reopened"]) present.set(id, heldNode(id, { epoch: 1 }));
+    for (const id of ["ours", "theirs", "opening", "reopened"]) present.set(id, liveNode(id, { epoch: 1 }));
     opening.add("opening");
     meanwhile.act = () => {
-      present.set("reopened", heldNode("reopened", { epoch: 2 }));
-      present.set("new", heldNode("new", { epoch: 1 }));
+      present.set("reopened", liveNode("reopened", { epoch: 2 }));
+      present.set("new", liveNode("new", { epoch: 1 }));
     };
     adopter.doubt(null);
     await adopter.turn();
@@ -103,16 +106,16 @@ describe("OrphanAdopter", () => {
     expect(adopter.isUncertain).toBe(false);
   });
 
-  it("should look up doubted nodes alone, and hold or release no other", async () => {
+  it("should look up only doubted nodes, and hold or release no others", async () => {
     const { adopter, held, present, released } = setUp(["a", "b"]);
-    for (const id of ["gone", "other"]) present.set(id, heldNode(id, { epoch: 1 }));
+    for (const id of ["gone", "other"]) present.set(id, liveNode(id, { epoch: 1 }));
     adopter.doubt(["b", "gone", "b"]);
     await adopter.turn();
     expect({ held, released }).toEqual({ held: [["b"]], released: ["gone"] });
     expect(adopter.isUncertain).toBe(false);
   });
 
-  it("should look up every node once more of them are doubted than it notes", async () => {
+  it("should look up every node once more are doubted than it remembers", async () => {
     const { adopter, held } = setUp(["a", "b"]);
     adopter.doubt(Array.from({ length: 20_001 }, (_, index) => `n${index}`));
     await adopter.turn();
@@ -149,10 +152,10 @@ describe("OrphanAdopter", () => {
     },
   );
 
-  it("should apply what the log says of nodes while they are read, to those that it did not hold", async () => {
+  it("should apply events logged while nodes are read, if it did not hold them before", async () => {
     const { adopter, orphans, present, applied, meanwhile } = setUp([]);
     orphans.push(["new", "known"]);
-    present.set("known", heldNode("known", { epoch: 2 }));
+    present.set("known", liveNode("known", { epoch: 2 }));
     meanwhile.label = () => adopter.observe([eventOf("new"), eventOf("known"), eventOf("other")]);
     adopter.observe([eventOf("new")]);
     await adopter.turn();
@@ -170,9 +173,9 @@ describe("OrphanAdopter", () => {
     expect(adopter.isUncertain).toBe(true);
   });
 
-  it("should look up again a node that it holds and the record does not name, once its session has opened", async () => {
+  it("should look up a held node again that the store does not name, once its session has opened", async () => {
     const { adopter, opening, present, released } = setUp([]);
-    present.set("a", heldNode("a", { epoch: 1 }));
+    present.set("a", liveNode("a", { epoch: 1 }));
     opening.add("a");
     adopter.doubt(null);
     await adopter.turn();
@@ -182,7 +185,7 @@ describe("OrphanAdopter", () => {
     expect(released).toEqual(["a"]);
   });
 
-  it("should adopt batch by batch until there are no more", async () => {
+  it("should adopt in batches until no orphans are left", async () => {
     const { adopter, orphans, held } = setUp([]);
     const full = Array.from({ length: 500 }, (_, index) => `n${index}`);
     orphans.push(full, ["last"]);

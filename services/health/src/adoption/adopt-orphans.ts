@@ -1,20 +1,20 @@
 import { type Logger, Loop } from "@rollcall/process";
-import type { AdoptedNode, OwnedSession, StoredEvent } from "@rollcall/store";
-import type { HealthRecord, SharedLoop } from "../record/health-record.ts";
-import type { HeldNodes } from "../replica/held-nodes.ts";
+import type { AdoptedNode, EventRow, OwnedSession } from "@rollcall/store";
+import type { LiveNodes } from "../replica/live-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { HealthStore, SharedLoop } from "../store/health-store.ts";
 
 export interface AdoptOrphansOptions {
   readonly log: Logger;
-  readonly record: Pick<HealthRecord, "currentRevision" | "adoptOrphans" | "held" | "labelsOf">;
+  readonly record: Pick<HealthStore, "currentRevision" | "adoptOrphans" | "held" | "labelsOf">;
   readonly replica: Pick<Replica, "mayOpen" | "notOurs" | "adopt" | "apply"> & {
-    readonly nodes: Pick<HeldNodes, "all" | "find">;
+    readonly nodes: Pick<LiveNodes, "all" | "find">;
   };
-  /** Whether a session of this node may be opening. */
+  /** Whether a session of this node may currently be opening. */
   readonly isOpening: (nodeId: string) => boolean;
   /** Resolves once the policy of each node is known. */
   readonly policiesKnown: () => Promise<void>;
-  /** Learn where other replicas are while the record still lists them. */
+  /** Read the addresses of other replicas while the store still lists them. */
   readonly knowPeers: () => Promise<void>;
   /** Called with adopted nodes, once this replica holds them. */
   readonly onAdopted: (nodes: readonly AdoptedNode[]) => void;
@@ -22,37 +22,48 @@ export interface AdoptOrphansOptions {
 
 const EVERY_MS = 2_000;
 const MOST_NODES_A_BATCH = 500;
-/** With more nodes in doubt, all that the replica holds are compared. A replica holds no more agents than this. */
+/**
+ * Maximum number of doubted nodes to list one by one. With more, all held nodes are compared with the store. A replica
+ * never holds more agents than this.
+ */
 const MOST_DOUBTED = 20_000;
-/** With more events while nodes are read, all that the replica holds are compared afterwards. */
+/**
+ * Maximum number of events to keep while nodes are read. With more, the events are dropped, and all held nodes are
+ * compared with the store afterwards.
+ */
 const MOST_EVENTS_KEPT = 10_000;
 
-/** Adopts the nodes of replicas whose lease has run out, this process's predecessor included. */
+/** Adopts the nodes of replicas whose lease has expired, including this process's predecessor. */
 export class OrphanAdopter {
   readonly #options: AdoptOrphansOptions;
-  /** Nodes of which the record may name another owner than this replica knows; null: any node. */
+  /** Nodes whose owner in the store may differ from what this replica knows; null when this can be any node. */
   #doubted: Set<string> | null = new Set();
-  /** What the log has said since nodes are being read that are not held yet; null at other times. */
-  #meanwhile: StoredEvent[] | null = null;
+  /**
+   * Events that arrive between the start of a read and the moment when this replica holds the nodes; null at other
+   * times.
+   */
+  #meanwhile: EventRow[] | null = null;
 
   constructor(options: AdoptOrphansOptions) {
     this.#options = options;
   }
 
-  /** Whether the nodes that are held may not be those of which the record names this replica the owner. */
+  /** Whether the nodes in memory may differ from those that this replica owns in the store. */
   get isUncertain(): boolean {
     return this.#doubted === null || this.#doubted.size > 0;
   }
 
-  /** The record may name another owner of these nodes, or of any if null: compare them at the next turn. */
+  /**
+   * Compare these nodes with the store at the next tick, because their owners may have changed; null for all nodes.
+   */
   doubt(nodeIds: readonly string[] | null): void {
     if (nodeIds === null) this.#doubted = null;
     for (const id of nodeIds ?? []) this.#doubted?.add(id);
     if (this.#doubted !== null && this.#doubted.size > MOST_DOUBTED) this.#doubted = null;
   }
 
-  /** Keep events of nodes that are being taken over: the replica does not hold them yet. */
-  observe(events: readonly StoredEvent[]): void {
+  /** Keep events that arrive during an adoption: the replica does not hold their nodes yet. */
+  observe(events: readonly EventRow[]): void {
     if (this.#meanwhile === null) return;
     this.#meanwhile.push(...events);
     if (this.#meanwhile.length <= MOST_EVENTS_KEPT) return;
@@ -60,13 +71,13 @@ export class OrphanAdopter {
     this.doubt(null);
   }
 
-  /** Adopt what there is. Does nothing without the lease. */
+  /** Adopt all orphans. Does nothing without the lease. */
   async turn(): Promise<void> {
     const { record, replica, log } = this.#options;
     if (!replica.mayOpen) return;
     await this.#options.policiesKnown();
     await this.#options.knowPeers();
-    // Read first: adopted nodes are at this revision or later, and events above it are applied to them.
+    // Read the revision before the nodes, so that the nodes are at least as recent. Later events are applied to them.
     const asOfRevision = await record.currentRevision();
     if (this.isUncertain) await this.#hold(asOfRevision, () => this.#recount());
     let taken = MOST_NODES_A_BATCH;
@@ -83,13 +94,14 @@ export class OrphanAdopter {
     try {
       return await this.#options.record.adoptOrphans(MOST_NODES_A_BATCH);
     } catch (error) {
-      // The commit may have succeeded although its answer was lost.
+      // Compare all nodes with the store. The error does not show whether the commit failed: only its response may have
+      // been lost.
       this.doubt(null);
       throw error;
     }
   }
 
-  /** Release the doubted nodes of others, and return the replica's own. */
+  /** Release doubted nodes that other replicas own, and return the doubted nodes that this replica owns. */
   async #recount(): Promise<readonly OwnedSession[]> {
     const { record, replica, isOpening } = this.#options;
     const doubted = this.#doubted && [...this.#doubted];
@@ -111,8 +123,8 @@ export class OrphanAdopter {
   }
 
   /**
-   * Hold nodes as they are read. Labels are read after the revision, and what the log says until the nodes are held is
-   * applied to them then.
+   * Read nodes and start to hold them. Labels are read after the revision. Events that arrive during the read are
+   * applied once the nodes are held.
    */
   async #hold<N extends OwnedSession>(asOfRevision: bigint, read: () => Promise<readonly N[]>): Promise<readonly N[]> {
     const { record, replica } = this.#options;
@@ -121,7 +133,8 @@ export class OrphanAdopter {
       const nodes = await read();
       const ids = nodes.map(({ nodeId }) => nodeId);
       const labels = await record.labelsOf(ids).catch((error: unknown) => {
-        // The record names this replica their owner, and it does not hold them.
+        // Compare these nodes again, because the store names this replica as their owner, but the replica does not
+        // hold them.
         this.doubt(ids);
         throw error;
       });
@@ -134,7 +147,7 @@ export class OrphanAdopter {
   }
 }
 
-/** Adopt orphans every 2 s, and on call. */
+/** Adopt orphans every 2 s, and whenever call() requests it. */
 export function adoptOrphansTask(adopter: OrphanAdopter, shared: SharedLoop): Loop {
   const turn = () => adopter.turn();
   return new Loop({ ...shared, name: "adopt-orphans", everyMs: EVERY_MS, turn });

@@ -6,7 +6,7 @@ import type { HealthState } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { releaseLease } from "@rollcall/store";
 import { createTestDatabase, eventually, FakeAgents, type TestDatabase, until } from "@rollcall/testkit";
-import { heldNode } from "../testing/held-node.ts";
+import { liveNode } from "../testing/live-node.ts";
 import { serveQueries } from "../testing/query-client.ts";
 import { register } from "../testing/record.ts";
 import { TestReplicas } from "../testing/test-replica.ts";
@@ -31,13 +31,13 @@ interface Facts {
   readonly health?: HealthState;
 }
 
-/** A prober of nodes that were taken over from "old", which was heard of each of them 4 s ago. */
+/** Create a prober of nodes adopted from replica "old", which last heard from each node 4 s ago. */
 function probe(nodes: Readonly<Record<string, Facts>>) {
   const asked: string[][] = [];
   const heard: [string, number][] = [];
   const held = new Map(
     Object.entries(nodes).map(([id, { publicKey = null, health = "HEALTHY" }]) => {
-      const node = heldNode(id, { publicKey });
+      const node = liveNode(id, { publicKey });
       node.timing = { ...node.timing, health };
       return [id, node];
     }),
@@ -51,7 +51,7 @@ function probe(nodes: Readonly<Record<string, Facts>>) {
     log: silentLogger,
     replica: {
       nodes: { find: (id: string) => held.get(id) },
-      silence: {
+      detector: {
         nowMs: () => 10_000,
         heard: ({ id }: { readonly id: string }, atMs: number) => heard.push([id, atMs]),
       },
@@ -63,16 +63,16 @@ function probe(nodes: Readonly<Record<string, Facts>>) {
 }
 
 describe("AdoptedProber.turn()", () => {
-  it("should count a contact as of when it was, not as of now", async () => {
+  it("should count a contact from its own time, not from now", async () => {
     const { prober, heard } = probe({ a: {} });
     await prober.turn();
     expect(heard).toEqual([["a", 6_000]]);
   });
 
-  it("should ask only for nodes that have not come and are not judged", async () => {
+  it("should ask only about nodes that have not connected and are not declared", async () => {
     const { prober, asked } = probe({
       came: { publicKey: new Uint8Array(1) },
-      judged: { health: "UNHEALTHY" },
+      evaluated: { health: "UNHEALTHY" },
       waits: {},
     });
     await prober.turn();
@@ -80,7 +80,7 @@ describe("AdoptedProber.turn()", () => {
     expect(asked).toEqual([["waits"], ["waits"]]);
   });
 
-  it("should ask for 1,000 nodes a call, and for all of them", async () => {
+  it("should ask about 1,000 nodes per call, and about all of them", async () => {
     const ids = Array.from({ length: 2_001 }, (_, index) => `n${index}`);
     const { prober, asked, heard } = probe(Object.fromEntries(ids.map((id) => [id, {}])));
     await prober.turn();
@@ -90,7 +90,7 @@ describe("AdoptedProber.turn()", () => {
 });
 
 describe("AdoptedProber", () => {
-  it("should count what still beats at a replica that is cut off from the record, until that is gone too", async () => {
+  it("should count heartbeats at a replica that is cut off from the store, until that is gone too", async () => {
     const { store } = database;
     const old = await replicas.start({ store });
     const agent = agents.create("beats-there");
@@ -98,7 +98,7 @@ describe("AdoptedProber", () => {
     const stream = await agent.join(old.address);
     await stream.beatAcknowledged();
     const heir = await replicas.start({ store });
-    // To answer it the heir has to find out where the old replica is.
+    // This query makes the new owner look up the old replica's address.
     const reader = await serveQueries(heir);
     expect((await reader.client.getNodeHealth({ node: agent.nodeId })).nodeHealth?.latest).toBeUndefined();
     await reader.close();

@@ -3,31 +3,35 @@ import { mayHaveEarlierContact } from "@rollcall/domain";
 import { describeError } from "@rollcall/errors";
 import { type Logger, Loop } from "@rollcall/process";
 import type { Peer, PeerClient } from "../internal/peers.ts";
-import type { SharedLoop } from "../record/health-record.ts";
-import type { HeldNode } from "../replica/held-node.ts";
-import type { HeldNodes } from "../replica/held-nodes.ts";
-import type { Silence } from "../replica/silence.ts";
+import type { FailureDetector } from "../replica/failure-detector.ts";
+import type { LiveNode } from "../replica/live-node.ts";
+import type { LiveNodes } from "../replica/live-nodes.ts";
+import type { SharedLoop } from "../store/health-store.ts";
 
 export interface ProbeAdoptedOptions {
   readonly log: Logger;
-  readonly replica: { readonly nodes: Pick<HeldNodes, "find">; readonly silence: Pick<Silence, "nowMs" | "heard"> };
-  /** The replicas that held nodes before. */
+  readonly replica: {
+    readonly nodes: Pick<LiveNodes, "find">;
+    readonly detector: Pick<FailureDetector, "nowMs" | "heard">;
+  };
+  /** The previous owners of nodes. */
   readonly peers: { remembered(instance: string): Pick<Peer<Pick<PeerClient, "probeNodes">>, "client"> | null };
 }
 
 const EVERY_MS = 2_000;
 const MOST_NODES_A_CALL = 1_000;
-/** Calls to one old replica in a turn: its other nodes wait for the next turn. */
-const MOST_CALLS_A_TURN = 20;
+/** Maximum number of calls to one old replica in a tick; its other nodes wait for the next tick. */
+const MAX_CALLS_PER_TICK = 20;
 
 /**
- * Asks previous owners whether adopted nodes still beat there: a replica that lost its lease may only be cut off from
- * the record. A beat there counts as contact, so that no node is judged for its replica's trouble. It asks until the
- * node connects here or is judged. No answer changes nothing.
+ * Asks the previous owners of adopted nodes whether they still receive heartbeats. A replica that lost its lease may be
+ * cut off only from the store, and still be connected to its agents. A heartbeat that the previous owner received
+ * counts as contact, so no node is declared unhealthy because its replica had a problem. Asks about a node until the
+ * node connects to this replica or is declared unhealthy. A missing response changes nothing.
  */
 export class AdoptedProber {
   readonly #options: ProbeAdoptedOptions;
-  /** By previous owner. Bounded by the number of nodes held. */
+  /** Node ids, keyed by previous owner. Bounded by the number of held nodes. */
   readonly #adopted = new Map<string, Set<string>>();
 
   constructor(options: ProbeAdoptedOptions) {
@@ -57,7 +61,7 @@ export class AdoptedProber {
       return;
     }
     try {
-      for (let call = 0; call < MOST_CALLS_A_TURN; call++) {
+      for (let call = 0; call < MAX_CALLS_PER_TICK; call++) {
         const nodeIds = waiting.slice(call * MOST_NODES_A_CALL, (call + 1) * MOST_NODES_A_CALL);
         if (nodeIds.length === 0) break;
         const { contacts } = await peer.client.probeNodes({ nodeIds });
@@ -66,7 +70,7 @@ export class AdoptedProber {
         }
       }
     } catch (error) {
-      log.debug({ replica: replicaId, reason: describeError(error).reason }, "old replica is silent");
+      log.debug({ replica: replicaId, reason: describeError(error).reason }, "the previous owner does not answer");
     }
   }
 
@@ -77,17 +81,17 @@ export class AdoptedProber {
   }
 
   #onContact(nodeId: string, silentMs: number): void {
-    const { silence, nodes } = this.#options.replica;
+    const { detector, nodes } = this.#options.replica;
     const node = nodes.find(nodeId);
-    if (node !== undefined && isWaiting(node)) silence.heard(node, silence.nowMs() - silentMs);
+    if (node !== undefined && isWaiting(node)) detector.heard(node, detector.nowMs() - silentMs);
   }
 }
 
-function isWaiting(node: HeldNode | undefined): boolean {
+function isWaiting(node: LiveNode | undefined): boolean {
   return node !== undefined && mayHaveEarlierContact(node, node.timing.health);
 }
 
-/** Ask every 2 s, and on call. */
+/** Ask every 2 s, and when the loop is called. */
 export function probeAdoptedTask(prober: AdoptedProber, shared: SharedLoop): Loop {
   const turn = () => prober.turn();
   return new Loop({ ...shared, name: "probe-adopted", everyMs: EVERY_MS, turn });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
 import { BRAKE_CLUSTER, type HealthState, type MembershipState } from "@rollcall/domain";
-import type { HeldNode } from "../replica/held-node.ts";
-import { HeldNodes } from "../replica/held-nodes.ts";
+import type { LiveNode } from "../replica/live-node.ts";
+import { LiveNodes } from "../replica/live-nodes.ts";
 import { MEMBERSHIP, recordedHealth } from "../testing/bare-replica.ts";
-import { heldNode } from "../testing/held-node.ts";
+import { liveNode } from "../testing/live-node.ts";
 import { BrakeCounter } from "./brake-counter.ts";
 
 const NOW_MS = 100_000;
@@ -16,9 +16,9 @@ interface Facts {
   readonly silentMs?: number;
 }
 
-function nodeOf(facts: Facts): HeldNode {
+function nodeOf(facts: Facts): LiveNode {
   const { membership = "APPROVED", timed = "HEALTHY", written = "HEALTHY", reason = "", silentMs = 0 } = facts;
-  const node = heldNode("n1", {
+  const node = liveNode("n1", {
     membership: { ...MEMBERSHIP, state: membership },
     health: { ...recordedHealth(timed), reason },
     writtenHealth: recordedHealth(written),
@@ -29,9 +29,9 @@ function nodeOf(facts: Facts): HeldNode {
 }
 
 function count(facts: Facts) {
-  const nodes = new HeldNodes();
+  const nodes = new LiveNodes();
   nodes.add(nodeOf(facts));
-  const counter = new BrakeCounter({ replica: { nodes, silence: { nowMs: () => NOW_MS } }, label: "zone" });
+  const counter = new BrakeCounter({ replica: { nodes, detector: { nowMs: () => NOW_MS } }, label: "zone" });
   return counter.count().groups.get(BRAKE_CLUSTER) ?? null;
 }
 

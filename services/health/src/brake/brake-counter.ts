@@ -6,14 +6,14 @@ import {
   type GroupSum,
   MOST_BRAKE_GROUPS,
 } from "@rollcall/domain";
-import type { HeldNode } from "../replica/held-node.ts";
-import type { HeldNodes } from "../replica/held-nodes.ts";
-import type { Silence } from "../replica/silence.ts";
+import type { FailureDetector } from "../replica/failure-detector.ts";
+import type { LiveNode } from "../replica/live-node.ts";
+import type { LiveNodes } from "../replica/live-nodes.ts";
 
-/** The nodes that are counted, and the time by which they are silent. */
+/** The nodes to count, and the observed time that their silence is measured in. */
 interface CountedReplica {
-  readonly nodes: Pick<HeldNodes, "all">;
-  readonly silence: Pick<Silence, "nowMs">;
+  readonly nodes: Pick<LiveNodes, "all">;
+  readonly detector: Pick<FailureDetector, "nowMs">;
 }
 
 interface Count {
@@ -23,34 +23,33 @@ interface Count {
 }
 
 /**
- * Counts for the brake: nodes that this replica judges HEALTHY, and those of them that are nearly lost, by countedAs().
- * One pass over the held nodes at each renewal
- * of the lease.
+ * Counts the HEALTHY nodes of this replica for the brake and, among them, those that countedAs() considers silent.
+ * Makes one pass over the held nodes per renewal of the lease.
  */
 export class BrakeCounter {
   readonly #replica: CountedReplica;
   readonly #label: string;
-  /** By value of the label. */
+  /** Counts, keyed by value of the label. */
   readonly #groups = new Map<string, Count>();
   #sequence = 0;
 
-  /** @param options `label` names the groups; only values of operators and join tokens count. */
+  /** @param options `label` names the groups; only values set by operators and join tokens count. */
   constructor({ replica, label }: { readonly replica: CountedReplica; readonly label: string }) {
     this.#replica = replica;
     this.#label = label;
   }
 
-  /** The group of a node: "" without the label, or when there are too many groups. */
-  groupOf({ terms }: HeldNode): string {
+  /** The brake group of a node: "" when it lacks the label or there are too many groups. */
+  groupOf({ terms }: LiveNode): string {
     const value = terms.labels.get(this.#label);
     return value === undefined ? "" : (this.#countOf(value)?.name ?? "");
   }
 
-  /** Count once. */
+  /** Count all held nodes now. */
   count(): BrakeSums {
-    const nowMs = this.#replica.silence.nowMs();
+    const nowMs = this.#replica.detector.nowMs();
     const cluster: Count = { name: BRAKE_CLUSTER, healthy: 0, silent: 0 };
-    // Groups that had no node last time make room for others.
+    // Remove groups without healthy nodes in the last count, to make room for others.
     for (const [value, { healthy }] of this.#groups) if (healthy === 0) this.#groups.delete(value);
     for (const count of this.#groups.values()) {
       count.healthy = 0;

@@ -7,34 +7,36 @@ import {
   type BrakeRelease,
   type BrakeRow,
   type BrakeState,
+  isHeldByFreeze,
   ObservedTime,
 } from "@rollcall/domain";
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import { BRAKE_LEASE, type LeasedTask, type LeasedTaskOptions, leasedTask } from "@rollcall/store";
 import { type BrakeMetrics, createBrakeMetrics } from "./brake-metrics.ts";
-import type { BrakeRecord } from "./brake-record.ts";
+import type { BrakeStore } from "./brake-store.ts";
 
 export interface BrakeDeciderOptions {
-  /** Writes only while this process holds the lease of the brake. */
-  readonly record: BrakeRecord;
+  /** The store, which accepts writes only while this process holds the lease of the brake. */
+  readonly record: BrakeStore;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** Time between two reads of the record; default 1000. */
+  /** Time between two reads of the store; default 1000. */
   readonly everyMs?: number;
 }
 
 const DEFAULT_EVERY_MS = 1_000;
 /**
- * After so many intervals, the time since the last look does not count as time in which reactions could be released.
+ * Maximum number of intervals that count for one tick. If more time has passed since the last tick, the rest is
+ * ignored, because no reaction could be released during it.
  */
 const INTERVALS_IN_GAP = 3;
-/** Most releases between two looks, so that a storm is noticed while they go on. */
-const MOST_A_LOOK = 2_000;
+/** Maximum number of releases per tick, so that a storm is noticed while releases continue. */
+const MAX_PER_SCAN = 2_000;
 const MOST_A_CHANGE = 500;
 
-/** Decides about the brake and releases reactions while this process holds its lease. */
+/** Sets the brake and releases reactions while this process holds the brake's lease. */
 export class BrakeDecider {
   readonly #options: BrakeDeciderOptions;
   readonly #metrics: BrakeMetrics;
@@ -46,7 +48,7 @@ export class BrakeDecider {
     this.#metrics = createBrakeMetrics(options.metrics, () => this.states());
   }
 
-  /** The current brakes; none while another process decides. */
+  /** The current brakes; empty while another process decides. */
   states(): ReadonlyMap<string, BrakeState> {
     return this.#planner?.states() ?? new Map();
   }
@@ -57,7 +59,7 @@ export class BrakeDecider {
     const maxGapMs = everyMs * INTERVALS_IN_GAP;
     const time = new ObservedTime({ startMs: clock.nowMs(), maxGapMs });
     try {
-      // Not a Loop: a look without the record is no success, and yet no failure of the task.
+      // Do not use a Loop, because a tick without the store is not a success, but does not fail the task either.
       while (!signal.aborted) {
         time.advance(clock.nowMs());
         if (await this.#look(time.at(clock.nowMs()), signal)) succeeded();
@@ -68,7 +70,10 @@ export class BrakeDecider {
     }
   }
 
-  /** False when the record was away; a new planner then decides. */
+  /**
+   * Plan and carry out one tick. Returns false when the store is unavailable; the next tick then begins with a new
+   * planner.
+   */
   async #look(nowMs: number, signal: AbortSignal): Promise<boolean> {
     const { record, log } = this.#options;
     try {
@@ -76,14 +81,14 @@ export class BrakeDecider {
       const reading = await record.read(this.#planner.marks());
       const plan = this.#planner.plan(reading, nowMs);
       await this.#carryOut(plan, reading, nowMs, signal);
-      if (this.#failures > 0) log.info({ failures: this.#failures }, "brake decides again");
+      if (this.#failures > 0) log.info({ failures: this.#failures }, "the brake can reach the store again");
       this.#failures = 0;
       return true;
     } catch (err) {
       this.#planner = null;
       if (!isStoreUnavailable(err)) throw err;
       this.#failures += 1;
-      if (this.#failures === 1) log.warn({ err }, "brake waits for the record");
+      if (this.#failures === 1) log.warn({ err }, "the brake cannot reach the store; reactions wait");
       return false;
     }
   }
@@ -101,9 +106,9 @@ export class BrakeDecider {
     if (changes.length > 0) await record.saveChanges(changes);
     if (forgotten.length > 0) await record.forget(forgotten);
     for (const order of orders) await this.#follow(order, reading, signal);
-    let left = MOST_A_LOOK;
+    let left = MAX_PER_SCAN;
     while (left > 0 && !signal.aborted) {
-      const part = take(releases, MOST_A_LOOK - left, Math.min(left, MOST_A_CHANGE));
+      const part = take(releases, MAX_PER_SCAN - left, Math.min(left, MOST_A_CHANGE));
       if (part.length === 0) return;
       left -= part.reduce((sum, { most }) => sum + most, 0);
       const allowed = await record.release(part);
@@ -112,11 +117,13 @@ export class BrakeDecider {
     }
   }
 
-  /** Release everything that an operator's order covers. If this process ends meanwhile, the next one repeats it. */
+  /**
+   * Release everything that an operator's order covers, except what an operator has frozen since. If this process stops
+   * halfway, the next decider repeats the order.
+   */
   async #follow(order: BrakeRow, reading: BrakeReading, signal: AbortSignal): Promise<void> {
-    const isFrozen = (group: string) => reading.rows.some((row) => row.group === group && row.frozen !== null);
     const groups = reading.losses
-      .filter(({ group, pending }) => pending > 0 && !isFrozen(group))
+      .filter(({ group, pending }) => pending > 0 && !isHeldByFreeze(reading.rows, group))
       .map(({ group }) => group)
       .filter((group) => order.group === BRAKE_CLUSTER || order.group === group);
     for (const group of groups) {
@@ -132,7 +139,7 @@ export class BrakeDecider {
   }
 }
 
-/** The next `most` releases after the first `skipped`. */
+/** Return up to `most` reactions of the releases, without the first `skipped` ones. */
 function take(releases: readonly BrakeRelease[], skipped: number, most: number): readonly BrakeRelease[] {
   let ahead = skipped;
   let left = most;
@@ -147,7 +154,7 @@ function take(releases: readonly BrakeRelease[], skipped: number, most: number):
   return part;
 }
 
-/** Decide about the brake, in one of the processes of health. */
+/** Run the decider in one health process at a time. */
 export function decideBrakeTask(
   decider: BrakeDecider,
   options: Pick<LeasedTaskOptions, "store" | "clock" | "log" | "renewEveryMs" | "expiryMs"> & {

@@ -1,17 +1,17 @@
 import type { AllowedReason, BrakeState } from "@rollcall/domain";
 import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
 
-/** Metrics of the process that decides about the brake. */
+/** Metrics of the process that sets the brake. */
 export interface BrakeMetrics {
   allowed(reason: AllowedReason, count: number): void;
 }
 
 const STATES: Readonly<Record<BrakeState, number>> = { NORMAL: 0, PARTIAL: 1, FULL: 2, FROZEN: 3 };
-/** Most groups shown; NORMAL ones are left out first. */
+/** Maximum number of groups shown; NORMAL ones are left out first. */
 const MOST_GROUPS = 100;
 
 /**
- * Create the metrics of the brake. `states` is called at each scrape; it returns none in a process that does not
+ * Create the brake's metrics. `states` is called at each scrape; it returns none in a process that does not
  * decide.
  */
 export function createBrakeMetrics(
@@ -21,13 +21,13 @@ export function createBrakeMetrics(
   const state = gauge(registry, {
     name: "rollcall_brake_state",
     help:
-      "The brake of a group: 0 NORMAL, 1 PARTIAL, 2 FULL, 3 FROZEN. Shown by the process that decides, of 100 " +
-      "groups at most.",
+      "Brake of each group: 0 NORMAL, 1 PARTIAL, 2 FULL, 3 FROZEN. Reported by the process that decides, for at " +
+      "most 100 groups.",
     labelNames: ["group"],
   });
   const allowed = counter(registry, {
     name: "rollcall_brake_reactions_allowed_total",
-    help: "Reactions to lost nodes that were released, by why.",
+    help: "Reactions to lost nodes that were released, by reason.",
     labelNames: ["reason"],
   });
   onScrape(registry, () => {

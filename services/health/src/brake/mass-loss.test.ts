@@ -1,16 +1,8 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextLoopTick } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { BrakeState } from "@rollcall/domain";
 import { systemClock } from "@rollcall/process";
-import {
-  listBrakes,
-  lockBrake,
-  readEvents,
-  type Store,
-  type StoredEvent,
-  saveFreeze,
-  saveOrder,
-} from "@rollcall/store";
+import { type EventRow, listBrakes, lockBrake, readEvents, type Store, saveFreeze, saveOrder } from "@rollcall/store";
 import {
   createTestDatabase,
   eventually,
@@ -25,8 +17,9 @@ import { setOperatorLabel } from "../testing/policies.ts";
 import { command, register, statesOf } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
-// Nodes fall silent in manual time. The brake decides in real time, whose minutes are far longer than a test: what it
-// has not seen twice it does not let go, and a PARTIAL brake lets go nothing.
+// Nodes fall silent in manual time. The brake runs in real time: it releases nothing before it has seen two reports.
+// The brake's periods are minutes, far longer than this test, so a PARTIAL brake releases nothing.
+
 const HALF_MS = 1_600;
 const UNHEALTHY_AFTER_MS = 3_000;
 const SIZE_A = 6;
@@ -86,13 +79,13 @@ describe("mass loss", () => {
     await eventually(async () => expect((await statesOf(store, id))[1]).toMatch(/^HEALTHY/));
   }
 
-  /** Let time pass for both replicas, while these beat. */
+  /** Advance time for both replicas while these nodes send heartbeats. */
   async function pass(ms: number, beating: readonly string[] = []): Promise<void> {
     for (let passedMs = 0; passedMs < ms; passedMs += 100) {
       clock.advance(100);
-      await nextTurn();
+      await nextLoopTick();
       if (passedMs % 500 === 0) for (const id of beating) await members.get(id)?.stream.beatAcknowledged();
-      for (const { app } of running) app.replica.judge();
+      for (const { app } of running) app.replica.evaluate();
     }
   }
 
@@ -100,14 +93,14 @@ describe("mass loss", () => {
     for (const replica of running) await replica.renew();
   }
 
-  /** Renew leases until something holds. */
+  /** Renew the leases until the check succeeds. */
   const whileReporting = (what: string, check: () => Promise<boolean>) =>
     until(what, async () => {
       await reported();
       return (await check()) ? true : undefined;
     });
 
-  async function events(...types: StoredEvent["type"][]): Promise<readonly StoredEvent[]> {
+  async function events(...types: EventRow["type"][]): Promise<readonly EventRow[]> {
     return (await readEvents(store.db, { after: 0n, limit: 10_000, types })).events;
   }
 
@@ -126,7 +119,7 @@ describe("mass loss", () => {
     await whileReporting("the brake of zone a", async () => (await brakeOf("zone=a")) === "FULL");
   }
 
-  it("should brake a zone that falls silent before the first of its nodes is declared, and no other zone", async () => {
+  it("should brake only the zone that falls silent, before the first of its nodes is declared", async () => {
     const zone = namesOf("a", SIZE_A);
     await loseZoneA();
     expect(await events("node.health.changed")).toHaveLength(SIZE_A + SIZE_B);
@@ -155,11 +148,11 @@ describe("mass loss", () => {
     for (const id of ["a2", "a3"]) await join(id, running[1]);
     await whileReporting("the storm to end", async () => (await brakeOf("zone=a")) === "NORMAL");
     await whileReporting("the reactions to the rest", async () => (await allowed()).length === 4);
-    // Those that came back while they were held back have none.
+    // No reaction is released for nodes that came back while the brake delayed their reactions.
     expect(await allowed()).toEqual(["a4", "a5", "a6", "b1"]);
   });
 
-  it("should release what an operator orders, once, whichever process decides", async () => {
+  it("should release once what an operator ordered, whichever process decides", async () => {
     const zone = namesOf("a", SIZE_A);
     await loseZoneA();
     await pass(UNHEALTHY_AFTER_MS, others(...zone));
@@ -168,7 +161,7 @@ describe("mass loss", () => {
       await lockBrake(tx, "zone=a");
       await saveOrder(tx, "zone=a", BY);
     });
-    // Kill the decider in the middle of it, wherever that is.
+    // Kill the decider in the middle of a release, at any point.
     const isDecider = (replica: TestReplica) => replica.metric('rollcall_brake_state{group="cluster"}');
     const [first] = running;
     const decider = (await isDecider(first as TestReplica)) === undefined ? running[1] : first;
@@ -182,7 +175,7 @@ describe("mass loss", () => {
     expect(new Set(reasons)).toEqual(new Set(["OPERATOR_RELEASED"]));
   });
 
-  it("should hold everything back while it is frozen, and take no goodbye, rejection or deletion for a loss", async () => {
+  it("should hold everything back while frozen, and not count goodbyes, rejections and deletions as losses", async () => {
     await store.transaction(async (tx) => {
       await lockBrake(tx, "cluster");
       await saveFreeze(tx, "cluster", BY);

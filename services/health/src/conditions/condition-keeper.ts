@@ -1,8 +1,8 @@
 import { type Logger, Loop } from "@rollcall/process";
 import { type ReservedStore, recordedTroubles, settleConditions, troubledNodes } from "@rollcall/store";
-import type { SharedLoop } from "../record/health-record.ts";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { SharedLoop } from "../store/health-store.ts";
 import { seedGpus, troublesOf } from "./gpu-samples.ts";
 
 export interface ConditionKeeperOptions {
@@ -14,36 +14,42 @@ export interface ConditionKeeperOptions {
 const NODES_A_BATCH = 100;
 
 /**
- * Settles flapping, GPU troubles and the holds that follow from the record and this replica's samples. It is
- * level-triggered: each write is decided from the present state, so a missed call is harmless. It looks only at nodes
- * in trouble.
+ * Updates flapping, GPU troubles and the resulting holds from the store and this replica's samples. Level-triggered:
+ * each write is decided from the current state, so a missed call is harmless. Reads only added nodes and nodes in
+ * trouble.
  */
 export class ConditionKeeper {
   readonly #options: ConditionKeeperOptions;
-  /** Bounded by the number of nodes held. */
-  readonly #called = new Set<HeldNode>();
+  /** The added nodes; bounded by the number of held nodes. */
+  readonly #called = new Set<LiveNode>();
 
   constructor(options: ConditionKeeperOptions) {
     this.#options = options;
   }
 
-  /** A node's conditions may have changed. */
-  add(node: HeldNode): void {
+  /** Add a node whose conditions may have changed. */
+  add(node: LiveNode): void {
     this.#called.add(node);
   }
 
-  /** Settle the added nodes, then all nodes in trouble. Loses nothing after an error. */
+  /** Update the added nodes, then all nodes in trouble. After an error, the remaining added nodes stay queued. */
   async turn(): Promise<void> {
     const { store, replica } = this.#options;
     while (this.#called.size > 0) {
       const called = [...this.#called].slice(0, NODES_A_BATCH);
-      await this.#settle(
-        await recordedTroubles(
-          store.db,
-          called.map(({ id }) => id),
-        ),
-      );
+      // Remove the nodes first, because one that is added during the update must be updated again.
       for (const node of called) this.#called.delete(node);
+      try {
+        await this.#settle(
+          await recordedTroubles(
+            store.db,
+            called.map(({ id }) => id),
+          ),
+        );
+      } catch (error) {
+        for (const node of called) this.#called.add(node);
+        throw error;
+      }
     }
     let after = "";
     for (;;) {
@@ -71,10 +77,10 @@ export class ConditionKeeper {
   }
 }
 
-/** The end of a hold need not be exact to the second. */
+/** Time between two updates of conditions, in milliseconds. A hold can end late by up to this time. */
 const EVERY_MS = 10_000;
 
-/** Settle conditions every 10 s, and on call. */
+/** Update conditions every 10 s, and when the loop is called. */
 export function keepConditionsTask(keeper: ConditionKeeper, shared: SharedLoop): Loop {
   return new Loop({ ...shared, name: "keep-conditions", everyMs: EVERY_MS, turn: () => keeper.turn() });
 }

@@ -21,7 +21,7 @@ import { recordOf } from "../testing/record.ts";
 useConditionsRig();
 
 describe("a node that flaps", () => {
-  it("should be held from new work until it has been steady, and be shown as detected all the time", async () => {
+  it("should get no new work until it has been steady, and always show its detected health", async () => {
     const agent = await newAgent("flapper");
     await flap(agent);
     await eventually(async () => expect(await holdsOf("flapper")).toEqual(["FLAPPING"]));
@@ -35,7 +35,8 @@ describe("a node that flaps", () => {
     const types = ["node.health.changed", "node.flapping.started", "node.flapping.ended"] as const;
     const before = await told("flapper", types);
     expect(before.filter((it) => it === "flapping.started FLAPPING")).toHaveLength(1);
-    // Its join, three outages of which two had ended, and the three changes above.
+    // Count the changes so far: one from the join, four from the two outages that ended, one from the outage that did
+    // not end, and the three from above.
     expect(before.filter((it) => it.startsWith("health.changed"))).toHaveLength(9);
     await age("flapper", 300_000);
     await keep("flapper");
@@ -48,7 +49,7 @@ describe("a node that flaps", () => {
     expect((await recordOf(rig.store, "flapper")).history).toEqual({ outages: [], flappingSinceMs: null });
   });
 
-  it("should not be one whose agent announces each restart, however long it takes", async () => {
+  it("should not include a node whose agent announces each restart, however long the restart takes", async () => {
     const agent = await newAgent("restarted");
     for (const kind of [GoodbyeKind.STOPPING, GoodbyeKind.RESTARTING, GoodbyeKind.STOPPING, GoodbyeKind.RESTARTING]) {
       const stream = (await change(agent, "HEALTHY")) as Stream;
@@ -62,7 +63,7 @@ describe("a node that flaps", () => {
     expect((await recordOf(rig.store, "restarted")).history).toEqual({ outages: [], flappingSinceMs: null });
   });
 
-  it("should be found by replicas that each saw a part of it", async () => {
+  it("should be detected by replicas that each saw a part of the outages", async () => {
     const other = await rig.another();
     const agent = await newAgent("wanderer");
     for (const at of [rig.replica, other, rig.replica]) {
@@ -72,7 +73,7 @@ describe("a node that flaps", () => {
     await eventually(async () => expect(await holdsOf("wanderer")).toEqual(["FLAPPING"]));
   });
 
-  it("should be shown as it is, and not be held, where its policy never holds it", async () => {
+  it("should be shown as flapping, without a hold, if its policy never holds it", async () => {
     const agent = await newAgent("free", { flappingHoldMs: 0 });
     await flap(agent);
     await change(agent, "HEALTHY");
@@ -84,7 +85,7 @@ describe("a node that flaps", () => {
 });
 
 describe("holds of several owners", () => {
-  it("should each go by its own owner alone", async () => {
+  it("should each be lifted only by their own owner", async () => {
     const agent = await newAgent("held");
     const stream = await join(agent);
     await report("held", stream, info(8, 64));

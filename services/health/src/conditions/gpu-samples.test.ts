@@ -6,8 +6,8 @@ import { isInTrouble, type NodeGpus, seedGpus, takeGpuSample, troublesOf } from 
 
 const HOT: Trouble = { kind: "GPU_TOO_HOT", part: "gpu 1", message: "GPU 1 is too hot" };
 
-/** A node that was just taken over. */
-function heldNode(): NodeGpus {
+/** A node that was just adopted. */
+function liveNode(): NodeGpus {
   const policy = { gpuMaxCelsius: 85 };
   const gpuKnowledge = { samples: 0, isSeeded: false };
   return { gpus: [], gpuKnowledge, terms: { resolved: { policy } } };
@@ -19,8 +19,8 @@ const sample = (...celsius: number[]) =>
 const kindsOf = (node: NodeGpus) => troublesOf(node)?.map(({ kind, part }) => `${kind} ${part}`) ?? null;
 
 describe("takeGpuSample()", () => {
-  it("should take no GPU for gone while they cannot be read", () => {
-    const node = heldNode();
+  it("should not consider GPUs gone while they cannot be read", () => {
+    const node = liveNode();
     seedGpus(node, []);
     for (let count = 0; count < 3; count += 1) takeGpuSample(node, sample(60, 60));
     const unread = create(ResourceUsageSchema, { gpusUnknown: true });
@@ -32,8 +32,8 @@ describe("takeGpuSample()", () => {
 });
 
 describe("troublesOf()", () => {
-  it("should contradict the record after three samples, and not after the first", () => {
-    const node = heldNode();
+  it("should contradict the store after three samples, and not after the first", () => {
+    const node = liveNode();
     seedGpus(node, []);
     for (let count = 0; count < 3; count += 1) {
       expect(kindsOf(node)).toBeNull();
@@ -42,19 +42,19 @@ describe("troublesOf()", () => {
     expect(kindsOf(node)).toEqual([]);
   });
 
-  it("should contradict the record only when it knows what the record says", () => {
-    const node = heldNode();
+  it("should contradict the store only after reading it", () => {
+    const node = liveNode();
     for (let count = 0; count < 3; count += 1) takeGpuSample(node, sample(60, 60));
     expect(kindsOf(node)).toBeNull();
     seedGpus(node, [HOT]);
     expect(kindsOf(node)).toEqual(["GPU_TOO_HOT gpu 1"]);
-    // Once: from here on its own samples decide.
+    // A second call has no effect, because only the node's own samples count now.
     seedGpus(node, []);
     expect(kindsOf(node)).toEqual(["GPU_TOO_HOT gpu 1"]);
   });
 
-  it("should end a recorded trouble by three samples that say otherwise", () => {
-    const node = heldNode();
+  it("should end a stored trouble after three samples without it", () => {
+    const node = liveNode();
     seedGpus(node, [HOT]);
     expect(isInTrouble(node)).toBe(true);
     expect([1, 2, 3].map(() => takeGpuSample(node, sample(60, 60)))).toEqual([false, false, true]);

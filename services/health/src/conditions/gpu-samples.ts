@@ -7,16 +7,16 @@ import {
   SAMPLES_TO_CONVINCE,
   type Trouble,
 } from "@rollcall/domain";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 
-/** What is known of a node's GPUs. */
-export type NodeGpus = Pick<HeldNode, "gpus" | "gpuKnowledge"> & {
+/** The part of a live node that concerns its GPUs. */
+export type NodeGpus = Pick<LiveNode, "gpus" | "gpuKnowledge"> & {
   readonly terms: { readonly resolved: { readonly policy: Pick<HealthPolicy, "gpuMaxCelsius"> } };
 };
 
 /**
- * Update a node's GPUs from a sample. A sample whose GPUs could not be read says nothing about those that it lacks.
- * Part of the hot path: a sample without news allocates nothing. Returns whether a trouble began or ended.
+ * Update a node's GPUs from a sample. A sample whose GPUs could not be read is ignored. Part of the hot path: a
+ * sample without changes allocates nothing. Returns whether a trouble began or ended.
  */
 export function takeGpuSample(
   node: NodeGpus,
@@ -45,7 +45,7 @@ export function isInTrouble({ gpus }: NodeGpus): boolean {
   return gpus.some(isWrong);
 }
 
-/** The troubles of a node's GPUs; null while too little is known to contradict the record. */
+/** The troubles of a node's GPUs; null while this replica knows too little to overrule the store. */
 export function troublesOf(node: NodeGpus): readonly Trouble[] | null {
   const { samples, isSeeded } = node.gpuKnowledge;
   if (!isSeeded || samples < SAMPLES_TO_CONVINCE) return null;
@@ -53,8 +53,8 @@ export function troublesOf(node: NodeGpus): readonly Trouble[] | null {
 }
 
 /**
- * Start from the troubles on record when this replica took the node; its own samples decide from then on. Does nothing
- * the second time.
+ * Start from the troubles that the store had when this replica took the node. From then on, only the node's own
+ * samples count. Later calls do nothing.
  */
 export function seedGpus(node: NodeGpus, recorded: readonly Trouble[]): void {
   if (node.gpuKnowledge.isSeeded) return;

@@ -20,7 +20,7 @@ useConditionsRig();
 const HARDWARE = ["node.hardware.degraded", "node.hardware.restored", "node.scheduling.changed"] as const;
 
 describe("a node with less hardware than was approved", () => {
-  it("should say so, be held, and be free again once it is there again", async () => {
+  it("should have a condition and a hold until the hardware is back", async () => {
     const stream = await join(await newAgent("lesser"));
     await report("lesser", stream, info(8, 64));
     await report("lesser", stream, info(4, 32, GPUS.slice(1)));
@@ -30,7 +30,7 @@ describe("a node with less hardware than was approved", () => {
       reason: "HARDWARE_DEGRADED",
       message: "4 of 8 cores, 32.0 of 64.0 GiB of memory, GPU 0 is gone (GPU-0)",
     });
-    // Still less, and nothing new about it.
+    // The hardware is still degraded in the same way, so the report must not cause a new event.
     await report("lesser", stream, { ...info(4, 32, GPUS.slice(1)), hostname: "renamed" } as never);
     await report("lesser", stream, info(16, 64));
     await eventually(async () => expect(await holdsOf("lesser")).toEqual([]));
@@ -42,7 +42,7 @@ describe("a node with less hardware than was approved", () => {
     ]);
   });
 
-  it("should be told of and not held where its policy says so", async () => {
+  it("should be reported without a hold if its policy says so", async () => {
     const stream = await join(await newAgent("lenient", { hardwareHold: false }));
     await report("lenient", stream, info(8, 64));
     await report("lenient", stream, info(4, 64));
@@ -58,7 +58,7 @@ describe("a GPU", () => {
     gpus: celsius.map((temperatureCelsius, index) => ({ index, temperatureCelsius })),
   });
 
-  it("should be too hot after three samples, and well again below the limit", async () => {
+  it("should be too hot after three samples, and recover below the limit", async () => {
     const stream = await join(await newAgent("hot", { gpuMaxCelsius: 85 }));
     await report("hot", stream, info(8, 64));
     for (const celsius of [70, 90, 90]) await stream.beatAcknowledged(usage(60, celsius));
@@ -82,7 +82,7 @@ describe("a GPU", () => {
     ]);
   });
 
-  it("should be gone when samples lack it, also for the replica that takes the node over", async () => {
+  it("should be gone when samples lack it, also on the replica that adopts the node", async () => {
     const agent = await newAgent("gone");
     const stream = await join(agent);
     await report("gone", stream, info(8, 64));
@@ -106,7 +106,7 @@ describe("a GPU", () => {
 });
 
 describe("a reboot", () => {
-  it("should be reported without a goodbye, and hold the node only where its policy says so", async () => {
+  it("should be reported without a goodbye, and hold the node only if its policy says so", async () => {
     for (const [nodeId, override, holds] of [
       ["rebooted", {}, []],
       ["rebooted-held", { rebootHoldMs: 60_000 }, ["HARDWARE"]],
@@ -128,7 +128,7 @@ describe("a reboot", () => {
     }
   });
 
-  it("should be certain some time after a connected session was taken over, when no earlier boot has come back", async () => {
+  it("should be reported some time after a connected session was taken over, if no earlier boot has come back", async () => {
     const agent = await newAgent("crashed");
     await join(agent);
     const bootId = randomUUID();

@@ -5,7 +5,7 @@ import { recordOf } from "../testing/record.ts";
 useConditionsRig();
 
 describe("a node that reports a condition", () => {
-  it("should be held from the report on, say why, and be free with the report that has none", async () => {
+  it("should be held, with the reason, from the report until a report without a condition", async () => {
     const stream = await join(await newAgent("faulty"));
     const fault = { reason: "EXECUTORS_UNKNOWN", message: "no answer yet" };
     await report("faulty", stream, { ...info(8, 64), conditions: [fault] } as never);
@@ -18,7 +18,7 @@ describe("a node that reports a condition", () => {
       state: "HEALTHY",
       reason: "EXECUTORS_UNKNOWN",
     });
-    // Its owner settles other holds, and leaves this one alone.
+    // The owner updates its own holds and must not change this one.
     const held = rig.replica.app.replica.nodes.find("faulty");
     if (held !== undefined) rig.replica.app.keepConditions(held);
     await rig.replica.caughtUp();

@@ -1,20 +1,20 @@
 import { describe, expect, it } from "@jest/globals";
 import { explore, wander } from "./explore.ts";
 
-const SEED = Math.floor(Math.random() * 2 ** 31);
+const SEED = 1;
 const SMALL = { streams: 2, beats: 1, epochs: 3 };
 const LARGE = { streams: 4, beats: 3, epochs: 8 };
 const STATES = 2_000;
 const WALKS = 400;
 const STEPS = 80;
 
-describe("the session protocol as it ships, in every order of everything", () => {
-  it("should keep its invariants in every state that is near", async () => {
+describe("the shipped session protocol, in every order of events", () => {
+  it("should keep its invariants in every nearby state", async () => {
     const { violation, states } = await explore(SMALL, STATES);
     expect({ violation, states }).toEqual({ violation: null, states: STATES });
   });
 
-  it("should keep its invariants in states that are far, and settle from there", async () => {
+  it("should keep its invariants in distant states, and settle from there", async () => {
     for (let seed = SEED; seed < SEED + WALKS; seed += 1) {
       const violation = await wander(LARGE, { steps: STEPS, seed });
       expect({ seed, violation }).toEqual({ seed, violation: null });
@@ -25,8 +25,8 @@ describe("the session protocol as it ships, in every order of everything", () =>
     ["epoch-checked", /is fenced/],
     ["adoption-fences", /has a second owner/],
     ["one-event", /changes nothing/],
-  ] as const)("should need the rule of the record: %s", async (broken, complaint) => {
-    // Always the same walks, so that chance decides nothing.
+  ] as const)("should depend on the store's rule: %s", async (broken, complaint) => {
+    // Always the same walks, so that the test is deterministic.
     for (let seed = 0; seed < WALKS; seed += 1) {
       const violation = await wander({ ...SMALL, broken }, { steps: STEPS, seed });
       if (violation !== null && complaint.test(violation.invariant)) return;

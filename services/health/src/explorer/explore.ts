@@ -2,23 +2,23 @@ import { seededRandom } from "@rollcall/domain";
 import { InvariantBroken } from "../simulation/invariants.ts";
 import { type Bounds, ExploredWorld } from "./explored-world.ts";
 
-/** What an exploration found. */
+/** The result of an exploration. */
 export interface Exploration {
-  /** Distinct reachable states. */
+  /** Number of distinct reachable states. */
   readonly states: number;
-  /** Steps to the farthest of them. */
+  /** Number of steps to the farthest state. */
   readonly depth: number;
-  /** The first broken invariant, and the steps to it; null for none. */
+  /** The first broken invariant and the steps to it; null for none. */
   readonly violation: Violation | null;
 }
 
 export interface Violation {
   readonly invariant: string;
-  /** What happened, in order. */
+  /** The steps, in order. */
   readonly steps: readonly string[];
 }
 
-/** Visit every reachable state, the nearest first, until none is new or `mostStates` are known. */
+/** Visit the reachable states in breadth-first order, until no state is new or `mostStates` are known. */
 export async function explore(bounds: Bounds, mostStates: number): Promise<Exploration> {
   const seen = new Set<string>();
   let frontier: readonly Reached[] = [{ path: [], width: new ExploredWorld(bounds).actions().length }];
@@ -44,15 +44,15 @@ export async function explore(bounds: Bounds, mostStates: number): Promise<Explo
   return { states: seen.size, depth, violation: null };
 }
 
-/** A state, by the choices that lead to it, and how many choices it offers. */
+/** A state, described by the choices that lead to it, and the number of choices that it offers. */
 interface Reached {
   readonly path: readonly number[];
   readonly width: number;
 }
 
 /**
- * Take random steps from the beginning, far deeper than exhaustive search can; then let everything settle. Null when
- * every invariant held.
+ * Take random steps from the start, far deeper than an exhaustive search can; then let everything settle. Returns
+ * null when every invariant held.
  */
 export async function wander(
   bounds: Bounds,
@@ -83,18 +83,18 @@ export async function wander(
 
 const FAULTS_PASSED_OVER = 0.8;
 
-/** The shipped classes cannot be copied: repeat the steps to reach a state again. */
+/** Instances of the shipped classes cannot be copied, so repeat the steps to reach a state again. */
 async function replay(bounds: Bounds, path: readonly number[]) {
   const world = new ExploredWorld(bounds);
   const steps: string[] = [];
   for (const choice of path) {
     const action = world.actions()[choice];
-    if (action === undefined) throw new Error("the same steps led elsewhere");
+    if (action === undefined) throw new Error("replaying the same steps led to another state");
     steps.push(action.name);
     try {
       await world.take(action);
     } catch (error) {
-      // The world has recorded it.
+      // Continue after a broken invariant, because the world has recorded it. Rethrow any other error.
       if (!(error instanceof InvariantBroken)) throw error;
     }
   }

@@ -4,50 +4,50 @@ import { type Clock, type Logger, silentLogger } from "@rollcall/process";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
 import type { HealthMetrics } from "../metrics.ts";
-import type { HealthRecord } from "../record/health-record.ts";
 import type { SessionHost } from "../session/session-host.ts";
-import type { SimulatedRecord } from "../simulation/simulated-record.ts";
+import type { SimulatedStore } from "../simulation/simulated-store.ts";
+import type { HealthStore } from "../store/health-store.ts";
 
-/** A call to the record, on its way there or back. */
-export interface RecordCall {
-  /** The instance of the replica that calls. */
+/** A call to the store, or its response, in transit. */
+export interface StoreCall {
+  /** The instance of the calling replica. */
   readonly caller: string;
   readonly name: string;
-  /** Whether it takes an epoch. */
+  /** Whether the call can assign a new session epoch. The exploration bounds the number of epochs. */
   readonly isGiving: boolean;
-  /** Whether the record has carried it out. */
+  /** Whether the store has already executed the call. */
   readonly isDone: boolean;
   carryOut(): void;
   answer(): void;
   lose(): void;
 }
 
-/** How a replica calls the world around it. */
+/** Callbacks from a replica to the world around it. */
 export interface ReplicaHooks {
-  call(call: RecordCall): void;
-  /** The shipped code has logged an error, which is a bug. */
+  call(call: StoreCall): void;
+  /** Called when the shipped code logs an error, which means a bug. */
   log(message: string): void;
   onBeat(sequence: number): void;
 }
 
-/** A node falls silent in one tick. */
+/** Length of a tick: long enough that a silent node becomes UNHEALTHY in one tick. */
 const TICK_MS = 60_000;
 const CONNECTION_BROKEN = new StoreUnavailableError("Connection terminated unexpectedly");
 
-/** One replica: the core as it ships, whose loops the explorer turns. */
+/** One replica: the core as it ships, with the explorer driving its loops. */
 export class ExploredReplica {
   readonly instance: string;
   readonly core: Core;
   readonly host: SessionHost;
   nowMs = 0;
-  readonly #record: SimulatedRecord;
+  readonly #record: SimulatedStore;
   readonly #hooks: ReplicaHooks;
   readonly #interest: EventInterest;
   #read = 0;
   #isWriting = false;
   #isAdopting = false;
 
-  constructor(instance: string, record: SimulatedRecord, hooks: ReplicaHooks) {
+  constructor(instance: string, record: SimulatedStore, hooks: ReplicaHooks) {
     this.instance = instance;
     this.#interest = replicaInterest(instance);
     this.#record = record;
@@ -64,12 +64,12 @@ export class ExploredReplica {
       onLabelsChanged: () => {},
       onConditionsChanged: () => {},
       isSigned: () => true,
-      nextTurn: () => Promise.resolve(),
+      nextLoopTick: () => Promise.resolve(),
     });
-    const { replica, desk } = this.core;
+    const { replica, queue } = this.core;
     this.host = {
       ...{ replica, clock, log, onNodeInfo: () => {}, work: null, authorities: null },
-      onHello: desk.submit.bind(desk),
+      onHello: queue.submit.bind(queue),
       onBeat: (_nodeId, sequence) => hooks.onBeat(sequence),
     };
     record.take(instance);
@@ -88,7 +88,7 @@ export class ExploredReplica {
     return this.#read < this.#record.revision;
   }
 
-  /** Write what differs, unless it does so already. */
+  /** Write changes, unless a write is in progress. */
   write(): void {
     if (this.#isWriting) return;
     this.#isWriting = true;
@@ -98,7 +98,7 @@ export class ExploredReplica {
     this.core.transitions.flush().then(done, done);
   }
 
-  /** Look for orphans, unless it does so already. */
+  /** Adopt orphans, unless an adoption is in progress. */
   adopt(): void {
     if (this.#isAdopting) return;
     this.#isAdopting = true;
@@ -108,7 +108,7 @@ export class ExploredReplica {
     this.core.adopter.turn().then(done, done);
   }
 
-  /** Read all that is new in the log. */
+  /** Apply all new events in the log. */
   follow(): void {
     const events = this.#record.eventsAfter(this.#read, this.#interest);
     this.#read = this.#record.revision;
@@ -116,37 +116,38 @@ export class ExploredReplica {
   }
 
   /** Let enough time pass to make a silent node UNHEALTHY. */
-  judge(): void {
+  evaluate(): void {
     this.nowMs += TICK_MS;
-    this.core.replica.judge();
+    this.core.replica.evaluate();
   }
 
-  /** Everything that distinguishes its states. */
+  /** The values that distinguish the states of this replica. */
   fingerprint(nodeId: string, streams: readonly { readonly session: unknown }[]): unknown {
-    const { replica, transitions, adopter, desk } = this.core;
+    const { replica, transitions, adopter, queue } = this.core;
     const node = replica.nodes.find(nodeId);
     const held = node && [
       [node.epoch, streams.findIndex(({ session }) => session === node.stream), String(node.asOfRevision)],
       [node.health.state, node.connection.state, node.writtenHealth.state, node.writtenConnection.state],
-      [node.isRecordUncertain, node.publicKey !== null],
+      [node.isStoreUncertain, node.publicKey !== null],
     ];
     return [
       held,
       [this.#read, replica.mayOpen, transitions.queued, adopter.isUncertain],
-      [this.#isWriting, this.#isAdopting, desk.queued, desk.isOpening(nodeId)],
+      [this.#isWriting, this.#isAdopting, queue.queued, queue.isOpening(nodeId)],
     ];
   }
 
-  #port(): HealthRecord {
+  #port(): HealthStore {
     const record = this.#record;
     const { instance } = this;
     return {
       clusterId: () => "explored",
-      // Reads are answered at once: the moment of what is written is what counts.
+      // Let reads return immediately, because only the order of writes matters.
       currentRevision: async () => BigInt(record.revision),
       caughtUpTo: async () => this.follow(),
       keysOf: async (ids) => new Map(ids.map((id) => [id, { ...KEYS, nodeId: id }])),
-      // This read follows an opening or an adoption, and can fail after it.
+      // Deliver this read as a separate call. It follows an opening or an adoption, and can fail after the write
+      // has succeeded.
       labelsOf: (ids) => (ids.length === 0 ? NO_LABELS : this.#call("labels", false, () => new Map())),
       collectedAmong: async () => new Set(),
       openSessions: (hellos) => {

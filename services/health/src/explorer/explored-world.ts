@@ -4,11 +4,11 @@ import { AgentSession } from "../session/agent-session.ts";
 import { farewellFrom } from "../session/farewell-error.ts";
 import type { AgentLink, SessionEnd } from "../session/session-host.ts";
 import { Invariants } from "../simulation/invariants.ts";
-import { SimulatedRecord } from "../simulation/simulated-record.ts";
+import { SimulatedStore } from "../simulation/simulated-store.ts";
 import { type BrokenRule, nodeIdOf } from "../simulation/simulation-options.ts";
-import { ExploredReplica, type RecordCall } from "./explored-replica.ts";
+import { ExploredReplica, type StoreCall } from "./explored-replica.ts";
 
-/** How much is explored. */
+/** Limits of the exploration. */
 export interface Bounds {
   readonly streams: number;
   readonly beats: number;
@@ -19,7 +19,10 @@ export interface Bounds {
 /** A possible next step. */
 export interface Action {
   readonly name: string;
-  /** Whether it loses, breaks or doubts something: walks of little else make no progress. */
+  /**
+   * Whether the step loses or breaks something, or puts a lease in doubt. A walk that consists mostly of such steps
+   * makes no progress.
+   */
   readonly isFault?: true;
   take(): void;
 }
@@ -27,24 +30,24 @@ export interface Action {
 const NODE = nodeIdOf(0);
 const HELLO = create(HelloSchema, { nodeId: NODE });
 const NONCE = new Uint8Array(32);
-/** In place of a sequence: the frame is the Hello. */
+/** Represents the Hello in a list of frames, in which each Beat is its sequence number. */
 const HELLO_FRAME = 0;
 
 /**
- * One node, two replicas as they ship, and agents that open streams at any time. Frames, calls of the record and their
- * answers are delivered when the explorer says so: in any order, lost or doubled. Leases end at any moment.
+ * One node, two replicas as they ship, and agents that open streams at any time. Frames, store calls and their
+ * responses are delivered when the explorer says so: in any order, lost or duplicated. Leases end at any moment.
  */
 export class ExploredWorld {
   readonly #bounds: Bounds;
   readonly #invariants = new Invariants(1);
-  readonly #record: SimulatedRecord;
+  readonly #record: SimulatedStore;
   readonly #replicas: readonly ExploredReplica[];
   readonly #streams: ExploredStream[] = [];
-  readonly #calls: RecordCall[] = [];
+  readonly #calls: StoreCall[] = [];
 
   constructor(bounds: Bounds) {
     this.#bounds = bounds;
-    this.#record = new SimulatedRecord(1, {
+    this.#record = new SimulatedStore(1, {
       ...{ invariants: this.#invariants, broken: bounds.broken },
       nowMs: () => 0,
     });
@@ -67,19 +70,19 @@ export class ExploredWorld {
     return actions;
   }
 
-  /** Take a step, with everything that follows from it. */
+  /** Take a step, and wait for its effects. */
   async take({ take }: Action): Promise<void> {
     take();
     await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** The invariant that does not hold; null when all do. They are those of docs/session-protocol.md. */
+  /** The broken invariant; null when all hold. See docs/session-protocol.md for the invariants. */
   violation(): string | null {
     if (this.#invariants.violation !== null) return this.#invariants.violation;
     const { epoch = 0 } = this.#record.sessions[0] ?? {};
     const epochs = this.#streams.flatMap(({ session }) => session.openEpoch ?? []);
     if (epochs.filter((it) => it === epoch).length > 1) return "one live session";
-    if (new Set(epochs).size < epochs.length) return "an epoch is of one stream";
+    if (new Set(epochs).size < epochs.length) return "an epoch belongs to one stream";
     for (const { effects, hasEnded, session } of this.#streams) {
       if (hasEnded && session.openEpoch !== null) return "an ended stream stays ended";
       const isRising = effects.every((sequence, index) => sequence > (effects[index - 1] ?? 0));
@@ -88,19 +91,20 @@ export class ExploredWorld {
     for (const replica of this.#replicas) {
       const held = replica.core.replica.nodes.find(NODE);
       const open = this.#streams.filter((it) => it.replica === replica && it.session.openEpoch !== null);
-      if (open.some(({ session }) => session !== held?.stream)) return "what is open is held";
+      if (open.some(({ session }) => session !== held?.stream)) return "an open session is held by its replica";
       if (held === undefined) continue;
-      if ((held.connection.state === "CONNECTED") !== (held.stream !== null)) return "what is CONNECTED has a stream";
+      if ((held.connection.state === "CONNECTED") !== (held.stream !== null))
+        return "a node is CONNECTED if it has a stream";
       if (held.stream === null) continue;
-      if (open[0]?.session.openEpoch !== held.epoch) return "what is held is open";
+      if (open[0]?.session.openEpoch !== held.epoch) return "a held session is open";
     }
     return null;
   }
 
   /**
-   * Deliver everything under way, hold the leases, and let each replica write and adopt what it can: then the record
-   * and the node's owner must agree. A process that lost its lease is in doubt about it before it takes it again: after
-   * that, no other replica may hold the node. Returns the broken invariant; null for none.
+   * Deliver everything in transit, take the leases, and let each replica write and adopt. Then the store and the node's
+   * owner must agree. Next, processes that had lost their lease doubt it and take it again; after that, no second
+   * replica may hold the node. Returns the broken invariant; null for none.
    */
   async settle(): Promise<string | null> {
     const fenced = this.#replicas.filter(({ instance }) => !this.#record.leases.has(instance));
@@ -134,8 +138,8 @@ export class ExploredWorld {
   }
 
   /**
-   * All that makes a difference to what can happen, as a text. Two states that differ in which replica is which are
-   * one.
+   * Everything that affects what can happen next, as text. States that become equal when the replicas are swapped have
+   * the same text.
    */
   fingerprint(): string {
     const texts = [this.#fingerprintOf(this.#replicas), this.#fingerprintOf(this.#replicas.toReversed())];
@@ -166,14 +170,14 @@ export class ExploredWorld {
     if (isFencedOpen) return "a fenced stream is closed";
     const owner = this.#replicas.find(({ instance }) => instance === session.replica);
     const held = owner?.core.replica.nodes.find(NODE);
-    if (held === undefined || held.epoch !== session.epoch) return "each node whose owner lives is known to it";
+    if (held === undefined || held.epoch !== session.epoch) return "a live owner holds its nodes";
     const isSame = held.connection.state === session.connection.state && held.health.state === session.health.state;
-    return isSame ? null : "every transition comes to be in the record";
+    return isSame ? null : "every transition reaches the store";
   }
 
   #secondHolder(): string | null {
     const holders = this.#replicas.filter(({ core }) => core.replica.nodes.find(NODE) !== undefined);
-    return holders.length > 1 ? "a node is held by its owner alone" : null;
+    return holders.length > 1 ? "only its owner holds a node" : null;
   }
 
   #agentActions(actions: Action[]): void {
@@ -190,12 +194,15 @@ export class ExploredWorld {
     }
   }
 
-  /** Each frame arrives, arrives and stays (a double), or is lost; and the connection may break. */
+  /**
+   * Add the actions of a stream. Each frame arrives, arrives and stays (a duplicate), or is lost; the connection can
+   * also break.
+   */
   #streamActions(stream: ExploredStream, index: number, actions: Action[]): void {
     for (const frame of new Set(stream.frames)) {
       const name = `frame ${frame} of stream ${index}`;
       const lose = () => stream.frames.splice(stream.frames.indexOf(frame), 1);
-      actions.push({ name: `${name} arrives, and will again`, take: () => stream.receive(frame) });
+      actions.push({ name: `${name} arrives, and stays as a duplicate`, take: () => stream.receive(frame) });
       actions.push({
         name: `${name} arrives`,
         take: () => {
@@ -208,8 +215,8 @@ export class ExploredWorld {
     if (!stream.hasEnded) actions.push({ name: `stream ${index} breaks`, isFault: true, take: () => stream.break() });
   }
 
-  /** A call reaches the record and its answer its caller; either can be lost. */
-  #callActions(call: RecordCall, index: number, actions: Action[]): void {
+  /** Add the actions of a call. The call reaches the store, and its response reaches the caller; either can be lost. */
+  #callActions(call: StoreCall, index: number, actions: Action[]): void {
     const told = `${call.caller}'s call "${call.name}"`;
     const remove = () => this.#calls.splice(index, 1);
     const lose = () => {
@@ -230,12 +237,16 @@ export class ExploredWorld {
     if (!isFull) actions.push({ name: `${told} is carried out`, take: () => call.carryOut() });
   }
 
-  /** It judges, writes, adopts, follows the log, and doubts or loses its lease at any time. */
+  /**
+   * Add the actions of a replica. It decides health, writes, adopts, follows the log, and doubts or loses its lease at
+   * any time.
+   */
   #replicaActions(replica: ExploredReplica, actions: Action[]): void {
     const { instance, core } = replica;
     const add = (name: string, take: () => void) => actions.push({ name: `${instance} ${name}`, take });
     const health = core.replica.nodes.find(NODE)?.health.state;
-    if (health === "HEALTHY" && !core.replica.silence.isSuspended) add("judges after silence", () => replica.judge());
+    if (health === "HEALTHY" && !core.replica.detector.isSuspended)
+      add("evaluates after silence", () => replica.evaluate());
     if (replica.mayWrite) add("writes", () => replica.write());
     if (replica.mayAdopt) add("adopts", () => replica.adopt());
     if (replica.isBehindLog) add("follows the log", () => replica.follow());
@@ -256,13 +267,13 @@ export class ExploredWorld {
 
 const SETTLE_ROUNDS = 12;
 
-/** One stream, with frames under way to its replica. */
+/** One stream, with frames in transit to its replica. */
 export class ExploredStream implements AgentLink {
   readonly replica: ExploredReplica;
   readonly session: AgentSession;
-  /** Frames under way; a Beat is its sequence. */
+  /** Frames in transit; a Beat is its sequence number. */
   readonly frames: number[] = [HELLO_FRAME];
-  /** Sequences of the Beats that took effect. */
+  /** Sequence numbers of the Beats that took effect. */
   readonly effects: number[] = [];
   hasEnded = false;
   isReceiving = false;

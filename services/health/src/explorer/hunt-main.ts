@@ -9,8 +9,8 @@ import {
 import { wander } from "./explore.ts";
 
 /**
- * Search for a broken invariant, the cheapest searches first, always with the same seeds. Prints it and exits with 3,
- * or exits with 0 when there is none. `make mutants` runs it on each mutated copy.
+ * Search for a broken invariant, always with the same seeds and the cheapest searches first. Print the first one and
+ * exit with 3, or exit with 0 when there is none. `make mutants` runs this program on each mutated copy.
  */
 const MINUTE_MS = 60_000;
 const SMALL = { streams: 2, beats: 1, epochs: 3 };
@@ -38,8 +38,8 @@ async function simulateSeeds(what: string, options: Omit<SimulationOptions, "see
     const isOwn = options.faults === OWN_FAULTS || options.faults === cuts.faults;
     if (isOwn && recordedLosses > 0) {
       return (
-        `${recordedLosses} nodes were judged for the control plane's own faults (simulation, ${what}, seed ` +
-        `${seed})`
+        `${recordedLosses} nodes were declared lost because of the control plane's own faults (simulation, ${what}, ` +
+        `seed ${seed})`
       );
     }
   }
@@ -54,16 +54,16 @@ async function brake(): Promise<string | null> {
   return null;
 }
 
-/** Replicas that stop in the middle of their work. */
+/** Faults that stop replicas in the middle of their work. */
 const stalls = { faults: ["replica-stop"], faultEveryMs: 4_000, agents: 20 } as const;
-/** Agents that stop while their replica is cut off. */
+/** Faults that stop agents while their replica is cut off. */
 const stops = { faults: ["replica-cut-from-record", "agent-stop"], faultEveryMs: 15_000 } as const;
 const cuts = { faults: ["replica-cut-from-record"], faultEveryMs: 2 * MINUTE_MS } as const;
 const found =
   (await brake()) ??
   (await walk()) ??
   (await simulateSeeds("stalls", { ...WORLD, ...stalls })) ??
-  (await simulateSeeds("stops beside cuts", { ...WORLD, ...stops })) ??
+  (await simulateSeeds("stops during cuts", { ...WORLD, ...stops })) ??
   (await simulateSeeds("every fault", { ...WORLD, faults: ALL_FAULTS })) ??
   (await simulateSeeds("second agents", { ...WORLD, faults: CLONE_FAULTS })) ??
   (await simulateSeeds("own faults", { ...WORLD, faults: OWN_FAULTS })) ??

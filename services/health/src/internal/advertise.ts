@@ -1,11 +1,11 @@
 import { type Logger, Loop } from "@rollcall/process";
 import { advertise, type HealthReplica, type ReservedStore } from "@rollcall/store";
-import type { SharedLoop } from "../record/health-record.ts";
+import type { SharedLoop } from "../store/health-store.ts";
 
-/** Where a replica can be reached, each as HOST:PORT. */
+/** The addresses of a replica, each as HOST:PORT. */
 export type Endpoints = Omit<HealthReplica, "instance">;
 
-/** Advertises where this replica can be reached, and again after the lease was lost and taken again. */
+/** Advertises the addresses of this replica, and does so again after the lease was lost and retaken. */
 export class Advertiser {
   readonly #store: ReservedStore;
   readonly #instance: string;
@@ -23,18 +23,21 @@ export class Advertiser {
     this.#log = options.log;
   }
 
-  /** Advertise these from now on. */
+  /** Advertise these addresses from now on. */
   set(endpoints: Endpoints): void {
     this.#endpoints = endpoints;
     this.#isDue = true;
   }
 
-  /** Advertise again: another replica may have withdrawn the row. */
+  /** Advertise again, because another replica may have withdrawn the row. */
   repeat(): void {
     this.#isDue = true;
   }
 
-  /** Withdraw the agents' address: registration stops returning it, and no replica moves agents there. */
+  /**
+   * Withdraw the agents' address, so that registration stops returning it, and no replica moves agents
+   * to this replica.
+   */
   async hideFromAgents(): Promise<void> {
     if (this.#endpoints === null) return;
     this.set({ ...this.#endpoints, agentEndpoint: "" });
@@ -43,13 +46,13 @@ export class Advertiser {
 
   async turn(): Promise<void> {
     if (this.#endpoints === null || !this.#isDue) return;
-    // Cleared first: what is set during the write is due again.
+    // Clear the flag first, so that a change during the write sets it again.
     this.#isDue = false;
     try {
       const replica = { instance: this.#instance, ...this.#endpoints };
       const replicas = await advertise(this.#store.db, replica);
       const fields = { address: replica.internalAddress, replicas };
-      if (replicas.length > 0) this.#log.info(fields, "replicas were at this address before");
+      if (replicas.length > 0) this.#log.info(fields, "other replicas had this address before");
     } catch (error) {
       this.#isDue = true;
       throw error;
@@ -57,7 +60,7 @@ export class Advertiser {
   }
 }
 
-/** Advertise whenever it is due. */
+/** Advertise when the loop is called. */
 export function advertiseTask(advertiser: Advertiser, shared: SharedLoop): Loop {
   return new Loop({ ...shared, name: "advertise", turn: () => advertiser.turn() });
 }

@@ -17,10 +17,10 @@ export interface ConnectPeersOptions {
   readonly peerTls?: PeerTls | null;
 }
 
-/** The longest a unary call to a peer may take. */
+/** Timeout of a unary call to a peer, in milliseconds. */
 const PEER_TIMEOUT_MS = 1_500;
 
-/** The other replicas as the record lists them, over connections whose calls are signed. */
+/** Connect to the other replicas, as listed in the store. Each call is signed. */
 export function connectPeers(options: ConnectPeersOptions): Peers {
   const { store, instance, clock, peerTls = null } = options;
   return new Peers({
@@ -35,7 +35,10 @@ export function connectPeers(options: ConnectPeersOptions): Peers {
   });
 }
 
-/** Signs each call, by the peer's clock once it turned out to differ: a clock that jumped must not matter. */
+/**
+ * Signs each call. If the peer refuses a signature because its clock differs, signs again with the peer's
+ * time, so that a clock that jumped does not interrupt calls.
+ */
 function signedCalls({ instance: to, onDoubt }: PeerPlace, options: ConnectPeersOptions): Interceptor {
   const { store, instance: from, clock, log } = options;
   let aheadMs = 0;
@@ -55,12 +58,12 @@ function signedCalls({ instance: to, onDoubt }: PeerPlace, options: ConnectPeers
       if (reason !== "REPLICA_CREDENTIALS_INVALID" || !Number.isFinite(theirsMs)) throw error;
       const differenceMs = theirsMs - clock.wallMs();
       if (Math.abs(differenceMs - aheadMs) < REPLICA_CREDENTIALS_TTL_MS) {
-        // Not a matter of time: another replica has this address now.
+        // The clock is not the cause of the refusal, so another replica probably has this address now.
         onDoubt();
         throw error;
       }
       aheadMs = differenceMs;
-      log.warn({ replica: to, ahead_ms: Math.round(aheadMs) }, "clocks of replicas differ");
+      log.warn({ replica: to, ahead_ms: Math.round(aheadMs) }, "the clocks of two replicas differ");
       return await send();
     }
   };

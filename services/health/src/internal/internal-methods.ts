@@ -3,34 +3,34 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   ForwardHeartbeatResponseSchema,
-  GetHeldNodesResponseSchema,
-  GetHeldTotalsResponseSchema,
+  GetLiveNodesResponseSchema,
+  GetLiveTotalsResponseSchema,
   GetReplicaStateResponseSchema,
   type HealthInternalService,
   ProbeNodesResponseSchema,
-  WatchHeldNodesResponseSchema,
+  WatchLiveNodesResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { readPage } from "@rollcall/wire";
 import { heldToProto } from "../convert.ts";
 import type { HealthServices } from "../health-services.ts";
-import { heldAfter, heldOf } from "../query/held-page.ts";
-import type { HeldView } from "../replica/held-view.ts";
+import { heldAfter, heldOf } from "../query/live-page.ts";
+import type { LiveView } from "../replica/live-view.ts";
 import type { Replica } from "../replica/replica.ts";
 import { responseOf } from "../session/farewell-error.ts";
-import { watchHeld } from "../watch/watch-held.ts";
+import { watchHeld } from "../watch/watch-live.ts";
 
 type Methods = (typeof HealthInternalService)["method"];
 
-/** What a replica answers others with. */
+/** The dependencies of the methods for other replicas. */
 export interface InternalServices extends HealthServices {
   readonly replica: Replica;
 }
 
 const MOST_NODES_A_PAGE = 1_001;
 
-/** Return what this replica knows of nodes that it holds, one page at most; replicas do not ask for more at a time. */
-export function getHeldNodes(services: HealthServices): MethodImpl<Methods["getHeldNodes"]> {
+/** Return a page of nodes that this replica holds. Replicas never request more nodes than fit into one page. */
+export function getLiveNodes(services: HealthServices): MethodImpl<Methods["getLiveNodes"]> {
   return async ({ nodeIds, afterId, limit, includeSamples }, context) => {
     const { replica, clock } = services;
     const most = limit === 0 ? MOST_NODES_A_PAGE : limit;
@@ -42,17 +42,17 @@ export function getHeldNodes(services: HealthServices): MethodImpl<Methods["getH
       item: NodeHealthSchema,
       toMessage: (node) => heldToProto(node, { ...options, health: node.health }),
     });
-    return page.answer(GetHeldNodesResponseSchema, "nodes", {});
+    return page.answer(GetLiveNodesResponseSchema, "nodes", {});
   };
 }
 
-/** Stream the changes of nodes that this replica holds. */
-export function watchHeldNodes(services: HealthServices): MethodImpl<Methods["watchHeldNodes"]> {
+/** Stream the changes to nodes that this replica holds. */
+export function watchLiveNodes(services: HealthServices): MethodImpl<Methods["watchLiveNodes"]> {
   return async function* ({ nodeIds, includeSamples }, context) {
     const { replica, clock } = services;
     const { signal } = context;
     for await (const news of watchHeld({ replica, clock, nodeIds, includeSamples, signal })) {
-      yield create(WatchHeldNodesResponseSchema, {
+      yield create(WatchLiveNodesResponseSchema, {
         nodes: [...news.nodes],
         releasedIds: [...news.releasedIds],
       });
@@ -60,12 +60,15 @@ export function watchHeldNodes(services: HealthServices): MethodImpl<Methods["wa
   };
 }
 
-/** Return the sums over all nodes that this replica holds. */
-export function getHeldTotals(services: HealthServices): MethodImpl<Methods["getHeldTotals"]> {
-  return async () => create(GetHeldTotalsResponseSchema, { totals: await services.totals.own() });
+/** Return totals over all nodes that this replica holds. */
+export function getLiveTotals(services: HealthServices): MethodImpl<Methods["getLiveTotals"]> {
+  return async () => create(GetLiveTotalsResponseSchema, { totals: await services.totals.own() });
 }
 
-/** Return which nodes still have a stream here although another replica has adopted them. */
+/**
+ * Return which of the nodes still have a stream to this replica, although another replica has adopted them, and how
+ * long each has been silent.
+ */
 export function probeNodes(services: HealthServices): MethodImpl<Methods["probeNodes"]> {
   return ({ nodeIds }) => {
     const contacts = contactsOf(services.replica, nodeIds, services.clock.nowMs()).map(({ nodeId, silentMs }) => {
@@ -75,9 +78,12 @@ export function probeNodes(services: HealthServices): MethodImpl<Methods["probeN
   };
 }
 
-/** How long each of these nodes that has a stream here has been silent, by the real monotonic clock. */
+/**
+ * Return how long each of these nodes has been silent, by the real monotonic clock. Nodes without a stream to this
+ * replica are left out.
+ */
 export function contactsOf(
-  replica: Pick<HeldView, "nodes">,
+  replica: Pick<LiveView, "nodes">,
   nodeIds: readonly string[],
   nowMs: number,
 ): readonly { readonly nodeId: string; readonly silentMs: number }[] {
@@ -88,8 +94,8 @@ export function contactsOf(
 }
 
 /**
- * Take a unary heartbeat that reached another process, or open a session whose proof that one has checked. It is never
- * forwarded twice.
+ * Handle a unary heartbeat that another process received, or open a session after that process has verified the proof
+ * of identity. The call is never forwarded again.
  */
 export function forwardHeartbeat({ unary }: HealthServices): MethodImpl<Methods["forwardHeartbeat"]> {
   return async ({ heartbeat, peer }) => {
@@ -102,7 +108,7 @@ export function forwardHeartbeat({ unary }: HealthServices): MethodImpl<Methods[
   };
 }
 
-/** Return whether this replica can reach the record. */
+/** Return whether this replica can reach the store. */
 export function getReplicaState({ replica }: InternalServices): MethodImpl<Methods["getReplicaState"]> {
   return () => {
     const { mayOpen, nodes } = replica;

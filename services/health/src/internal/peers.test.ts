@@ -30,12 +30,12 @@ afterEach(() => peers.close());
 
 afterAll(() => database.drop());
 
-/** The record, which is away at times. */
+/** A store that is sometimes unavailable. */
 function failing(): ReservedStore {
   const { reserved } = database.store;
   const db = reserved.db.withPlugin({
     transformQuery: ({ node }) => {
-      if (isAway) throw new StoreUnavailableError("the record is away");
+      if (isAway) throw new StoreUnavailableError("the database is away");
       return node;
     },
     transformResult: async ({ result }) => result,
@@ -53,7 +53,7 @@ async function live(instance: string, port: number): Promise<void> {
 const instances = () => peers.known().map(({ instance }) => instance);
 
 describe("Peers", () => {
-  it("should know all others that hold their lease, and remember one that does not for ten minutes", async () => {
+  it("should know all others that hold their lease, and remember one without a lease for ten minutes", async () => {
     for (const [index, instance] of ["own", "a", "b"].entries()) await live(instance, 10_000 + index);
     await peers.refresh(0);
     expect([instances(), peers.otherEndpoints]).toEqual([
@@ -73,7 +73,7 @@ describe("Peers", () => {
     expect(peers.remembered("a")).toBeNull();
   });
 
-  it("should forget at once whom another one has replaced at its address", async () => {
+  it("should forget a replica at once when another one has its address", async () => {
     await live("a", 10_001);
     await peers.refresh(0);
     await releaseLease(database.store.db, "a", "a");
@@ -82,7 +82,7 @@ describe("Peers", () => {
     expect([instances(), peers.remembered("a")]).toEqual([["successor"], null]);
   });
 
-  it("should find at once one that has just come, and keep what it knew while the record is away", async () => {
+  it("should find a new replica at once, and keep its list while the store is unavailable", async () => {
     await peers.refresh(0);
     await live("late", 10_001);
     expect((await peers.find("late"))?.instance).toBe("late");
@@ -95,14 +95,14 @@ describe("Peers", () => {
 describe("Advertiser", () => {
   const listed = async () => (await listHealthReplicas(database.store.db)).map(({ agentEndpoint }) => agentEndpoint);
 
-  it("should say where its replica is once the record is back, and nothing again before it is asked to", async () => {
+  it("should advertise its replica once the store is back, and repeat it only on request", async () => {
     const { db } = database.store;
     await takeLease(db, { name: "own", instance: "own", service: "health", address: "" });
     const advertiser = new Advertiser({ store: failing(), instance: "own", log: silentLogger });
     await advertiser.turn();
     advertiser.set({ agentEndpoint: "own:1", internalAddress: "", queryEndpoint: "" });
     isAway = true;
-    await expect(advertiser.turn()).rejects.toThrow("the record is away");
+    await expect(advertiser.turn()).rejects.toThrow("the database is away");
     isAway = false;
     await advertiser.turn();
     expect(await listed()).toEqual(["own:1"]);

@@ -4,19 +4,18 @@ import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
 import type { LiveReplica } from "@rollcall/store";
 
-/** All that another replica can be asked. */
+/** The client for calls to another replica. */
 export type PeerClient = Client<typeof HealthInternalService>;
 
-/** What those ask that adopt and move nodes. */
+/** The methods that adoption and moves call. */
 type AskedClient = Pick<PeerClient, "probeNodes" | "getReplicaState">;
 
-/** Another replica that can be asked. */
 export interface Peer<C = PeerClient> {
   readonly instance: string;
   readonly client: C;
 }
 
-/** Another replica that can be asked about itself and about nodes. */
+/** Another replica, with the calls that adoption and moves make. */
 export type AskedPeer = Peer<AskedClient>;
 
 /** The part of Peers that adoption and moves need. */
@@ -34,19 +33,21 @@ export interface PeerLink<C> {
   close(): void;
 }
 
-/** Where to connect to. */
+/** The replica to connect to. */
 export interface PeerPlace {
   readonly instance: string;
   readonly address: string;
-  /** To be called when another replica seems to be there by now: the list is read again before the next call. */
+  /**
+   * Called when the address may belong to another replica now. The list is then read again before the next call.
+   */
   readonly onDoubt: () => void;
 }
 
 export interface PeersOptions<C> {
-  /** The own instance, which is not a peer. */
+  /** This replica's instance, which is not a peer. */
   readonly instance: string;
   readonly clock: Pick<Clock, "nowMs">;
-  /** Read the replicas that hold their lease. */
+  /** List the replicas that hold their lease. */
   readonly list: () => Promise<readonly LiveReplica[]>;
   readonly connect: (place: PeerPlace) => PeerLink<C>;
 }
@@ -57,12 +58,15 @@ interface Known<C> {
   seenAtMs: number;
 }
 
-/** How old the list of replicas may be. */
+/** Maximum age of the list of replicas. */
 const LIST_AGE_MS = 2_000;
-/** A replica whose lease has run out may still be alive, and is asked before its nodes are judged. */
+/**
+ * How long to remember a replica that is no longer listed. Its lease has expired, but the replica may still be
+ * alive, so it is asked before its nodes are declared unhealthy.
+ */
 const REMEMBERED_MS = 10 * 60_000;
 
-/** The other health replicas, as the record lists them: one connection each, opened when it is needed. */
+/** The other health replicas as listed in the store, with one connection each, opened on demand. */
 export class Peers<C extends AskedClient = PeerClient> implements PeerList {
   readonly #options: PeersOptions<C>;
   readonly #known = new Map<string, Known<C>>();
@@ -76,10 +80,13 @@ export class Peers<C extends AskedClient = PeerClient> implements PeerList {
     this.#options = options;
   }
 
-  /** The replica with this instance; null when the record does not know how to reach it, or when it is this one. */
+  /**
+   * The replica with this instance; null when the store has no address for it, or when the instance is this
+   * replica's own.
+   */
   async find(instance: string): Promise<Peer<C> | null> {
     const isListed = this.#listed.has(instance);
-    // One that is not listed may have just started.
+    // Read the list again for an unknown replica, which may have just started.
     await this.refresh(isListed ? LIST_AGE_MS : 0);
     return this.#listed.has(instance) ? this.remembered(instance) : null;
   }
@@ -90,29 +97,35 @@ export class Peers<C extends AskedClient = PeerClient> implements PeerList {
     return this.known();
   }
 
-  /** Those that were listed when the record was last read, however long ago. */
+  /** The replicas that were listed when the store was last read, even if that was long ago. */
   known(): readonly Peer<C>[] {
     return [...this.#listed].flatMap((instance) => this.remembered(instance) ?? []);
   }
 
-  /** Every replica that takes agents, this one included, as last listed. */
+  /** Every replica that admits agents, including this one, as last listed. */
   get replicas(): readonly LiveReplica[] {
     return this.#replicas;
   }
 
-  /** The distinct addresses of all others that take agents, as last listed. */
+  /** The distinct addresses of all other replicas that admit agents, as last listed. */
   get otherEndpoints(): readonly string[] {
     const others = this.#replicas.filter(({ instance }) => instance !== this.#options.instance);
     return [...new Set(others.map(({ agentEndpoint }) => agentEndpoint))];
   }
 
-  /** A replica as it was last listed, even when its lease has run out since; null when it was not, for ten minutes. */
+  /**
+   * A replica as it was last listed, even if its lease has expired since; null when it has not been listed for ten
+   * minutes.
+   */
   remembered(instance: string): Peer<C> | null {
     const known = this.#known.get(instance);
     return known === undefined ? null : { instance, client: known.link.client };
   }
 
-  /** Read the list again when it is older than this. While the record is away, the last list counts. */
+  /**
+   * Read the list again when it is older than `olderThanMs`. While the store is unavailable, the last list is
+   * used.
+   */
   async refresh(olderThanMs = LIST_AGE_MS): Promise<void> {
     if (this.#options.clock.nowMs() - this.#listedAtMs < olderThanMs) return;
     this.#listing ??= this.#list().finally(() => {
@@ -163,7 +176,10 @@ export class Peers<C extends AskedClient = PeerClient> implements PeerList {
     this.#known.set(instance, { address, link, seenAtMs: nowMs });
   }
 
-  /** An address has one replica: forget the previous one there, in whose place its successor would answer. */
+  /**
+   * Forget the previous replica at an address. Each address belongs to one replica, so calls would reach its
+   * successor.
+   */
   #forgetReplaced(replicas: readonly LiveReplica[]): void {
     const present = new Map(replicas.map(({ instance, internalAddress }) => [internalAddress, instance]));
     for (const [instance, { address, link }] of this.#known) {

@@ -20,8 +20,8 @@ afterAll(async () => {
   await database.drop();
 });
 
-describe("a replica that is started again at the same address", () => {
-  it("should not be asked for what its predecessor held, whose lease has not run out", async () => {
+describe("a replica that is restarted at the same address", () => {
+  it("should not be asked for its predecessor's nodes while that lease has not expired", async () => {
     const { store } = database;
     const lines: string[] = [];
     const log = createLogger({ level: "debug", destination: { write: (it) => lines.push(it) } });
@@ -34,7 +34,7 @@ describe("a replica that is started again at the same address", () => {
     const successor = await replicas.start({ store, log });
     const other = await replicas.start({ store, log });
     const [own, others] = await Promise.all([serveQueries(successor), serveQueries(other)]);
-    // As if it had been where its successor is now; the other one has been there for long enough to know it.
+    // Make the other replica remember that the killed replica ran at its successor's address.
     const { instance } = killed;
     const { internalAddress } = successor;
     const places = { agentEndpoint: "", internalAddress, queryEndpoint: "" };

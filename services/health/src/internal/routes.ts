@@ -7,35 +7,34 @@ import type { HealthServices } from "../health-services.ts";
 import { readHeldLog } from "../work/read-log.ts";
 import {
   forwardHeartbeat,
-  getHeldNodes,
-  getHeldTotals,
+  getLiveNodes,
+  getLiveTotals,
   getReplicaState,
   type InternalServices,
   probeNodes,
-  watchHeldNodes,
+  watchLiveNodes,
 } from "./internal-methods.ts";
 
-/** The services for other replicas, on a port of their own. */
+/** The services for other replicas, on a separate port. */
 export const INTERNAL_SERVICES = [HealthInternalService];
 
-/** See replicasOnly(): no access token is valid on this port. */
+/** Who can call each method. See replicasOnly(): no access token is valid on this port. */
 export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalService, {
-  getHeldNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
-  watchHeldNodes: { caller: "replica", deadlineMs: 0, idempotent: true },
-  getHeldTotals: { caller: "replica", deadlineMs: 2_000, idempotent: true },
+  getLiveNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
+  watchLiveNodes: { caller: "replica", deadlineMs: 0, idempotent: true },
+  getLiveTotals: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   probeNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   getReplicaState: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   readHeldLog: { caller: "replica", deadlineMs: 0, idempotent: true },
   forwardHeartbeat: { caller: "replica", deadlineMs: 2_000, idempotent: false },
 });
 
-/** One line a method. */
 export function createInternalRoutes(services: InternalServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(HealthInternalService, {
-      getHeldNodes: getHeldNodes(services),
-      watchHeldNodes: watchHeldNodes(services),
-      getHeldTotals: getHeldTotals(services),
+      getLiveNodes: getLiveNodes(services),
+      watchLiveNodes: watchLiveNodes(services),
+      getLiveTotals: getLiveTotals(services),
       probeNodes: probeNodes(services),
       forwardHeartbeat: forwardHeartbeat(services),
       getReplicaState: getReplicaState(services),
@@ -53,13 +52,13 @@ export function replicasOnly({
   return (method, authorization) => {
     const wallMs = clock.wallMs();
     const called = { to: replica.instance, method: `/${method.parent.typeName}/${method.name}` };
-    const verdict = checkReplicaCall(store.clusterSecret(), authorization, called, wallMs);
-    if (verdict.kind === "valid") return;
+    const decision = checkReplicaCall(store.clusterSecret(), authorization, called, wallMs);
+    if (decision.kind === "valid") return;
     const why =
-      verdict.kind === "expired"
-        ? `the credentials were made at a time more than ${REPLICA_CREDENTIALS_TTL_MS / 1000} s from now`
-        : "this address answers other replicas of its cluster alone; readers call HealthQueryService";
-    // With the time, a replica whose clock differs can sign again.
+      decision.kind === "expired"
+        ? `the time of the credentials differs from the server's by more than ${REPLICA_CREDENTIALS_TTL_MS / 1000} s`
+        : "this port is only for other replicas of the cluster; call HealthQueryService on the query port instead";
+    // Return the server's time, so that a replica whose clock differs can sign again with it.
     const metadata = { serverTimeMs: String(Math.trunc(wallMs)) };
     throw refuse("REPLICA_CREDENTIALS_INVALID", why, { metadata });
   };

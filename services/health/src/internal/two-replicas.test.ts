@@ -48,7 +48,7 @@ afterAll(async () => {
 });
 
 describe("HealthQueryService of one of two replicas", () => {
-  it("should answer a node that the other one holds", async () => {
+  it("should return a node that the other one holds", async () => {
     const { nodeHealth } = await reader.client.getNodeHealth({ node: "d", allowPrefix: true });
     expect(nodeHealth).toMatchObject({
       nodeId: "d-right",
@@ -72,7 +72,7 @@ describe("HealthQueryService of one of two replicas", () => {
     expect(pages).toEqual([["a-left", "b-right", "c-left"], ["d-right"]]);
   });
 
-  it("should list chosen nodes with their samples", async () => {
+  it("should list selected nodes with their samples", async () => {
     const { nodes } = await reader.client.listNodeHealth({
       nodeIds: ["d-right", "a-left", "e-absent"],
       includeSamples: true,
@@ -83,7 +83,7 @@ describe("HealthQueryService of one of two replicas", () => {
     ]);
   });
 
-  it("should add up the fleet", async () => {
+  it("should sum over the cluster", async () => {
     const health = await reader.client.getClusterHealth({});
     expect(health).toMatchObject({
       healthy: 4,
@@ -102,7 +102,7 @@ describe("HealthQueryService of one of two replicas", () => {
 });
 
 describe("a replica whose wall clock differs", () => {
-  it("should still sign calls that others accept, and accept theirs", async () => {
+  it("should sign calls that others accept, and accept theirs", async () => {
     const { clock } = right;
     if (!(clock instanceof ManualClock)) throw new Error("the test's clock is a manual one");
     clock.jumpWall(86_400_000);
@@ -129,7 +129,7 @@ describe("the internal address", () => {
     const { internalAddress: address } = right;
     const peer = connectPeer({ address, interceptors, timeoutMs: 60_000 });
     try {
-      await peer.client(HealthInternalService).getHeldNodes({ nodeIds: ["b-right"] });
+      await peer.client(HealthInternalService).getLiveNodes({ nodeIds: ["b-right"] });
       return "answered";
     } catch (error) {
       return reasonOf(error);
@@ -140,9 +140,9 @@ describe("the internal address", () => {
   const credentials = (changes: { to?: string; method?: string; wallMs?: number; secret?: Buffer }) => {
     const { store } = database;
     const call = {
-      from: "somebody",
+      from: "unknown",
       to: changes.to ?? right.instance,
-      method: `/rollcall.health.v1.HealthInternalService/${changes.method ?? "GetHeldNodes"}`,
+      method: `/rollcall.health.v1.HealthInternalService/${changes.method ?? "GetLiveNodes"}`,
     };
     const wallMs = changes.wallMs ?? right.clock.wallMs();
     return signReplicaCall(changes.secret ?? store.clusterSecret(), call, wallMs);
@@ -173,7 +173,7 @@ describe("the internal address", () => {
     expect(await ask(...interceptors)).toBe("REPLICA_CREDENTIALS_INVALID");
   });
 
-  // A field of length 127 that is not there.
+  // An invalid message: a field of length 127 without its data.
   const garbage = Buffer.from([0x0a, 0x7f, 0x00]);
   const inFrame = Buffer.concat([Buffer.from([0, 0, 0, 0, garbage.length]), garbage]);
   const service = "rollcall.health.v1.HealthInternalService";
@@ -182,9 +182,9 @@ describe("the internal address", () => {
     ["ProbeNodes", "application/proto", garbage],
     ["ProbeNodes", "application/json", Buffer.from("{]")],
     ["ProbeNodes", "application/grpc-web", inFrame],
-    ["WatchHeldNodes", "application/connect+proto", inFrame],
-    ["WatchHeldNodes", "application/grpc-web+proto", inFrame],
-  ])("should not read what a stranger sends: %s as %s", async (method, type, body) => {
+    ["WatchLiveNodes", "application/connect+proto", inFrame],
+    ["WatchLiveNodes", "application/grpc-web+proto", inFrame],
+  ])("should not read what an anonymous client sends: %s as %s", async (method, type, body) => {
     const answer = await fetch(`http://${right.internalAddress}/${service}/${method}`, {
       method: "POST",
       headers: { "content-type": type },
@@ -195,7 +195,7 @@ describe("the internal address", () => {
     expect(said).toContain("REPLICA_CREDENTIALS_INVALID");
   });
 
-  it("should not read what a stranger sends by GET, nor by gRPC", async () => {
+  it("should not read what an anonymous client sends by GET or gRPC", async () => {
     const query = "connect=v1&encoding=json&message=%7B%5D";
     const byGet = await fetch(`http://${right.internalAddress}/${service}/ProbeNodes?${query}`);
     expect(await byGet.text()).toContain("REPLICA_CREDENTIALS_INVALID");
@@ -207,7 +207,7 @@ describe("the internal address", () => {
         "content-type": "application/grpc",
         te: "trailers",
       });
-      // Nothing follows, and the call has its answer all the same.
+      // Send only a part of the frame, because the call must fail without waiting for the rest.
       stream.write(inFrame.subarray(0, 2));
       const [headers] = await once(stream, "response");
       const details = Buffer.from(String(headers["grpc-status-details-bin"]), "base64");

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { Farewell } from "../replica/farewell.ts";
-import { liveReplicas } from "../testing/held-node.ts";
+import { liveReplicas } from "../testing/live-node.ts";
 import { drain } from "./drain.ts";
 import { Reconnects } from "./reconnects.ts";
 
@@ -12,7 +12,7 @@ function reconnectsOf(instances: readonly string[], unhealthyAfterMs = 60_000): 
   return new Reconnects({ instance: "own", peers, hellosPerSecond: 100, unhealthyAfterMs });
 }
 
-/** A replica with so many sessions that ends, of which `stay` do not leave when they are asked to. */
+/** Create a replica that shuts down with `sessions` sessions, of which `stay` do not leave when asked. */
 function setUp(facts: { readonly sessions: number; readonly stay: number; readonly replicas: readonly string[] }) {
   const clock = new ManualClock();
   const done: string[] = [];
@@ -44,7 +44,7 @@ function setUp(facts: { readonly sessions: number; readonly stay: number; readon
 }
 
 describe("drain()", () => {
-  it("should send no more agents here, and ask all that there are to move to the others", async () => {
+  it("should attract no more agents, and ask all current ones to move to other replicas", async () => {
     const { clock, done, farewells, ended } = setUp({ sessions: 50, stay: 0, replicas: ["own", "a", "b"] });
     await clock.pass(400);
     await ended;
@@ -54,7 +54,7 @@ describe("drain()", () => {
     ]);
   });
 
-  it("should wait for agents that do not leave no longer than the time to move and the window", async () => {
+  it("should wait for agents that do not leave at most for the window and the time to move", async () => {
     const { clock, done, ended } = setUp({ sessions: 50, stay: 1, replicas: ["own", "a"] });
     await clock.pass(4_200);
     expect(done).not.toContain("ended");
@@ -67,7 +67,7 @@ describe("drain()", () => {
     await crowd.ended;
   });
 
-  it("should wait for nothing without agents, or without another replica", async () => {
+  it("should not wait without agents or without another replica", async () => {
     const empty = setUp({ sessions: 0, stay: 0, replicas: ["own", "a"] });
     await empty.ended;
     expect(empty.done).toEqual(["drain", "ended"]);
@@ -79,7 +79,7 @@ describe("drain()", () => {
 });
 
 describe("Reconnects", () => {
-  it("should spread agents over what the others can take, and at most half of the time to be away", () => {
+  it("should spread agents over the time that the others need, at most half of the time that they can be away", () => {
     const alone = reconnectsOf(["own"]);
     const three = reconnectsOf(["own", "a", "b", "c"]);
     expect([alone.others, three.others]).toEqual([0, 3]);

@@ -4,7 +4,10 @@ import { GetReplicaStateResponseSchema } from "@rollcall/api/rollcall/health/v1/
 import { silentLogger } from "@rollcall/process";
 import { CutOffLeaver } from "./leave-when-cut-off.ts";
 
-/** A replica in doubt or not, and others of which each holds its lease, does not, or is silent. */
+/**
+ * Create a replica, whose lease is in doubt if `isInDoubt` is set, and other replicas. Each of the others holds its
+ * lease (true), has lost it (false), or does not respond ("silent").
+ */
 function setUp(isInDoubt: boolean, others: readonly (boolean | "silent")[], onAsked = () => {}) {
   let asked = 0;
   const replica = { isInDoubt, nodes: { sessions: 5 } };
@@ -41,13 +44,13 @@ describe("CutOffLeaver", () => {
     ["no other holds its lease", true, [false, "silent"], 0],
     ["there is no other", true, [], 0],
     ["it is not in doubt itself", false, [true], 0],
-  ] as const)("should ask agents to move only where others can take them: %s", async (_, isInDoubt, others, times) => {
+  ] as const)("should ask agents to move only if others can admit them: %s", async (_, isInDoubt, others, times) => {
     const { turn, asked } = setUp(isInDoubt, others);
     await turn();
     expect(asked()).toBe(times);
   });
 
-  it("should move no agents when its doubt is over before the others have answered", async () => {
+  it("should move no agents when its doubt ends before the others have answered", async () => {
     const { turn, asked, replica } = setUp(true, [true], () => {
       replica.isInDoubt = false;
     });

@@ -1,16 +1,16 @@
 import { describeError } from "@rollcall/errors";
 import { type Logger, Loop } from "@rollcall/process";
 import type { Peer, PeerClient } from "../internal/peers.ts";
-import type { SharedLoop } from "../record/health-record.ts";
 import { moveFromCutOff, type Random } from "../replica/farewell.ts";
-import type { HeldNodes } from "../replica/held-nodes.ts";
+import type { LiveNodes } from "../replica/live-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { SharedLoop } from "../store/health-store.ts";
 import type { Reconnects } from "./reconnects.ts";
 import type { SessionMover } from "./session-mover.ts";
 
 export interface CutOffOptions {
-  readonly replica: Pick<Replica, "isInDoubt"> & { readonly nodes: Pick<HeldNodes, "sessions"> };
-  /** The others that were listed when the record was last read. */
+  readonly replica: Pick<Replica, "isInDoubt"> & { readonly nodes: Pick<LiveNodes, "sessions"> };
+  /** The other replicas, as listed when the store was last read. */
   readonly peers: { known(): readonly Peer<Pick<PeerClient, "getReplicaState">>[] };
   readonly reconnects: Pick<Reconnects, "windowMs" | "endpoints">;
   readonly mover: Pick<SessionMover, "leaving" | "ask">;
@@ -19,8 +19,8 @@ export interface CutOffOptions {
 }
 
 /**
- * Moves the agents away when this replica cannot reach the record and others can. When none can, no agent moves:
- * streams and telemetry go on.
+ * Moves the agents away when this replica cannot reach the store but others can. When no replica can, no agent
+ * moves, and streams and telemetry continue.
  */
 export class CutOffLeaver {
   readonly #options: CutOffOptions;
@@ -30,7 +30,7 @@ export class CutOffLeaver {
     this.#options = options;
   }
 
-  /** Ask the others whether they reach the record. Does nothing while this replica holds its lease. */
+  /** Ask the others whether they can reach the store. Does nothing while this replica holds its lease. */
   async turn(): Promise<void> {
     const { replica, reconnects, mover, random, log } = this.#options;
     if (!replica.isInDoubt) {
@@ -40,7 +40,7 @@ export class CutOffLeaver {
     const able = await this.#able();
     if (able.length === 0 || !replica.isInDoubt) return;
     const { sessions } = replica.nodes;
-    if (!this.#isCutOff) log.warn({ sessions, replicas: able }, "cut off from the record alone");
+    if (!this.#isCutOff) log.warn({ sessions, replicas: able }, "this replica cannot reach the store, but others can");
     this.#isCutOff = true;
     const windowMs = reconnects.windowMs(sessions);
     const { endpoints } = reconnects;
@@ -48,7 +48,7 @@ export class CutOffLeaver {
     mover.ask(Number.POSITIVE_INFINITY, () => moveFromCutOff(windowMs, endpoints, random));
   }
 
-  /** The replicas that reach it, of those listed before the doubt began. */
+  /** The replicas that were listed before the doubt began and that can reach the store. */
   async #able(): Promise<readonly string[]> {
     const { peers, log } = this.#options;
     const answers = await Promise.all(
@@ -58,7 +58,7 @@ export class CutOffLeaver {
           return holdsLease ? [instance] : [];
         } catch (error) {
           const { reason } = describeError(error);
-          log.debug({ replica: instance, reason }, "another replica is silent");
+          log.debug({ replica: instance, reason }, "another replica does not answer");
           return [];
         }
       }),
@@ -69,7 +69,7 @@ export class CutOffLeaver {
 
 const EVERY_MS = 2_000;
 
-/** Run every 2 s, and when the lease comes into doubt. */
+/** Run every 2 s, and when the lease is in doubt. */
 export function leaveWhenCutOffTask(leaver: CutOffLeaver, shared: SharedLoop): Loop {
   return new Loop({ ...shared, name: "leave-when-cut-off", everyMs: EVERY_MS, turn: () => leaver.turn() });
 }

@@ -22,7 +22,10 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Thresholds so long that a busy machine judges no node: only the effects of a move are tested. */
+/**
+ * The thresholds are long, so that no node is declared unhealthy on a busy machine. The test covers only the
+ * effects of a move.
+ */
 async function startReplica(): Promise<TestReplica> {
   const config = {
     "Orchestrator.NodeManager.DisconnectTimeout": 60_000,
@@ -44,7 +47,7 @@ async function joinAll(): Promise<void> {
   });
 }
 
-/** The states that a node's events say it came into: a move between replicas is none. */
+/** The states that a node entered, from its events. A move between replicas adds none. */
 async function historyOf(nodeId: string): Promise<readonly string[]> {
   const events = await eventsOf(database.store, nodeId);
   return events.flatMap(({ type, after }) => {
@@ -55,7 +58,7 @@ async function historyOf(nodeId: string): Promise<readonly string[]> {
 }
 
 describe("Rebalancer", () => {
-  it("should give a new replica its share, without a disconnection or a judgement", async () => {
+  it("should give a new replica its share, without a disconnection or a declaration", async () => {
     live = [await startReplica()];
     await joinAll();
     live = [...live, await startReplica()];
@@ -73,12 +76,12 @@ describe("Rebalancer", () => {
 });
 
 describe("CutOffLeaver", () => {
-  it("should move the agents of a replica that alone cannot reach the record", async () => {
+  it("should move the agents of the only replica that cannot reach the store", async () => {
     live = [await startReplica()];
     await joinAll();
     live = [...live, await startReplica()];
     const [cutOff, other] = live as [TestReplica, TestReplica];
-    // It learns of the other one while it can.
+    // Let the replica list the other one before it loses the store.
     await eventually(() => expect(other.app.ready().agents?.ok).toBe(true));
     await eventually(async () => {
       await cutOff.renew();

@@ -2,10 +2,10 @@ import { describe, expect, it } from "@jest/globals";
 import type { RebalanceLimits } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
-import { liveReplicas } from "../testing/held-node.ts";
+import { liveReplicas } from "../testing/live-node.ts";
 import { Rebalancer } from "./rebalancer.ts";
 
-/** Ten moves a second, and nothing is too little to be worth one. */
+/** Limits of a test: ten moves a second, and any surplus is worth a move. */
 const LIMITS: RebalanceLimits = {
   tolerance: 0,
   leastSessions: 0,
@@ -14,7 +14,10 @@ const LIMITS: RebalanceLimits = {
   mostPerSecond: 10,
 };
 
-/** A replica with so many sessions beside another one that has none; at its last renewal it had none either. */
+/**
+ * Create a replica with `sessions` sessions. Neither this replica nor the other one had a session
+ * at its last lease renewal.
+ */
 function setUp(sessions: number) {
   const clock = new ManualClock();
   const replica = { instance: "own", mayOpen: true, nodes: { sessions } };
@@ -45,7 +48,7 @@ function setUp(sessions: number) {
 }
 
 describe("Rebalancer.turn()", () => {
-  it("should count its own sessions as they are, and those of others as last reported", async () => {
+  it("should use its own current sessions, and those of others as last reported", async () => {
     const { rebalancer, clock, asked } = setUp(100);
     await rebalancer.turn();
     clock.advance(1_000);
@@ -53,7 +56,7 @@ describe("Rebalancer.turn()", () => {
     expect(asked).toEqual([1, 10]);
   });
 
-  it("should not make up for a turn that was held up", async () => {
+  it("should not make up for a delayed tick", async () => {
     const { rebalancer, clock, asked } = setUp(10_000);
     await rebalancer.turn();
     clock.advance(60_000);
@@ -61,7 +64,7 @@ describe("Rebalancer.turn()", () => {
     expect(asked).toEqual([1, 30]);
   });
 
-  it("should ask nothing while it may take no agents in, of the record neither", async () => {
+  it("should do nothing, not even read the store, while it must not admit agents", async () => {
     const { rebalancer, replica, asked, refreshes } = setUp(100);
     replica.mayOpen = false;
     await rebalancer.turn();

@@ -7,25 +7,25 @@ import {
 } from "@rollcall/domain";
 import { type Clock, type Logger, Loop } from "@rollcall/process";
 import type { PeerList } from "../internal/peers.ts";
-import type { SharedLoop } from "../record/health-record.ts";
 import { moveForBalance, type Random } from "../replica/farewell.ts";
-import type { HeldNodes } from "../replica/held-nodes.ts";
+import type { LiveNodes } from "../replica/live-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { SharedLoop } from "../store/health-store.ts";
 import type { SessionMover } from "./session-mover.ts";
 
 export interface RebalancerOptions {
-  readonly replica: Pick<Replica, "instance" | "mayOpen"> & { readonly nodes: Pick<HeldNodes, "sessions"> };
+  readonly replica: Pick<Replica, "instance" | "mayOpen"> & { readonly nodes: Pick<LiveNodes, "sessions"> };
   readonly peers: Pick<PeerList, "refresh" | "replicas">;
   readonly mover: Pick<SessionMover, "leaving" | "ask">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: Random;
-  /** Called with how many were asked to move. */
+  /** Called with the number of agents that were asked to move. */
   readonly onAsked: (count: number) => void;
   readonly limits?: RebalanceLimits;
 }
 
-/** Asks the agents beyond this replica's share to move to others, a few at a time. */
+/** Asks agents to move, a few at a time, while this replica has more than its share of them. */
 export class Rebalancer {
   readonly #options: RebalancerOptions;
   #isMoving = false;
@@ -36,7 +36,10 @@ export class Rebalancer {
     this.#options = options;
   }
 
-  /** Plan once. Does nothing in doubt about the record: what others hold is unknown then. */
+  /**
+   * Plan once. Does nothing while the lease is in doubt, because the load of other replicas is then
+   * unknown.
+   */
   async turn(): Promise<void> {
     const { replica, peers, mover, clock, random, onAsked } = this.#options;
     if (!replica.mayOpen) return;
@@ -49,7 +52,7 @@ export class Rebalancer {
         loads: this.#loads(),
         leaving: mover.leaving(),
         isMoving: this.#isMoving,
-        // A delayed turn does not catch up all at once.
+        // After a delayed tick, do not catch up all at once.
         elapsedMs: Math.min(nowMs - (this.#plannedAtMs ?? nowMs), MOST_ELAPSED_MS),
       },
       this.#options.limits ?? DEFAULT_REBALANCE_LIMITS,
@@ -61,7 +64,10 @@ export class Rebalancer {
     onAsked(asked);
   }
 
-  /** This replica's sessions now, and those of others at their last renewal. */
+  /**
+   * The current number of this replica's sessions, and the numbers of the other replicas as of their last
+   * lease renewal.
+   */
   #loads() {
     const { replica, peers } = this.#options;
     return peers.replicas.map(({ instance, agentEndpoint: endpoint, sessions }) => ({
@@ -88,7 +94,7 @@ const MOST_ELAPSED_MS = 3_000;
 
 const EVERY_MS = 1_000;
 
-/** Share the agents evenly among the replicas. */
+/** Distribute the agents evenly over the replicas. */
 export function rebalanceTask(rebalancer: Rebalancer, shared: SharedLoop): Loop {
   return new Loop({ ...shared, name: "rebalance", everyMs: EVERY_MS, turn: () => rebalancer.turn() });
 }

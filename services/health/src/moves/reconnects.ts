@@ -4,13 +4,13 @@ import type { PeerList } from "../internal/peers.ts";
 export interface ReconnectsOptions {
   readonly instance: string;
   readonly peers: Pick<PeerList, "replicas" | "otherEndpoints">;
-  /** How many hellos one replica admits. */
+  /** Number of Hellos per second that one replica admits. */
   readonly hellosPerSecond: number;
-  /** The shortest time after which an absent node is judged. */
+  /** The shortest time after which an absent node is declared UNHEALTHY. */
   readonly unhealthyAfterMs: number;
 }
 
-/** Where agents go when this replica sends them away, and over how long they are spread. */
+/** Where agents reconnect when this replica sends them away, and over how much time the reconnects are spread. */
 export class Reconnects {
   readonly #options: ReconnectsOptions;
 
@@ -18,24 +18,27 @@ export class Reconnects {
     this.#options = options;
   }
 
-  /** How many other replicas are known to admit agents. */
+  /** Number of other replicas that are known to admit agents. */
   get others(): number {
     const { peers, instance } = this.#options;
     return peers.replicas.filter((it) => it.instance !== instance).length;
   }
 
-  /** The addresses of the others. */
+  /** The addresses of the other replicas. */
   get endpoints(): readonly string[] {
     return this.#options.peers.otherEndpoints;
   }
 
-  /** The addresses of all replicas, this one among them. */
+  /** The addresses of all replicas, including this one. */
   get all(): readonly string[] {
     const { replicas } = this.#options.peers;
     return [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))];
   }
 
-  /** Over how long so many agents are spread, in milliseconds; at most half of the time for which they may be away. */
+  /**
+   * The time over which to spread the reconnects of this many agents, in milliseconds; at most half of
+   * `unhealthyAfterMs`.
+   */
   windowMs(agents: number): number {
     const { hellosPerSecond, unhealthyAfterMs } = this.#options;
     const windowMs = reconnectWindow({ agents, replicas: this.others, hellosPerSecond });

@@ -1,27 +1,27 @@
 import { describe, expect, it } from "@jest/globals";
 import { ManualClock } from "@rollcall/testkit/time";
 import { moveForBalance } from "../replica/farewell.ts";
-import { HeldNodes } from "../replica/held-nodes.ts";
+import { LiveNodes } from "../replica/live-nodes.ts";
 import { BareStream } from "../testing/bare-replica.ts";
-import { heldNode } from "../testing/held-node.ts";
+import { liveNode } from "../testing/live-node.ts";
 import { SessionMover } from "./session-mover.ts";
 
-/** @param canMove false where agents call instead of holding a stream. */
+/** @param canMove false for agents that use unary calls instead of a stream. */
 function setUp(count: number, canMove = true) {
   const clock = new ManualClock();
-  const nodes = new HeldNodes();
+  const nodes = new LiveNodes();
   const asked: string[] = [];
   for (let index = 0; index < count; index += 1) {
     const id = `n${index}`;
     const askMove = () => asked.push(id) > 0 && canMove;
-    nodes.add(heldNode(id, { stream: Object.assign(new BareStream(), { askMove }) }));
+    nodes.add(liveNode(id, { stream: Object.assign(new BareStream(), { askMove }) }));
   }
   const mover = new SessionMover({ nodes, clock });
   return { clock, nodes, asked, ask: (most: number) => mover.ask(most, () => moveForBalance(null)), mover };
 }
 
 describe("SessionMover", () => {
-  it("should ask each agent once at a time", () => {
+  it("should not ask an agent again while a request is pending", () => {
     const { ask, asked, mover } = setUp(3);
     expect(ask(2)).toBe(2);
     expect(ask(2)).toBe(1);
@@ -42,7 +42,7 @@ describe("SessionMover", () => {
     expect(asked).toEqual(["n0", "n0"]);
   });
 
-  it("should ask all again, where all are asked", () => {
+  it("should ask all agents again with askAll()", () => {
     const { ask, asked, mover } = setUp(3);
     ask(2);
     expect(mover.askAll(() => moveForBalance(null))).toBe(3);
@@ -60,7 +60,7 @@ describe("SessionMover", () => {
     expect(ask(3)).toBe(1);
   });
 
-  it("should go on where it stopped, also when nodes have left", async () => {
+  it("should continue where it stopped, also when nodes have left", async () => {
     const { ask, asked, clock, mover, nodes } = setUp(4);
     ask(2);
     await clock.pass(30_000);
@@ -71,7 +71,7 @@ describe("SessionMover", () => {
     expect(asked).toEqual(["n0", "n1", "n3", "n0", "n1"]);
   });
 
-  it("should not count nodes that cannot be asked, and look at each once", () => {
+  it("should not count nodes that cannot be asked, and try each once", () => {
     const { ask, asked, mover } = setUp(3, false);
     expect(ask(2)).toBe(0);
     expect(asked).toEqual(["n0", "n1", "n2"]);

@@ -1,10 +1,10 @@
 import type { Clock } from "@rollcall/process";
 import type { Farewell } from "../replica/farewell.ts";
-import type { HeldNode, NodeStream } from "../replica/held-node.ts";
-import type { HeldNodes } from "../replica/held-nodes.ts";
+import type { LiveNode, NodeStream } from "../replica/live-node.ts";
+import type { LiveNodes } from "../replica/live-nodes.ts";
 
 export interface SessionMoverOptions {
-  readonly nodes: HeldNodes;
+  readonly nodes: LiveNodes;
   readonly clock: Clock;
 }
 
@@ -13,37 +13,41 @@ interface Asked {
   readonly untilMs: number;
 }
 
-/** An agent that has not left by then may be asked again. */
+/** Time after which an agent that has not left can be asked again. */
 const LEAVES_WITHIN_MS = 30_000;
 
-/** Asks agents to move, each once at a time, and knows which of them are still here. */
+/**
+ * Asks agents to move, and tracks which of them have not left yet. An agent is not asked again while an earlier
+ * request is pending.
+ */
 export class SessionMover {
   readonly #options: SessionMoverOptions;
-  readonly #asked = new Map<HeldNode, Asked>();
-  /** How many nodes this round has passed. Round-robin, so that the same agents are not always asked. */
+  readonly #asked = new Map<LiveNode, Asked>();
+  /** Number of nodes that the current round has passed. Rounds ensure that different agents are asked each time. */
   #passed = 0;
 
   constructor(options: SessionMoverOptions) {
     this.#options = options;
   }
 
-  /** How many of those that were asked are still here. */
+  /** Number of agents that were asked and have not left yet. */
   leaving(): number {
     const nowMs = this.#options.clock.nowMs();
     for (const [node, { stream, untilMs }] of this.#asked) {
-      // Moved, gone, or back on another stream of this replica.
+      // Stop tracking an agent that has moved, is gone, has another stream to this replica, or did not leave in
+      // time.
       if (node.stream !== stream || nowMs >= untilMs) this.#asked.delete(node);
     }
     return this.#asked.size;
   }
 
-  /** Ask every session to move, also those that were asked before: where they were sent may be out of date. */
+  /** Ask every session to move, including those asked before, because their target may be out of date. */
   askAll(farewell: () => Farewell): number {
     this.#asked.clear();
     return this.ask(Number.POSITIVE_INFINITY, farewell);
   }
 
-  /** Ask up to `count` sessions to move. Returns how many were asked; sessions by calls cannot be. */
+  /** Ask up to `count` sessions to move. Returns the number asked; unary sessions cannot be asked. */
   ask(count: number, farewell: () => Farewell): number {
     const { nodes, clock } = this.#options;
     const untilMs = clock.nowMs() + LEAVES_WITHIN_MS;
@@ -63,11 +67,11 @@ export class SessionMover {
 }
 
 /**
- * Yields each node once, and those that this round has passed last. Rounds keep a count, not an iterator: an iterator
- * over a Map keeps removed nodes in memory.
+ * Yields each node once, starting after those that this round has passed. A round keeps a count instead of an
+ * iterator, because an iterator over a Map keeps removed nodes in memory.
  */
-function* roundFrom(nodes: HeldNodes, passed: number): Generator<HeldNode> {
-  const first: HeldNode[] = [];
+function* roundFrom(nodes: LiveNodes, passed: number): Generator<LiveNode> {
+  const first: LiveNode[] = [];
   for (const node of nodes.all()) {
     if (first.length < passed) first.push(node);
     else yield node;

@@ -74,7 +74,7 @@ describe("a policy that is set", () => {
     }
   });
 
-  it("should be that of a node that comes later", async () => {
+  it("should apply to a node that connects later", async () => {
     const replica = await startReplica();
     const agent = await registered("later");
     await setOperatorLabel(database.store, "later", { key: "gpu", value: "h100" });
@@ -96,7 +96,7 @@ describe("a policy that is set", () => {
     expect(welcome.settings && told(welcome.settings).unhealthyAfterMs).toBe(6_000);
   });
 
-  it("should leave alone the nodes that it is not for", async () => {
+  it("should not affect nodes that it does not select", async () => {
     const replica = await startReplica();
     const [chosen, other] = [await joined(replica, "chosen"), await joined(replica, "other")];
     await setPolicy(database.store, { kind: "node", nodeId: "chosen", override: LAXER });
@@ -106,7 +106,7 @@ describe("a policy that is set", () => {
     expect(thresholdsOf(replica, "other")).toEqual([3_000, 9_000]);
   });
 
-  it("should not see what a node says of itself", async () => {
+  it("should ignore labels that a node reports about itself", async () => {
     const replica = await startReplica();
     const stream = await joined(replica, "boaster");
     await database.store.db
@@ -125,7 +125,7 @@ describe("a policy that lets agents shorten", () => {
     wishedInfoInterval: durationFromMs(20_000),
   };
 
-  it("should grant what an agent wishes for, as soon as it is set, and move no threshold", async () => {
+  it("should grant an agent's requested intervals as soon as it is set, and change no threshold", async () => {
     const replica = await startReplica();
     await setPolicy(database.store, { kind: "default", override: LAXER });
     await replica.caughtUp();
@@ -139,7 +139,7 @@ describe("a policy that lets agents shorten", () => {
     const override = { ...LAXER, agentMayShorten: true };
     await setPolicy(database.store, { kind: "default", override });
     const settings = await stream.nextOf("settings");
-    // In steps of 100 ms.
+    // The interval is rounded to steps of 100 ms.
     expect(told(settings)).toEqual({ heartbeatMs: 1_300, unhealthyAfterMs: 6_000, generation: 2 });
     expect(settings.infoInterval).toEqual(durationFromMs(20_000));
     expect(thresholdsOf(replica, "eager")).toEqual([6_000, 9_000]);
@@ -152,7 +152,7 @@ describe("a policy that lets agents shorten", () => {
     });
   });
 
-  it("should stretch shorter intervals when there are more agents than the budget bears", async () => {
+  it("should stretch shorter intervals when the agents exceed the budget", async () => {
     const config = { "Health.HeartbeatsPerSecond": 2, "Compute.Heartbeat.Interval": 2_000 };
     const replica = await replicas.start({
       store: await database.openStore(),
@@ -171,7 +171,8 @@ describe("a policy that lets agents shorten", () => {
     await replica.pass(100);
     for (const stream of streams) {
       stream.beat();
-      // Three agents and two heartbeats a second: 1.5 s or a step more.
+      // With three agents and two heartbeats a second, the interval is 1.5 s, or up to 100 ms longer because of
+      // rounding.
       const { nextIntervalMs } = await stream.nextOf("ack");
       expect(nextIntervalMs).toBeGreaterThanOrEqual(1_500);
       expect(nextIntervalMs).toBeLessThanOrEqual(1_700);
@@ -192,7 +193,7 @@ describe("a threshold", () => {
     const stream = await joined(replica, "shorter");
     await setPolicy(database.store, { kind: "default", override: TIGHTER });
     const { generation } = await stream.nextOf("settings");
-    // Beats that were on their way say nothing of the new settings.
+    // A Beat that was in transit does not acknowledge the new settings.
     await stream.beatAcknowledged();
     await replica.pass(2_900);
     expect(replica.app.replica.nodes.find("shorter")?.health.state).toBe("HEALTHY");
@@ -202,7 +203,7 @@ describe("a threshold", () => {
     expect(replica.app.replica.nodes.find("shorter")?.health.state).toBe("UNHEALTHY");
   });
 
-  it("should not apply by the acknowledgement of earlier settings when it becomes shorter", async () => {
+  it("should not apply on acknowledgement of earlier settings when it becomes shorter", async () => {
     const replica = await startReplica();
     const stream = await joined(replica, "earlier");
     await setPolicy(database.store, { kind: "default", override: TIGHTER });
@@ -217,7 +218,7 @@ describe("a threshold", () => {
     expect(thresholdsOf(replica, "earlier")).toEqual([1_800, 9_000]);
   });
 
-  it("should apply after two of the former intervals for an agent that never acknowledges", async () => {
+  it("should apply after two of the previous intervals for an agent that never acknowledges", async () => {
     const replica = await startReplica();
     const stream = await (await registered("old")).join(replica.address);
     await stream.beatAcknowledged();
@@ -231,7 +232,7 @@ describe("a threshold", () => {
     expect(thresholdsOf(replica, "old")).toEqual([1_500, 9_000]);
   });
 
-  it("should not become shorter for a disconnected node before it is told", async () => {
+  it("should not become shorter for a disconnected node before it gets its settings", async () => {
     const replica = await startReplica();
     const stream = await joined(replica, "away");
     stream.breakConnection();
@@ -259,7 +260,7 @@ describe("a node", () => {
     expect(thresholdsOf(replica, "moving")).toEqual([3_000, 9_000]);
   });
 
-  it("should fall back to what lies below when a policy is deleted", async () => {
+  it("should fall back to the next policy when one is deleted", async () => {
     const replica = await startReplica();
     const stream = await joined(replica, "fallen");
     await setPolicy(database.store, { kind: "default", override: { unhealthyAfterMs: 5_000 } });
@@ -272,7 +273,7 @@ describe("a node", () => {
     });
   });
 
-  it("should lose its own policy when it is removed", async () => {
+  it("should lose its own policy when it is deleted", async () => {
     const replica = await startReplica();
     await joined(replica, "gone");
     await setPolicy(database.store, { kind: "node", nodeId: "gone", override: LAXER });
@@ -284,7 +285,7 @@ describe("a node", () => {
     expect(thresholdsOf(replica, "gone")).toEqual([3_000, 9_000]);
   });
 
-  it("should have its policy with the replica that takes it over", async () => {
+  it("should have its policy on the replica that adopts it", async () => {
     const lost = await startReplica();
     await joined(lost, "orphan");
     await setOperatorLabel(database.store, "orphan", { key: "gpu", value: "h100" });

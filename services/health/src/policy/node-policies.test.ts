@@ -2,13 +2,13 @@ import { describe, expect, it } from "@jest/globals";
 import { collectPolicies, type PolicyOverride } from "@rollcall/domain";
 import { BareStream, bareReplica, HELLO, opening } from "../testing/bare-replica.ts";
 
-/** A replica with node n1, judged after 60 and 300 s, whose policy can be changed. */
+/** Create a replica with node n1. The node's thresholds are 60 and 300 s, and its policy can be changed. */
 function setUp(options?: Parameters<typeof bareReplica>[0]) {
   const bare = bareReplica(options);
   const { policies } = bare.replica;
   const stream = new BareStream();
   const node = bare.replica.take(stream, opening(1), HELLO);
-  /** Settle another policy, and have the agent told of it. */
+  /** Apply another policy and send it to the agent. */
   const set = (override: PolicyOverride) => {
     policies.follow(collectPolicies([{ kind: "default", override }]));
     if (policies.settle(node, node.terms.labels)) policies.retell(node, node.terms.labels);
@@ -18,7 +18,7 @@ function setUp(options?: Parameters<typeof bareReplica>[0]) {
 }
 
 describe("NodePolicies", () => {
-  it("should let what becomes longer apply at once, and what becomes shorter once it is acknowledged", () => {
+  it("should apply longer thresholds at once, and shorter ones once acknowledged", () => {
     const { set, thresholds, policies, node } = setUp();
     set({ unhealthyAfterMs: 30_000, unknownAfterMs: 600_000 });
     expect(thresholds()).toEqual([60_000, 600_000]);
@@ -26,7 +26,7 @@ describe("NodePolicies", () => {
     expect(thresholds()).toEqual([30_000, 600_000]);
   });
 
-  it("should take no silence for consent of an agent that says what it keeps to", () => {
+  it("should not assume consent of an agent that acknowledges settings", () => {
     const { set, thresholds, policies, node, replica, pass } = setUp();
     policies.acknowledge(node, 1);
     set({ unhealthyAfterMs: 30_000 });
@@ -35,7 +35,7 @@ describe("NodePolicies", () => {
     expect(thresholds()).toEqual([60_000, 300_000]);
   });
 
-  it("should apply to an agent that never says so with the first Beat after two of its former intervals", () => {
+  it("should apply to an agent that never acknowledges, with the first Beat after two of its previous intervals", () => {
     const { set, thresholds, node, replica, pass } = setUp();
     set({ unhealthyAfterMs: 30_000 });
     pass(29_900);
@@ -46,8 +46,8 @@ describe("NodePolicies", () => {
     expect(thresholds()).toEqual([30_000, 300_000]);
   });
 
-  it("should admit within its budget, and a node again that has its place", () => {
-    // Beats at least every 20 s: one session.
+  it("should admit nodes within its budget, and always a node that is already counted", () => {
+    // One heartbeat every 20 s, so the budget has room for only one session.
     const { policies, replica, node, stream } = setUp({ heartbeatsPerSecond: 0.05 });
     expect([policies.mayAdmit(node), policies.mayAdmit(undefined)]).toEqual([true, false]);
     replica.broken(node, stream);
@@ -56,7 +56,7 @@ describe("NodePolicies", () => {
     expect(policies.mayAdmit(node)).toBe(false);
   });
 
-  it("should tell an agent once by how much it is stretched, and each time that changes", () => {
+  it("should send an agent its stretched interval once, and again on each change", () => {
     const { policies, node, replica, pass } = setUp({ heartbeatsPerSecond: 0.1 });
     pass(100);
     expect(policies.newPaceMs(node)).toBe(0);

@@ -14,8 +14,8 @@ import {
   type Thresholds,
   type Wishes,
 } from "@rollcall/domain";
-import type { HeldNode } from "../replica/held-node.ts";
-import type { Silence } from "../replica/silence.ts";
+import type { FailureDetector } from "../replica/failure-detector.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import type { NodeTerms, SettingsTerms, TrustedLabels } from "./node-terms.ts";
 import { type PacedIntervals, Pacer } from "./pacer.ts";
 
@@ -24,34 +24,37 @@ export interface NodePoliciesOptions {
   readonly policy: HealthPolicy;
   /** The replica's budget. */
   readonly heartbeatsPerSecond: number;
-  readonly silence: Silence;
+  readonly detector: FailureDetector;
 }
 
-/** An agent that never acknowledges settings counts as following them after so many of its former intervals. */
+/**
+ * An agent that has never acknowledged settings is assumed to follow new settings after this many of its previous
+ * intervals.
+ */
 const INTERVALS_WITHOUT_WORD = 2;
 const WELCOME_GENERATION = 1;
 
 /**
- * The policy of each held node, its thresholds, and how often its agent beats. A longer threshold applies at once; a
- * shorter one once the agent has acknowledged the settings that carry it, so that no node is judged by an interval that
- * it was never told. A node without a stream is told when it reconnects.
+ * Keeps the policy, thresholds and heartbeat interval of each held node. A longer threshold applies immediately. A
+ * shorter one applies after the agent has acknowledged the settings that carry it, so no node is declared unhealthy
+ * because its agent still uses the previous interval. A node without a stream gets its settings when it reconnects.
  */
 export class NodePolicies {
   readonly pacer: Pacer;
   readonly #configured: HealthPolicy;
-  readonly #silence: Silence;
+  readonly #detector: FailureDetector;
   #resolver: PolicyResolver;
-  /** The same object for the same policy: there is one for each node otherwise. */
+  /** Thresholds, keyed by policy, so that nodes with the same policy share one object. */
   readonly #thresholds = new WeakMap<ResolvedPolicy, Thresholds>();
 
-  constructor({ policy, heartbeatsPerSecond, silence }: NodePoliciesOptions) {
+  constructor({ policy, heartbeatsPerSecond, detector }: NodePoliciesOptions) {
     this.#configured = policy;
-    this.#silence = silence;
+    this.#detector = detector;
     this.#resolver = new PolicyResolver(policy, NO_HEALTH_POLICIES);
     this.pacer = new Pacer(heartbeatsPerSecond);
   }
 
-  /** The policies that are followed. */
+  /** The current policies. */
   get policies(): HealthPolicies {
     return this.#resolver.policies;
   }
@@ -61,7 +64,7 @@ export class NodePolicies {
     this.#resolver = new PolicyResolver(this.#configured, policies);
   }
 
-  /** The terms and thresholds of a node that this replica begins to hold. */
+  /** Return the terms and thresholds for a node that this replica starts to hold. */
   begin(id: string, labels: TrustedLabels): { terms: NodeTerms; thresholds: Thresholds } {
     const resolved = this.#resolver.resolve({ id, labels });
     const terms: NodeTerms = {
@@ -78,14 +81,14 @@ export class NodePolicies {
   }
 
   /** Whether another session fits into this replica's budget of heartbeats. */
-  mayAdmit(node: HeldNode | undefined): boolean {
+  mayAdmit(node: LiveNode | undefined): boolean {
     if (node !== undefined && node.stream !== null) return true;
     const { policy } = node?.terms.resolved ?? this.#resolver.combination(null);
     return this.pacer.mayAdmit(pacedIntervals(policy, NO_WISHES));
   }
 
-  /** A node has a new stream, whose Welcome carries `settings()`. */
-  open(node: HeldNode, labels: TrustedLabels, wishes: Wishes): void {
+  /** Called when a node has a new stream. The stream's Welcome carries `settings()`. */
+  open(node: LiveNode, labels: TrustedLabels, wishes: Wishes): void {
     const { terms } = node;
     terms.labels = labels;
     terms.resolved = this.#resolver.resolve({ id: node.id, labels });
@@ -95,19 +98,19 @@ export class NodePolicies {
     this.#tell(node);
   }
 
-  /** A node's stream is gone. */
-  close({ terms }: HeldNode): void {
+  /** Called when a node's stream has ended. */
+  close({ terms }: LiveNode): void {
     if (terms.paced !== null) this.pacer.leave(terms.paced);
     terms.paced = null;
-    // The next stream carries the settings again.
+    // Stop waiting for an acknowledgement, because the next stream carries the settings again.
     terms.awaited = null;
   }
 
   /**
-   * Apply current policies and labels to a node; longer thresholds apply at once. Returns whether its agent must be
-   * told.
+   * Apply the current policies and labels to a node; longer thresholds apply immediately. Returns whether its agent
+   * must be notified.
    */
-  settle(node: HeldNode, labels: TrustedLabels = node.terms.labels): boolean {
+  settle(node: LiveNode, labels: TrustedLabels = node.terms.labels): boolean {
     const { terms } = node;
     const before = terms.resolved;
     terms.labels = labels;
@@ -117,8 +120,11 @@ export class NodePolicies {
     return node.stream !== null;
   }
 
-  /** Settle a node and tell its agent. False without a stream. */
-  retell(node: HeldNode, labels: TrustedLabels): boolean {
+  /**
+   * Apply policies and labels to a node, and assign a new generation to its settings, to be sent to the agent. Returns
+   * false if the node has no stream.
+   */
+  retell(node: LiveNode, labels: TrustedLabels): boolean {
     this.settle(node, labels);
     if (node.stream === null || node.intervals === null) return false;
     this.#tell(node);
@@ -127,7 +133,7 @@ export class NodePolicies {
 
   /** The settings for the agent of a node with a stream. */
   settings(
-    { terms, intervals }: HeldNode,
+    { terms, intervals }: LiveNode,
     labels: readonly Label[],
     rotateKeyWithinMs: number | null = null,
   ): SettingsTerms {
@@ -136,24 +142,28 @@ export class NodePolicies {
     return { intervals: told, unhealthyAfterMs, labels, generation: terms.generation, rotateKeyWithinMs };
   }
 
-  /** The agent acknowledges settings of this generation. */
-  acknowledge(node: HeldNode, generation: number): void {
+  /** Record that the agent has acknowledged settings of this generation. */
+  acknowledge(node: LiveNode, generation: number): void {
     const { terms } = node;
     terms.acknowledged = Math.max(terms.acknowledged, Math.min(generation, terms.generation));
     if (terms.awaited !== null && generation >= terms.awaited.generation) this.#apply(node);
   }
 
-  /** A Beat arrived while an acknowledgement is awaited; its agent may be one that never acknowledges. */
-  onBeat(node: HeldNode, isFirst: boolean): void {
+  /**
+   * Called for a Beat that arrives while an acknowledgement is awaited. An agent that has never acknowledged anything
+   * is assumed to follow its settings after a while.
+   */
+  onBeat(node: LiveNode, isFirst: boolean): void {
     const { awaited, acknowledged } = node.terms;
     if (awaited === null || acknowledged > 0) return;
-    // An agent reads the Welcome before its first Beat.
+    // Treat the settings of the Welcome as read at the first Beat, because an agent reads the Welcome before its first
+    // Beat.
     const hasRead = isFirst && awaited.generation === WELCOME_GENERATION;
-    if (hasRead || this.#silence.nowMs() >= awaited.untilMs) this.#apply(node);
+    if (hasRead || this.#detector.nowMs() >= awaited.untilMs) this.#apply(node);
   }
 
-  /** The interval that the next Ack must carry, in milliseconds; 0 when the agent knows it. */
-  newPaceMs(node: HeldNode): number {
+  /** The interval that the next Ack must carry, in milliseconds; 0 when the agent already has it. */
+  newPaceMs(node: LiveNode): number {
     const { terms, intervals } = node;
     if (terms.paceVersion === this.pacer.version) return 0;
     terms.paceVersion = this.pacer.version;
@@ -164,18 +174,18 @@ export class NodePolicies {
     return heartbeatMs;
   }
 
-  #tell(node: HeldNode): void {
+  #tell(node: LiveNode): void {
     const { terms } = node;
     const { policy } = terms.resolved;
     const formerMs = node.intervals?.heartbeatMs ?? policy.heartbeatIntervalMs;
     this.#pace(node);
     terms.generation += 1;
     const isShorter = this.#relax(node);
-    const untilMs = this.#silence.nowMs() + formerMs * INTERVALS_WITHOUT_WORD;
+    const untilMs = this.#detector.nowMs() + formerMs * INTERVALS_WITHOUT_WORD;
     terms.awaited = isShorter ? { generation: terms.generation, untilMs } : null;
   }
 
-  #pace(node: HeldNode): void {
+  #pace(node: LiveNode): void {
     const { terms } = node;
     const { policy } = terms.resolved;
     const intervals = pacedIntervals(policy, terms.wishes);
@@ -186,23 +196,23 @@ export class NodePolicies {
     node.intervals = { ...intervalsFor(policy, terms.wishes), heartbeatMs };
   }
 
-  /** Apply thresholds that became longer. Returns whether one became shorter and must wait. */
-  #relax(node: HeldNode): boolean {
+  /** Apply thresholds that became longer. Returns whether a threshold became shorter and has to wait. */
+  #relax(node: LiveNode): boolean {
     const kept = node.timing.thresholds;
     const wanted = this.#wantedThresholds(node.terms);
     if (isSame(kept, wanted)) return false;
     const laxer = laxerThresholds(kept, wanted);
     if (isSame(laxer, wanted)) {
-      this.#silence.setThresholds(node, wanted);
+      this.#detector.setThresholds(node, wanted);
       return false;
     }
-    if (!isSame(laxer, kept)) this.#silence.setThresholds(node, laxer);
+    if (!isSame(laxer, kept)) this.#detector.setThresholds(node, laxer);
     return true;
   }
 
-  #apply(node: HeldNode): void {
+  #apply(node: LiveNode): void {
     node.terms.awaited = null;
-    this.#silence.setThresholds(node, this.#wantedThresholds(node.terms));
+    this.#detector.setThresholds(node, this.#wantedThresholds(node.terms));
   }
 
   #wantedThresholds({ resolved }: NodeTerms): Thresholds {
@@ -214,7 +224,9 @@ export class NodePolicies {
   }
 }
 
-/** The interval of a policy, and how far a budget may stretch it: to a third of the time to UNHEALTHY. */
+/**
+ * The interval of a policy, and the longest interval that a budget can stretch it to: a third of the time to UNHEALTHY.
+ */
 function pacedIntervals(policy: HealthPolicy, wishes: Wishes): PacedIntervals {
   const { heartbeatMs: intervalMs } = intervalsFor(policy, wishes);
   const longestMs = longestHeartbeatMs(policyThresholds(policy));
@@ -225,7 +237,10 @@ function isSame(left: Thresholds, right: Thresholds): boolean {
   return left.unhealthyAfterMs === right.unhealthyAfterMs && left.unknownAfterMs === right.unknownAfterMs;
 }
 
-/** The time over which so many agents spread their rotations: each costs the record some milliseconds. */
+/**
+ * The time in milliseconds over which to spread the key rotations of this many agents, because each costs the store a
+ * few milliseconds.
+ */
 export function rotationSpreadMs(agents: number): number {
   return Math.max(0, agents - 1) * ROTATION_GAP_MS;
 }

@@ -1,24 +1,24 @@
 import type { Intervals, Label, ResolvedPolicy, Wishes } from "@rollcall/domain";
 import type { PacedSessions } from "./pacer.ts";
 
-/** Labels of operators and join tokens, the only ones that policies look at. */
+/** Labels of operators and join tokens, the only ones that policies use. */
 export type TrustedLabels = ReadonlyMap<string, string>;
 
 /** The terms of one node, and which of them its agent has acknowledged. Only `NodePolicies` changes it. */
 export interface NodeTerms {
   labels: TrustedLabels;
   resolved: ResolvedPolicy;
-  /** What the agent wished for in its Hello. */
+  /** The intervals that the agent requested in its Hello. */
   wishes: Wishes;
-  /** Of the settings last sent on the stream. */
+  /** The generation of the settings last sent on the stream. */
   generation: number;
-  /** The highest that the agent acknowledged; 0 for none. */
+  /** The highest generation that the agent acknowledged; 0 for none. */
   acknowledged: number;
-  /** Settings with a shorter threshold, not acknowledged yet. */
+  /** Settings with a shorter threshold that are not acknowledged yet. */
   awaited: { readonly generation: number; readonly untilMs: number } | null;
-  /** The group that counts its session, while it has one. */
+  /** The pacer's group that counts the node's session; null without a session. */
   paced: PacedSessions | null;
-  /** The pacer's version when the agent was last told its interval. */
+  /** The pacer's version at the time when the agent was last sent its interval. */
   paceVersion: number;
 }
 
@@ -28,6 +28,6 @@ export interface SettingsTerms {
   readonly unhealthyAfterMs: number;
   readonly labels: readonly Label[];
   readonly generation: number;
-  /** The time within which the agent must rotate its key; null for none. */
+  /** The agent must rotate its key within this time; null for none. */
   readonly rotateKeyWithinMs: number | null;
 }

@@ -1,20 +1,20 @@
 import { mayAdmit, nextFactor, type PacedGroup, pacedIntervalMs } from "@rollcall/domain";
 
-/** Sessions with the same pace. Only the pacer changes the count. */
+/** Sessions with the same intervals. Only the pacer changes the count. */
 export interface PacedSessions extends PacedGroup {
   sessions: number;
 }
 
-/** The interval of a new session, and the longest one. */
+/** The heartbeat interval of a new session, and the longest interval that its policy allows. */
 export type PacedIntervals = Pick<PacedGroup, "intervalMs" | "longestMs">;
 
 /**
- * Keeps the heartbeats of one replica within its budget: with more sessions, each beats less often, as far as its
- * policy allows.
+ * Keeps the heartbeats of one replica within its budget. As sessions are added, it stretches their heartbeat
+ * intervals as far as their policies allow.
  */
 export class Pacer {
   readonly #budgetPerSecond: number;
-  /** One for each distinct interval, not for each session. */
+  /** One group for each distinct pair of intervals, not for each session. */
   readonly #groups = new Map<string, PacedSessions>();
   #factor = 1;
   #version = 0;
@@ -24,12 +24,12 @@ export class Pacer {
     this.#budgetPerSecond = heartbeatsPerSecond;
   }
 
-  /** Increases when intervals change. */
+  /** A number that increases when intervals change. */
   get version(): number {
     return this.#version;
   }
 
-  /** The factor by which intervals are stretched; 1 for none. */
+  /** Stretch factor of the intervals; 1 for none. */
   get factor(): number {
     return this.#factor;
   }
@@ -39,7 +39,7 @@ export class Pacer {
     return mayAdmit(this.#groups.values(), newcomer, this.#budgetPerSecond);
   }
 
-  /** Count a session. */
+  /** Start counting a session. */
   join({ intervalMs, longestMs }: PacedIntervals): PacedSessions {
     const key = `${intervalMs}/${longestMs}`;
     const group = this.#groups.get(key) ?? { intervalMs, longestMs, sessions: 0 };
@@ -61,7 +61,9 @@ export class Pacer {
     return pacedIntervalMs(intervals, this.#factor);
   }
 
-  /** Adjust to the number of sessions. Call it each tick; it costs nothing while the number is unchanged. */
+  /**
+   * Adjust to the number of sessions. Must be called each tick; costs nothing while the number is unchanged.
+   */
   adjust(): void {
     if (!this.#isChanged) return;
     this.#isChanged = false;

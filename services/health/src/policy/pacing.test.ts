@@ -19,7 +19,10 @@ afterEach(async () => {
 
 afterAll(() => database.drop());
 
-/** Two beats a second each, and four a second for all: three agents are stretched, four beat as seldom as they may. */
+/**
+ * Start a replica with a budget of four heartbeats a second, for agents that each send two a second. With three agents,
+ * the intervals are stretched; with four, they are as long as the policy allows.
+ */
 async function startReplica(): Promise<TestReplica> {
   const config = { "Health.HeartbeatsPerSecond": 4, "Compute.Heartbeat.Interval": 500 };
   return replicas.start({ store: await database.openStore(), config });
@@ -33,14 +36,14 @@ async function joined(replica: TestReplica, nodeId: string): Promise<FakeStream>
   return stream;
 }
 
-/** What an agent is told with its next Ack. */
+/** The interval that the next Ack carries. */
 async function nextInterval(stream: FakeStream): Promise<number> {
   stream.beat();
   return (await stream.nextOf("ack")).nextIntervalMs;
 }
 
 describe("a replica with a budget of heartbeats", () => {
-  it("should stretch the intervals of all as agents come, and turn away those that do not fit", async () => {
+  it("should stretch all intervals as agents arrive, and turn away those that do not fit", async () => {
     const replica = await startReplica();
     const streams = [await joined(replica, "p1"), await joined(replica, "p2")];
     await replica.pass(100);
@@ -50,10 +53,10 @@ describe("a replica with a budget of heartbeats", () => {
     await replica.pass(100);
     for (const stream of streams) {
       const intervalMs = await nextInterval(stream);
-      // Three agents and four beats a second: 750 ms or a step more.
+      // With three agents and four heartbeats a second, the interval is 750 ms or one step more.
       expect(intervalMs).toBeGreaterThanOrEqual(750);
       expect(intervalMs).toBeLessThanOrEqual(825);
-      // It is said once.
+      // The interval is sent only once.
       expect(await nextInterval(stream)).toBe(0);
     }
 
@@ -82,7 +85,7 @@ describe("a replica with a budget of heartbeats", () => {
     expect(await nextInterval(stays)).toBe(500);
   });
 
-  it("should tell a new agent the current interval", async () => {
+  it("should send a new agent the current interval", async () => {
     const replica = await startReplica();
     for (const id of ["r1", "r2", "r3"]) await joined(replica, id);
     await replica.pass(100);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { DEFAULT_HEALTH_POLICY, type PolicyOverride } from "@rollcall/domain";
-import { type ReservedStore, readEvents, type StoredEvent, saveHealthPolicy } from "@rollcall/store";
+import { type EventRow, type ReservedStore, readEvents, saveHealthPolicy } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { bareReplica } from "../testing/bare-replica.ts";
 import { setPolicy } from "../testing/policies.ts";
@@ -18,7 +18,9 @@ afterEach(async () => {
 
 afterAll(() => database.drop());
 
-/** A record that does something once, between a read of it and its answer. */
+/**
+ * Create a store that runs `meddle` once, after it has read the policies and before it returns them.
+ */
 function meddled(meddle: () => Promise<void>): ReservedStore {
   const { reserved } = database.store;
   let isDone = false;
@@ -49,7 +51,7 @@ function follow(store: ReservedStore = database.store.reserved) {
   return { follower, changed, held: () => policies.policies.default };
 }
 
-async function set(override: PolicyOverride): Promise<StoredEvent> {
+async function set(override: PolicyOverride): Promise<EventRow> {
   await setPolicy(database.store, { kind: "default", override });
   const { events } = await readEvents(database.store.db, { after: 0n, limit: 1_000 });
   const last = events.at(-1);
@@ -61,7 +63,7 @@ const FIRST = { unhealthyAfterMs: 61_000 };
 const SECOND = { unhealthyAfterMs: 62_000 };
 
 describe("PolicyFollower", () => {
-  it("should follow what the log says while the record is read", async () => {
+  it("should apply events logged while the store is read", async () => {
     const store = meddled(async () => rig.follower.observe([await set(SECOND)]));
     const rig = follow(store);
     await set(FIRST);
@@ -69,7 +71,7 @@ describe("PolicyFollower", () => {
     expect(rig.held()).toEqual(SECOND);
   });
 
-  it("should pass over what the record said already when it was read", async () => {
+  it("should skip events that the store already had when it was read", async () => {
     const first = await set(FIRST);
     await set(SECOND);
     const rig = follow(meddled(async () => rig.follower.observe([first])));
@@ -77,7 +79,7 @@ describe("PolicyFollower", () => {
     expect(rig.held()).toEqual(SECOND);
   });
 
-  it("should follow nothing before it has read, and say for whom policies have changed since", async () => {
+  it("should follow nothing before the first read, and then report whose policies change", async () => {
     const first = await set(FIRST);
     const { follower, changed, held } = follow();
     follower.observe([first]);
@@ -88,7 +90,7 @@ describe("PolicyFollower", () => {
     expect([held(), changed]).toEqual([SECOND, [null, null]]);
   });
 
-  it("should find out about a record that has other policies than the log said, and say so", async () => {
+  it("should detect and report a store whose policies differ from the log", async () => {
     await set(FIRST);
     const { follower, changed, held } = follow();
     await follower.load();

@@ -9,11 +9,11 @@ import {
   withPolicy,
 } from "@rollcall/domain";
 import { Loop } from "@rollcall/process";
-import { type ReservedStore, readHealthPolicies, type StoredEvent, tellConfiguredPolicy } from "@rollcall/store";
-import type { SharedLoop } from "../record/health-record.ts";
+import { type EventRow, type ReservedStore, readHealthPolicies, tellConfiguredPolicy } from "@rollcall/store";
+import type { SharedLoop } from "../store/health-store.ts";
 import type { NodePolicies } from "./node-policies.ts";
 
-/** The events that change a policy. One of a node goes with its node. */
+/** The events that change a policy. A node's own policy is deleted with the node. */
 export const POLICY_INTEREST: EventInterest = {
   types: new Set(["policy.health.set", "policy.health.deleted", "node.deleted", "node.deregistered"]),
   displaced: new Set(),
@@ -25,31 +25,31 @@ export interface PolicyFollowerOptions {
   /** The configured policy of this process. */
   readonly configured: HealthPolicy;
   readonly policies: NodePolicies;
-  /** Called when policies change: for one node, or for any when it is null. */
+  /** Called when policies change: with one node, or with null when any node may be affected. */
   readonly onChanged: (nodeId: string | null) => void;
 }
 
 /**
- * Holds the policies in memory: read once, then followed in the log. No agent is admitted before they are known, or a
- * node would be judged by a policy that is not its own.
+ * Holds the policies in memory: reads them once, then follows the log. No agent is admitted before the policies are
+ * known, because a wrong policy would apply to its node.
  */
 export class PolicyFollower {
   readonly #options: PolicyFollowerOptions;
   #isLoaded = false;
   #loading: Promise<void> | null = null;
-  /** Events that arrive while the record is read. */
-  #held: StoredEvent[] = [];
+  /** Events that arrive while the store is read. */
+  #held: EventRow[] = [];
 
   constructor(options: PolicyFollowerOptions) {
     this.#options = options;
   }
 
-  /** Resolves once the policies are known. Rejects when the record cannot be reached; call it again. */
+  /** Resolves once the policies are known. Rejects when the store cannot be reached; the caller must retry. */
   async ready(): Promise<void> {
     if (!this.#isLoaded) await this.load();
   }
 
-  /** Read the policies from the record. Where nothing differs, nothing changes. */
+  /** Read the policies from the store. Does nothing if they are unchanged. */
   async load(): Promise<void> {
     this.#loading ??= this.#read().finally(() => {
       this.#loading = null;
@@ -58,8 +58,8 @@ export class PolicyFollower {
     await this.#loading;
   }
 
-  /** Follow the log. */
-  observe(events: readonly StoredEvent[]): void {
+  /** Apply events from the log. */
+  observe(events: readonly EventRow[]): void {
     for (const event of events) {
       if (this.#loading !== null) this.#held.push(event);
       if (this.#isLoaded) this.#follow(event);
@@ -78,10 +78,10 @@ export class PolicyFollower {
     if (isOther) onChanged(null);
   }
 
-  #follow(event: StoredEvent): void {
+  #follow(event: EventRow): void {
     const { policies, onChanged } = this.#options;
     if (event.type === "node.deleted" || event.type === "node.deregistered") {
-      // Its policy went with it; a later node of that id is another node.
+      // Remove a deleted node's policy with the node, because a later node with the same id is a new node.
       if (!policies.policies.nodes.has(event.subject)) return;
       const scope: PolicyScope = { kind: "node", nodeId: event.subject };
       policies.follow(withoutPolicy(policies.policies, scope));
@@ -98,8 +98,8 @@ export class PolicyFollower {
 const COMPARE_EVERY_MS = 60_000;
 
 /**
- * Read the policies at the start, and compare them with the record every minute: a restored record has another history
- * than the one that was followed.
+ * Read the policies at startup, and compare them with the store every minute, because after a restore the store's
+ * history differs from the events that were followed.
  */
 export function followPoliciesTask(follower: PolicyFollower, shared: SharedLoop): Loop {
   return new Loop({

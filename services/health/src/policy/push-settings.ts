@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextLoopTick } from "node:timers/promises";
 import { type Clock, Loop, takeFrom } from "@rollcall/process";
 import { keyOf, labelSetsOf, NO_LABELS, type ReservedStore } from "@rollcall/store";
-import type { SharedLoop } from "../record/health-record.ts";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { SharedLoop } from "../store/health-store.ts";
 import { rotationSpreadMs } from "./node-policies.ts";
 
 export interface SettingsPusherOptions {
@@ -12,34 +12,39 @@ export interface SettingsPusherOptions {
   readonly clock: Clock;
 }
 
-/** Nodes whose policy is resolved in one turn of the event loop: about a millisecond. */
-const MOST_NODES_A_TURN = 1_000;
-/** Agents told in one batch: some ten milliseconds, and one read of the record. */
+/**
+ * Maximum number of nodes whose policy is resolved in one tick of the event loop. Resolving them takes
+ * about a millisecond.
+ */
+const MAX_NODES_PER_TICK = 1_000;
+/**
+ * Maximum number of agents in one batch, which takes about ten milliseconds and one read of the store.
+ */
 const MOST_AGENTS_A_BATCH = 250;
-/** Two, so that one sends while the other waits for the record. */
+/** Number of batches in progress: two, so that one sends while the other waits for the store. */
 const LANES = 2;
-/** After so many at once, the rest are paced at some 5,000 a second. */
+/** Number of agents that one flush notifies without delay. Further agents are notified at about 5,000 a second. */
 const MOST_AGENTS_AT_ONCE = 10_000;
 const PACED_PAUSE_MS = 100;
 
 /** Sends agents their settings when their policies or labels change. */
 export class SettingsPusher {
   readonly #options: SettingsPusherOptions;
-  /** Nodes to which other policies may apply. */
-  readonly #unsettled = new Set<HeldNode>();
-  /** Nodes whose agents must be told; their labels may have changed too. */
-  readonly #changed = new Set<HeldNode>();
+  /** Nodes that new policies may affect. */
+  readonly #unsettled = new Set<LiveNode>();
+  /** Nodes whose agents must be sent settings; their labels may have changed too. */
+  readonly #changed = new Set<LiveNode>();
 
   constructor(options: SettingsPusherOptions) {
     this.#options = options;
   }
 
-  /** The labels of a node, or another part of its settings, changed. */
-  add(node: HeldNode): void {
+  /** Queue a node whose labels, or another part of its settings, have changed. */
+  add(node: LiveNode): void {
     this.#changed.add(node);
   }
 
-  /** Policies changed for a node, or for any when it is null. */
+  /** Queue a node whose policy has changed; null when any node may be affected. */
   addUnsettled(nodeId: string | null): void {
     const { nodes } = this.#options.replica;
     if (nodeId === null) {
@@ -50,7 +55,10 @@ export class SettingsPusher {
     }
   }
 
-  /** Send until none is left. Call it again after an error: nothing is lost. */
+  /**
+   * Send settings until no node is left. After an error, the remaining nodes stay queued for the next
+   * call.
+   */
   async flush(signal: AbortSignal): Promise<void> {
     const told = { agents: 0 };
     const lanes = Array.from({ length: LANES }, () => this.#flushLane(told, signal));
@@ -70,18 +78,21 @@ export class SettingsPusher {
     }
   }
 
-  /** Longer thresholds must not wait until agents are told. */
+  /**
+   * Apply policies to all affected nodes before notifying agents, because longer thresholds must not wait
+   * for notifications.
+   */
   async #settle(): Promise<void> {
     const { replica } = this.#options;
     while (this.#unsettled.size > 0) {
-      for (const node of takeFrom(this.#unsettled, MOST_NODES_A_TURN)) {
+      for (const node of takeFrom(this.#unsettled, MAX_NODES_PER_TICK)) {
         if (isHeld(replica, node) && replica.policies.settle(node)) this.#changed.add(node);
       }
-      await nextTurn();
+      await nextLoopTick();
     }
   }
 
-  async #push(batch: readonly HeldNode[]): Promise<void> {
+  async #push(batch: readonly LiveNode[]): Promise<void> {
     const { store, replica } = this.#options;
     const ids = batch.map(({ id }) => id);
     const [labels, keys] = await Promise.all([labelSetsOf(store.db, ids), keyOf(store.db, ids)]).catch(
@@ -100,7 +111,7 @@ export class SettingsPusher {
   }
 }
 
-/** Push settings when some have changed. */
+/** Push settings when they have changed. */
 export function pushSettingsTask(pusher: SettingsPusher, shared: SharedLoop): Loop {
   return new Loop({
     ...shared,
@@ -109,6 +120,6 @@ export function pushSettingsTask(pusher: SettingsPusher, shared: SharedLoop): Lo
   });
 }
 
-function isHeld(replica: Replica, node: HeldNode): boolean {
+function isHeld(replica: Replica, node: LiveNode): boolean {
   return replica.nodes.find(node.id) === node;
 }

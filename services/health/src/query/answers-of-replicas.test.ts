@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import { GetHeldNodesResponseSchema, HealthTotalsSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { GetLiveNodesResponseSchema, HealthTotalsSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { StoreUnavailableError } from "@rollcall/errors";
@@ -25,7 +25,7 @@ describe("addTotals()", () => {
   });
 });
 
-/** A replica with these nodes under an epoch, each of which has beaten once. */
+/** A replica with these nodes at these epochs; each node has sent one heartbeat. */
 function holding(epochs: Readonly<Record<string, number>>) {
   const bare = bareReplica();
   for (const [nodeId, epoch] of Object.entries(epochs)) {
@@ -36,21 +36,21 @@ function holding(epochs: Readonly<Record<string, number>>) {
   return bare;
 }
 
-/** The others that can be asked; null for one that does not answer. */
+/** The other replicas, given by the epochs that each returns; null for a replica that does not respond. */
 function peersOf(...answers: readonly (Readonly<Record<string, bigint>> | null)[]) {
   return {
     all: async () =>
       answers.map((answer, index) => ({
         instance: `r${index}`,
         client: {
-          getHeldNodes: async () => {
+          getLiveNodes: async () => {
             if (answer === null) throw new Error("silent");
             const nodes = Object.entries(answer).map(([nodeId, sessionEpoch]) => {
               return create(NodeHealthSchema, { nodeId, sessionEpoch, replicaId: `r${index}` });
             });
-            return create(GetHeldNodesResponseSchema, { nodes });
+            return create(GetLiveNodesResponseSchema, { nodes });
           },
-          getHeldTotals: async () => {
+          getLiveTotals: async () => {
             if (answer === null) throw new Error("silent");
             return { totals: create(HealthTotalsSchema, { healthy: Object.keys(answer).length }) };
           },
@@ -72,7 +72,7 @@ describe("askAllReplicas()", () => {
     expect(await ask("", 10)).toEqual(["a me", "b r0", "c r0"]);
   });
 
-  it("should answer a page, whatever the others send", async () => {
+  it("should return a page, whatever the others send", async () => {
     expect(await ask("a", 10)).toEqual(["b r0", "c r0"]);
     expect(await ask("", 2)).toEqual(["a me", "b r0"]);
   });
@@ -81,7 +81,7 @@ describe("askAllReplicas()", () => {
 describe("ClusterTotals", () => {
   const away = {
     get db(): never {
-      throw new StoreUnavailableError("the record is away");
+      throw new StoreUnavailableError("the database is away");
     },
   };
 
@@ -97,21 +97,21 @@ describe("ClusterTotals", () => {
     return { ...bare, totals: new ClusterTotals(options as unknown as ClusterTotalsOptions) };
   }
 
-  it("should add up all that answer, and name those that do not", async () => {
+  it("should sum all replicas that answer, and name those that do not", async () => {
     const rig = totals(peersOf({ c: 1n, d: 1n }, null));
     const { totals: sums, missingReplicaIds } = await rig.totals.cluster();
     expect(missingReplicaIds).toEqual(["r1"]);
     expect(sums).toMatchObject({ healthy: 4, unhealthy: 1, reporting: 2, memoryUsedMib: 2n, memoryTotalMib: 8n });
   });
 
-  it("should leave out nodes whose memory in use is not known", async () => {
+  it("should leave out nodes whose used memory is unknown", async () => {
     const rig = totals(peersOf());
     const node = rig.replica.take(new BareStream(), opening(1, { nodeId: "blind" }), HELLO);
     rig.replica.beat(node, create(ResourceUsageSchema, { cpuPercent: 1, memoryTotalMib: 1_000 }), false);
     expect((await rig.totals.cluster()).totals).toMatchObject({ reporting: 3, memoryUsedMib: 2n, memoryTotalMib: 8n });
   });
 
-  it("should answer the same for a second, and what is then the case afterwards", async () => {
+  it("should return the same result for a second, and then a new one", async () => {
     const rig = totals(peersOf());
     const first = rig.totals.cluster();
     expect((await first).totals.healthy).toBe(2);

@@ -4,19 +4,20 @@ import type { SessionOwner } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { heldToProto, recordToProto } from "../convert.ts";
 import type { HealthServices } from "../health-services.ts";
-import { heldAfter, heldOf } from "./held-page.ts";
-import { type RecordedHealth, readRecords } from "./read-records.ts";
+import { heldAfter, heldOf } from "./live-page.ts";
+import { readRecords, type StoredHealth } from "./read-stored-health.ts";
 
-/** What one replica answers about its nodes. */
+/** The response of one replica about its nodes. */
 interface Answer {
   readonly nodes: readonly NodeHealth[];
-  /** For people: why a node is not among them. */
+  /** Human-readable reason why the replica's response lacks nodes. */
   readonly missing: string;
 }
 
 /**
- * Ask all owners for their nodes at once, one call each. The result is in the order of `owners`. Where an owner does
- * not answer in time, or does not hold a node, the record is used. An operator's mark counts.
+ * Ask all owners for their nodes concurrently, with one call each. The result is in the order of `owners`. When an
+ * owner does not respond in time, or does not hold a node, the node's data comes from the store. An operator's mark
+ * takes precedence.
  */
 export async function askOwners(
   services: HealthServices,
@@ -38,7 +39,7 @@ export async function askOwners(
     const node = told.get(nodeId);
     const record = records.get(nodeId);
     if (node === undefined) {
-      // The node was removed between the two reads.
+      // Leave out a node without a row, because it was removed between the two reads.
       return record === undefined ? [] : [recordToProto(record, whyMissing.get(nodeId) ?? "")];
     }
     if (record !== undefined) node.health = healthToProto(record.health);
@@ -46,9 +47,9 @@ export async function askOwners(
   });
 }
 
-/** Chosen nodes, or a page of all by id. */
+/** Selects nodes, or a page of all nodes, ordered by id. */
 export interface HealthPage {
-  /** Only these; none means all. */
+  /** Only these nodes; empty for all. */
   readonly nodeIds: readonly string[];
   /** Only ids after this one; "" for all. */
   readonly afterId: string;
@@ -56,15 +57,18 @@ export interface HealthPage {
   readonly includeSamples: boolean;
 }
 
-/** Ask every known replica, this one included: used while the record, which knows the owners, is away. */
+/**
+ * Ask every known replica, including this one. Used while the store is unavailable, because only the store knows
+ * the owners.
+ */
 export async function askAllReplicas(services: HealthServices, page: HealthPage): Promise<readonly NodeHealth[]> {
   const own = ownHeld(services, page);
   const peers = await services.peers.all();
   const answers = await Promise.all(
     peers.map(({ client }) =>
-      client.getHeldNodes({ ...page, nodeIds: [...page.nodeIds] }).then(
+      client.getLiveNodes({ ...page, nodeIds: [...page.nodeIds] }).then(
         ({ nodes }) => nodes,
-        // Its nodes are missing from the answer, as they are from the record.
+        // If a replica does not respond, its nodes are missing from the result, like nodes that no replica holds.
         () => [],
       ),
     ),
@@ -111,7 +115,7 @@ async function askReplica(
   const peer = await peers.find(replicaId);
   if (peer === null) return { nodes: [], missing: `replica ${replicaId} is gone` };
   try {
-    const { nodes } = await peer.client.getHeldNodes({ nodeIds: [...nodeIds], includeSamples });
+    const { nodes } = await peer.client.getLiveNodes({ nodeIds: [...nodeIds], includeSamples });
     return { nodes, missing: moving };
   } catch (error) {
     log.warn({ replica: replicaId, nodes: nodeIds.length, err: error }, "replica did not answer");
@@ -123,7 +127,7 @@ async function askReplica(
 async function recordsOf(
   { store, log }: HealthServices,
   owners: readonly SessionOwner[],
-): Promise<ReadonlyMap<string, RecordedHealth>> {
+): Promise<ReadonlyMap<string, StoredHealth>> {
   if (owners.length === 0) return new Map();
   try {
     const ids = owners.map(({ nodeId }) => nodeId);

@@ -5,30 +5,30 @@ import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
 import { type CallStore, coresOfHeld } from "@rollcall/store";
 import type { Peers } from "../internal/peers.ts";
-import type { HeldNode } from "../replica/held-node.ts";
-import type { HeldView } from "../replica/held-view.ts";
+import type { LiveNode } from "../replica/live-node.ts";
+import type { LiveView } from "../replica/live-view.ts";
 
 export interface ClusterTotalsOptions {
   readonly store: Pick<CallStore, "lane" | "db">;
-  readonly replica: HeldView;
+  readonly replica: LiveView;
   readonly peers: Peers;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** The fleet in sums. */
+/** Totals over the cluster. */
 export interface ClusterSums {
   readonly totals: HealthTotals;
-  /** Replicas that did not answer in time. */
+  /** Replicas that did not respond in time. */
   readonly missingReplicaIds: readonly string[];
 }
 
-/** How long a result is reused. */
+/** How long a result is reused, in milliseconds. */
 const FRESH_MS = 1_000;
-/** Core counts change only with the machine. */
+/** How long core counts are reused. They change only with the machine. */
 const CORES_FRESH_MS = 30_000;
 
-/** Sums over all held nodes, computed on demand, at most once a second, in one pass. */
+/** Totals over all held nodes, computed on demand in one pass, at most once a second. */
 export class ClusterTotals {
   readonly #options: ClusterTotalsOptions;
   #cores: ReadonlyMap<string, number> = new Map();
@@ -40,7 +40,7 @@ export class ClusterTotals {
     this.#options = options;
   }
 
-  /** The sums over the nodes of this replica. */
+  /** Totals over the nodes of this replica. */
   own(): Promise<HealthTotals> {
     const nowMs = this.#options.clock.nowMs();
     if (this.#own === null || nowMs - this.#own.atMs >= FRESH_MS) {
@@ -49,7 +49,7 @@ export class ClusterTotals {
     return this.#own.totals;
   }
 
-  /** The sums over all replicas. */
+  /** Totals over all replicas. */
   cluster(): Promise<ClusterSums> {
     const nowMs = this.#options.clock.nowMs();
     if (this.#cluster === null || nowMs - this.#cluster.atMs >= FRESH_MS) {
@@ -63,7 +63,7 @@ export class ClusterTotals {
     const missingReplicaIds: string[] = [];
     const theirs = (await peers.all()).map(async ({ instance, client }) => {
       try {
-        return (await client.getHeldTotals({})).totals ?? create(HealthTotalsSchema);
+        return (await client.getLiveTotals({})).totals ?? create(HealthTotalsSchema);
       } catch (err) {
         log.warn({ replica: instance, err }, "replica did not answer");
         missingReplicaIds.push(instance);
@@ -82,7 +82,7 @@ export class ClusterTotals {
     return totals;
   }
 
-  /** From the record; the last ones while it is away. */
+  /** Read the core counts from the store; while it is unavailable, use the last ones. */
   async #readCores(): Promise<ReadonlyMap<string, number>> {
     const { store, replica, clock } = this.#options;
     const nowMs = clock.nowMs();
@@ -97,7 +97,7 @@ export class ClusterTotals {
   }
 }
 
-function addNode(totals: HealthTotals, node: HeldNode, reportedCores: number): void {
+function addNode(totals: HealthTotals, node: LiveNode, reportedCores: number): void {
   switch (node.health.state) {
     case "HEALTHY":
       totals.healthy += 1;
@@ -111,7 +111,7 @@ function addNode(totals: HealthTotals, node: HeldNode, reportedCores: number): v
   }
   const latest = node.samples?.summary() ?? null;
   if (latest === null) return;
-  // A node that has not reported its cores has the least weight.
+  // Give a node that has not reported its cores the weight of one core.
   const cores = Math.max(1, reportedCores);
   totals.reporting += 1;
   if (latest.cpuPercent !== null) {
@@ -137,7 +137,7 @@ function temperature(nodeId: string, celsius: number) {
   return create(NodeTemperatureSchema, { nodeId, celsius });
 }
 
-/** The sums over two disjoint sets of nodes. */
+/** The totals over two disjoint sets of nodes. */
 export function addTotals(left: HealthTotals, right: HealthTotals): HealthTotals {
   const hottestAverage = hotter(left.hottestAverage, right.hottestAverage);
   const hottestSensor = hotter(left.hottestSensor, right.hottestSensor);
@@ -157,7 +157,7 @@ export function addTotals(left: HealthTotals, right: HealthTotals): HealthTotals
   });
 }
 
-/** Of two equally hot nodes the first by id, so that the result does not depend on which replica was asked. */
+/** Of two equally hot nodes, take the first by id, so that the result does not depend on which replica was asked. */
 function hotter(left: NodeTemperature | undefined, right: NodeTemperature | undefined): NodeTemperature | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   if (left.celsius !== right.celsius) return left.celsius > right.celsius ? left : right;

@@ -4,11 +4,11 @@ import { isStoreUnavailable } from "@rollcall/errors";
 import { ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
 import type { HealthServices } from "../health-services.ts";
 import { askAllReplicas, askOwners, type HealthPage } from "./ask-owners.ts";
-import { nodesOfOneQuestion } from "./held-page.ts";
+import { nodesOfOneQuestion } from "./live-page.ts";
 
 /**
- * Read the health of nodes that have an owner, by id, in pieces, `limit` at most in all. While the record is away, ask
- * every known replica.
+ * Read the health of up to `limit` nodes that have an owner, ordered by id and in batches. While the store is
+ * unavailable, ask every known replica.
  */
 export async function* readHealth(services: HealthServices, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
   const atATime = nodesOfOneQuestion(page.includeSamples);
@@ -26,12 +26,12 @@ export async function* readHealth(services: HealthServices, page: HealthPage): A
       yield nodes;
     }
     if (owners.length < wanted) return;
-    // Nodes may have been removed since their owners were read.
+    // Read another page, because nodes of this page may have been deleted since their owners were read.
     afterId = owners.at(-1)?.nodeId ?? afterId;
   }
 }
 
-/** Null while the record is away. */
+/** The owners of the nodes on a page; null while the store is unavailable. */
 async function ownersOfPage(
   { store, log }: HealthServices,
   { nodeIds, afterId, limit }: HealthPage,
@@ -41,7 +41,7 @@ async function ownersOfPage(
     return (await ownersOf(store.db, chosenAfter(nodeIds, afterId))).slice(0, limit);
   } catch (err) {
     if (!isStoreUnavailable(err)) throw err;
-    log.debug({ err }, "the record is away, every replica is asked");
+    log.debug({ err }, "the database is unavailable; asking every replica");
     return null;
   }
 }

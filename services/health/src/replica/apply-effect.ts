@@ -2,35 +2,35 @@ import { type EventEffect, isBanned, type Membership } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
 import { isInTrouble } from "../conditions/gpu-samples.ts";
 import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected, superseded } from "./farewell.ts";
-import type { HeldNode } from "./held-node.ts";
+import type { LiveNode } from "./live-node.ts";
 
-/** What an effect calls on a replica. */
+/** Actions on a replica that an event's effect can require. */
 export interface EffectHooks {
   readonly random: Random;
   wallMs(): number;
   /** Release the node, and end its stream if it has one. */
-  lose(node: HeldNode, farewell: Farewell): void;
+  lose(node: LiveNode, farewell: Farewell): void;
   /** End the node's stream if it has one; the node stays. */
-  cut(node: HeldNode, why: CutReason, farewell: Farewell): void;
+  cut(node: LiveNode, why: CutReason, farewell: Farewell): void;
   /** See ReplicaOptions. */
-  onMovedAway(node: HeldNode): void;
+  onMovedAway(node: LiveNode): void;
   /** See ReplicaOptions. */
-  onLabelsChanged(node: HeldNode): void;
+  onLabelsChanged(node: LiveNode): void;
   /** See ReplicaOptions. */
-  onConditionsChanged(node: HeldNode): void;
+  onConditionsChanged(node: LiveNode): void;
 }
 
-/** The connection that the node has from then on. */
+/** The node's connection after its stream is ended. */
 export interface CutReason {
   readonly reason: string;
   readonly message: string;
 }
 
-/** No proof verifies with it. */
+/** A key that verifies no proof. */
 const NO_KEY = new Uint8Array();
 
-/** Let an event take effect on the node that it is about. */
-export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHooks): void {
+/** Apply an event's effect to its node. */
+export function applyEffect(node: LiveNode, effect: EventEffect, hooks: EffectHooks): void {
   switch (effect.kind) {
     case "membership":
       node.membership = effect.membership;
@@ -41,12 +41,13 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
       break;
     case "moved":
       hooks.onMovedAway(node);
-      // Where it went may be another agent's choice.
+      // With a duplicated identity, report a takeover, because the other agent may have caused the move.
       hooks.lose(node, node.isDuplicated ? superseded(node.id, node, hooks.random) : movedOn(node.id, hooks.random));
       break;
     case "info":
       node.infoDigest = effect.digest;
-      // Whether a GPU is missing depends on whether the node still lists it.
+      // Update the conditions, because the node's list of GPUs may have changed, and this list decides whether a GPU
+      // counts as missing.
       if (isInTrouble(node)) hooks.onConditionsChanged(node);
       break;
     case "key":
@@ -63,15 +64,15 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
   }
 }
 
-/** End a stream that was opened with the previous key: from its first use on, only the new key counts. */
-function dropRetiredKey(node: HeldNode, fingerprint: string | null, hooks: EffectHooks): void {
+/** End a stream that was opened with the previous key. Once the new key has been used, only the new key is valid. */
+function dropRetiredKey(node: LiveNode, fingerprint: string | null, hooks: EffectHooks): void {
   if (node.publicKey === null || keyFingerprint(node.publicKey) === fingerprint) return;
   node.publicKey = NO_KEY;
   const why = { reason: "KEY_RETIRED", message: "the key of its stream was replaced" };
   hooks.cut(node, why, keyRetired(node.id));
 }
 
-function tellMembership(node: HeldNode, membership: Membership, hooks: EffectHooks): void {
+function tellMembership(node: LiveNode, membership: Membership, hooks: EffectHooks): void {
   if (membership.state !== "REJECTED") {
     node.stream?.sendMembership(membership);
     return;

@@ -44,7 +44,7 @@ describe("farewells", () => {
     ["store away", farewells.storeAway(LEAST), farewells.storeAway(MOST), 1_000, 3_000],
     ["shutting down, few", farewells.shuttingDown(1_000, LEAST), farewells.shuttingDown(1_000, MOST), 0, 1_000],
     ["shutting down, many", farewells.shuttingDown(20_000, LEAST), farewells.shuttingDown(20_000, MOST), 0, 20_000],
-  ])("should spread those who come back: %s", (_, least, most, fromMs, toMs) => {
+  ])("should spread returning agents: %s", (_, least, most, fromMs, toMs) => {
     expect(least.retryAfterMs).toBe(fromMs);
     expect(most.retryAfterMs).toBe(toMs);
   });
@@ -56,11 +56,11 @@ describe("farewells", () => {
     ["another key", farewells.proofInvalid("n1", LEAST), "REGISTER", "PROOF_INVALID"],
     ["silent", farewells.stale("n1", 61_234.5), "RECONNECT", "STREAM_STALE"],
     ["slow", farewells.tooSlow("n1"), "RECONNECT", "PEER_TOO_SLOW"],
-  ])("should say what to do: %s", (_, farewell, action, reason) => {
+  ])("should name the next action: %s", (_, farewell, action, reason) => {
     expect(farewell).toMatchObject({ action, reason, metadata: { node: "n1" } });
   });
 
-  it("should tell a rejected node why, and say so when there is no reason", () => {
+  it("should send a rejected node the reason, or say that there is none", () => {
     const text = (message: string) =>
       farewells.rejected("n1", { ...membership, message }, { wallMs: 0, random: LEAST }).message;
     expect(text("bad disk")).toBe("node has been rejected: bad disk");

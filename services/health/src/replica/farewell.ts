@@ -1,12 +1,12 @@
 import { bannedRefusal, chooseWithin, isBanned, type Membership, type Refusal, rejectedRetry } from "@rollcall/domain";
 import type { ErrorReasonName, FieldViolation } from "@rollcall/errors";
 
-/** What the agent does once its session has ended. */
+/** The action that the agent takes after its session has ended. */
 export type FarewellAction = "RECONNECT" | "REGISTER" | "MOVE" | "STOP";
 
 /**
- * Why a session ends, and what its agent does next. Frames, statuses and errors are made from it in
- * `session/farewell-error.ts` and `stream/frames.ts`.
+ * Why a session ends, and what its agent does next. `session/farewell-error.ts` and `stream/frames.ts` convert it to
+ * frames, statuses and errors.
  */
 export interface Farewell {
   readonly reason: ErrorReasonName;
@@ -14,17 +14,17 @@ export interface Farewell {
   readonly action: FarewellAction;
   /** The variable parts of the message, for programs. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** The least time before the agent reconnects; it chooses when absent. */
+  /** The minimum time before the agent reconnects; if absent, the agent chooses. */
   readonly retryAfterMs?: number;
-  /** What is wrong with the frame that ended the session. */
+  /** The problems of the frame that ended the session. */
   readonly violations?: readonly FieldViolation[];
-  /** What of the caller's a precondition failed on. */
+  /** The subject of a failed precondition, such as a node id. */
   readonly subject?: string;
-  /** With MOVE: where to, the best first; any replica when absent. */
+  /** With MOVE: the addresses to move to, best first; any replica when absent. */
   readonly endpoints?: readonly string[];
 }
 
-/** Whether a farewell ends the node's part in the fleet: what runs there is over. */
+/** Whether a farewell removes the node from the cluster, which ends its executions. */
 export function isCastOut({ reason }: Farewell): boolean {
   return reason === "NODE_REJECTED" || reason === "NODE_BANNED" || reason === "NODE_DELETED";
 }
@@ -37,7 +37,7 @@ function jittered(fromMs: number, toMs: number, random: Random): number {
   return Math.round(fromMs + random() * (toMs - fromMs));
 }
 
-/** End a session for a reason that a retry may overcome. */
+/** End a session for a reason that a retry can overcome. */
 function reconnect(
   reason: ErrorReasonName,
   message: string,
@@ -46,35 +46,39 @@ function reconnect(
   return { reason, message, action: "RECONNECT", ...details };
 }
 
-/** A frame that the protocol does not allow, or a call that is refused. */
+/** The farewell for a frame that the protocol does not allow, or for a refused call. */
 export function refused({ reason, message, metadata }: Refusal<ErrorReasonName>): Farewell {
   return reconnect(reason, message, { metadata });
 }
 
-/** No Hello came. */
+/** The farewell when no Hello arrived in time. */
 export function helloMissing(withinMs: number): Farewell {
-  return reconnect("DEADLINE_EXCEEDED", `no Hello came within ${withinMs / 1000} s`);
+  return reconnect("DEADLINE_EXCEEDED", `no Hello arrived within ${withinMs / 1000} s`);
 }
 
-/** Another stream of the same node was welcomed after this one. */
+/** The farewell when another stream of the same node was welcomed after this one. */
 export function superseded(nodeId: string, takeover: Takeover, random: Random): Farewell {
-  const message = `a newer stream of node ${nodeId} took over; if no agent restarted, two share a state directory`;
-  // An honest agent has left this stream already. One that comes back soon proves that two share an identity; once that
-  // is known, they must not take turns every second.
+  const message = `a newer stream of node ${nodeId} took over; unless its agent restarted, two agents share its state`;
+  // Let the agent reconnect soon if its return can prove that two agents share the identity: a single agent has
+  // already left this stream and does not come back. Agents that are known to share the identity must wait, so that
+  // they do not take over from each other every second.
   const isProofWanted = takeover.instanceId !== "" && !takeover.isDuplicated;
   const retryAfterMs = isProofWanted ? jittered(1_000, 2_000, random) : jittered(30_000, 60_000, random);
   return reconnect("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs }));
 }
 
-/** What is known of an agent whose session another stream takes. */
+/** The agent whose session another stream takes over. */
 export interface Takeover {
-  /** Of the agent that loses the session; "" when it sends none, so that its return proves nothing. */
+  /**
+   * The instance id of the agent that loses the session; "" when the agent sends none. Without an instance id, a
+   * returning agent proves nothing.
+   */
   readonly instanceId: string;
   /** Whether two agents are known to use the node's identity. */
   readonly isDuplicated: boolean;
 }
 
-/** Another replica holds the node now, because of trouble here, not at the agent. */
+/** The farewell when another replica holds the node now because of a problem of this replica, not of the agent. */
 export function movedOn(nodeId: string, random: Random): Farewell {
   const message = `another replica holds node ${nodeId} now; open a new stream`;
   const retryAfterMs = jittered(0, 2_000, random);
@@ -82,8 +86,8 @@ export function movedOn(nodeId: string, random: Random): Farewell {
 }
 
 /**
- * An operator rejected or banned the node. It retries, soon at first, so that a later approval brings it back; see
- * rejectedRetry().
+ * The farewell when an operator rejected or banned the node. The agent retries, soon at first, so that the node comes
+ * back after a later approval; see rejectedRetry().
  */
 export function rejected(
   nodeId: string,
@@ -100,35 +104,35 @@ export function rejected(
   return reconnect("NODE_REJECTED", `node has been rejected: ${rejectReason}`, details);
 }
 
-/** The node was removed from the record while its stream was open. */
+/** The farewell when the node was deleted from the store while its stream was open. */
 export function deleted(nodeId: string, by: "operator" | "node"): Farewell {
   const message =
     by === "operator"
       ? `node ${nodeId} was deleted by an operator; start the agent again to register it as a new node`
-      : `node ${nodeId} has left the fleet; start the agent again to register it as a new node`;
+      : `node ${nodeId} has left the cluster; start the agent again to register it as a new node`;
   return { reason: "NODE_DELETED", message, action: "STOP", ...about(nodeId) };
 }
 
-/** A session by calls that is over, for a reason that is not known here. */
+/** The farewell for a unary session that has ended for a reason unknown to this replica. */
 export function sessionOver(nodeId: string): Farewell {
-  const message = `this session of node ${nodeId} is over; open a new one without a token`;
+  const message = `this session of node ${nodeId} has ended; open a new one without a token`;
   return reconnect("SESSION_SUPERSEDED", message, about(nodeId));
 }
 
-/** A call whose token is another node's, or was not made by this cluster. */
+/** The farewell for a call whose token belongs to another node or was not created by this cluster. */
 export function tokenInvalid(nodeId: string): Farewell {
   const message = `the session token does not belong to node ${nodeId}; open a session without one`;
   return reconnect("SESSION_TOKEN_INVALID", message, about(nodeId));
 }
 
-/** A call with a sequence that does not follow the one before. Its session goes on. */
+/** The farewell for a call whose sequence is not higher than the last one. Its session continues. */
 export function notRising(nodeId: string, sequence: number, lastSequence: number): Farewell {
-  const message = `sequence ${sequence} of node ${nodeId} does not follow ${lastSequence}; send a higher one`;
+  const message = `sequence ${sequence} of node ${nodeId} is not higher than ${lastSequence}; send a higher one`;
   const metadata = { node: nodeId, sequence: String(sequence), lastSequence: String(lastSequence) };
   return { ...reconnect("SEQUENCE_NOT_RISING", message, { metadata }), subject: nodeId };
 }
 
-/** The replica that holds a session by calls, or is to open one, does not answer. */
+/** The farewell when the replica that holds a unary session, or should open one, does not respond. */
 export function ownerUnavailable(message: string, metadata?: Readonly<Record<string, string>>): Farewell {
   const details = { retryAfterMs: OWNER_RETRY_AFTER_MS, ...(metadata === undefined ? {} : { metadata }) };
   return reconnect("OWNER_UNAVAILABLE", message, details);
@@ -136,86 +140,90 @@ export function ownerUnavailable(message: string, metadata?: Readonly<Record<str
 
 const OWNER_RETRY_AFTER_MS = 1_000;
 
-/** Nothing was received for longer than the threshold. */
+/** The farewell when nothing was received for longer than the threshold. */
 export function stale(nodeId: string, silentMs: number): Farewell {
   const message = `nothing was received from node ${nodeId} for ${Math.floor(silentMs / 1000)} s; open a new stream`;
   const metadata = { node: nodeId, silentMs: String(Math.floor(silentMs)) };
   return reconnect("STREAM_STALE", message, { metadata });
 }
 
-/** The record does not know the node. */
+/** The farewell when the node is not in the store. */
 export function notRegistered(nodeId: string, random: Random): Farewell {
   const message = `node ${nodeId} is not registered; register it, then connect again`;
   const details = about(nodeId, { retryAfterMs: jittered(0, 1_000, random) });
   return { reason: "NODE_NOT_REGISTERED", message, action: "REGISTER", ...details };
 }
 
-/** The Hello was not signed by the node's key. Registration gives the agent more detail than a stream may. */
+/**
+ * The farewell when the Hello was not signed by the node's key. Registration can give the agent more detail than a
+ * stream.
+ */
 export function proofInvalid(nodeId: string, random: Random): Farewell {
   const message = `the Hello is not signed by the key of node ${nodeId}; register with the key that the agent has`;
   const details = about(nodeId, { retryAfterMs: jittered(30_000, 60_000, random) });
   return { reason: "PROOF_INVALID", message, action: "REGISTER", ...details };
 }
 
-/** The node used its next key on another stream, so the key of this stream is retired. */
+/** The farewell when the node used its next key on another stream, so that the key of this stream is retired. */
 export function keyRetired(nodeId: string): Farewell {
-  const message = `node ${nodeId} has replaced the key of this stream; open a new one with its present key`;
+  const message = `node ${nodeId} has replaced the key of this stream; open a new one with its current key`;
   return reconnect("NODE_KEY_RETIRED", message, about(nodeId));
 }
 
 /**
- * More agents say hello than can be admitted at once.
+ * The farewell when more Hellos arrive than can be admitted at once.
  *
- * @param windowMs the time until this agent's turn, see HelloAdmission.
+ * @param windowMs the time after which this agent can be admitted, see HelloAdmission.
  */
 export function overloaded(windowMs: number, random: Random): Farewell {
-  const message = "too many agents are connecting at once; come back later";
+  const message = "too many agents are connecting at once; retry after the given delay";
   const retryAfterMs = jittered(windowMs, windowMs + OVERLOADED_SPREAD_MS, random);
   return reconnect("OVERLOADED", message, { retryAfterMs });
 }
 
-/** Spreads agents with the same turn. */
+/** Agents that were given the same window retry within this many milliseconds after it. */
 const OVERLOADED_SPREAD_MS = 1_000;
 
-/** The record cannot be reached, so no agent can be admitted. */
+/** The farewell when the store cannot be reached, so that no agent can be admitted. */
 export function storeAway(random: Random): Farewell {
-  const message = "the record cannot be reached just now; come back later";
+  const message = "the database is unavailable; retry after the given delay";
   const retryAfterMs = jittered(1_000, 3_000, random);
   return reconnect("STORE_UNAVAILABLE", message, { retryAfterMs });
 }
 
 /**
- * The server ends. Its agents reconnect, here or elsewhere, spread over the time that it takes to welcome them.
+ * The farewell when the server shuts down. Its agents reconnect, to this or another server, spread over the time that
+ * it takes to welcome them.
  *
  * @param windowMs see reconnectWindow().
  */
 export function shuttingDown(windowMs: number, random: Random): Farewell {
   const retryAfterMs = jittered(0, windowMs, random);
-  const message = "the server is ending; open a new stream, there or elsewhere";
+  const message = "the server is shutting down; open a new stream to this or another replica";
   return reconnect("SERVER_SHUTTING_DOWN", message, { retryAfterMs });
 }
 
-/** The server is about to end, and another one can admit the agent before. */
+/** The farewell when the server is about to shut down, and another server can admit the agent before that. */
 export function moveBeforeEnd(windowMs: number, endpoints: readonly string[], random: Random): Farewell {
   return { ...shuttingDown(windowMs, random), action: "MOVE", endpoints };
 }
 
-/** Another replica has more room. */
+/** The farewell when another replica has more room. */
 export function moveForBalance(endpoint: string | null): Farewell {
-  const message = "this replica holds more agents than its share; open a new stream elsewhere";
+  const message = "this replica holds more agents than its share; open a new stream to another replica";
   return { reason: "REPLICA_REBALANCING", message, action: "MOVE", endpoints: endpoint === null ? [] : [endpoint] };
 }
 
-/** This replica alone is cut off from the record. */
+/** The farewell when this replica cannot reach the store, but others can. */
 export function moveFromCutOff(windowMs: number, endpoints: readonly string[], random: Random): Farewell {
-  const message = "this replica cannot reach the record, and others can; open a new stream there";
+  const message = "this replica cannot reach the store, but others can; open a new stream to one of them";
   const retryAfterMs = jittered(0, windowMs, random);
   return { reason: "REPLICA_CUT_OFF", message, action: "MOVE", retryAfterMs, endpoints };
 }
 
-/** The agent does not read what it is sent. */
+/** The farewell when the agent does not read the frames sent to it. */
 export function tooSlow(nodeId: string): Farewell {
-  const message = `node ${nodeId} does not read what it is sent; open a new stream`;
+  const message = `node ${nodeId} does not read the frames sent to it; open a new stream`;
   return reconnect("PEER_TOO_SLOW", message, about(nodeId));
 }
 

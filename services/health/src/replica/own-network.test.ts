@@ -1,23 +1,23 @@
 import { describe, expect, it } from "@jest/globals";
 import { DEFAULT_HEALTH_POLICY } from "@rollcall/domain";
 import { BareStream, bareReplica, HELLO, opening } from "../testing/bare-replica.ts";
-import type { HeldNode } from "./held-node.ts";
+import type { LiveNode } from "./live-node.ts";
 
 const DOUBT_MS = 30_000;
 const { unhealthyAfterMs } = DEFAULT_HEALTH_POLICY;
 
-/** A replica with so many nodes, all of which beat at time 0. */
+/** A replica with `count` nodes, which all sent a heartbeat at time 0. */
 function setUp(count: number) {
   const { replica, clock } = bareReplica();
   const nodes = Array.from({ length: count }, (_, index) => {
     const stream = new BareStream();
     return { node: replica.take(stream, opening(1, { nodeId: `n${index}` }), HELLO), stream };
   });
-  const pass = (ms: number, beating: readonly { readonly node: HeldNode }[] = []) => {
+  const pass = (ms: number, beating: readonly { readonly node: LiveNode }[] = []) => {
     for (let passedMs = 0; passedMs < ms; passedMs += 100) {
       clock.advance(100);
       for (const { node } of beating) replica.heard(node);
-      replica.judge();
+      replica.evaluate();
     }
   };
   const unhealthy = () => nodes.filter(({ node }) => node.health.state !== "HEALTHY").length;
@@ -25,7 +25,7 @@ function setUp(count: number) {
 }
 
 describe("a replica that loses most of its streams at once", () => {
-  it("should doubt itself before it judges nodes that fell silent together, and judge them after one extension", () => {
+  it("should doubt its own network when nodes fall silent together, and declare them after one extension", () => {
     const { nodes, pass, unhealthy } = setUp(40);
     pass(unhealthyAfterMs + DOUBT_MS - 100, nodes.slice(0, 19));
     expect(unhealthy()).toBe(0);
@@ -33,13 +33,13 @@ describe("a replica that loses most of its streams at once", () => {
     expect(unhealthy()).toBe(21);
   });
 
-  it("should judge half of them in time: that may be a zone", () => {
+  it("should declare half of them in time, because they can be a zone", () => {
     const { nodes, pass, unhealthy } = setUp(40);
     pass(unhealthyAfterMs, nodes.slice(0, 20));
     expect(unhealthy()).toBe(20);
   });
 
-  it("should judge no node that comes back meanwhile", () => {
+  it("should declare no node that comes back in the meantime", () => {
     const { nodes, pass, unhealthy } = setUp(40);
     pass(unhealthyAfterMs + 1_000);
     pass(unhealthyAfterMs * 2, nodes);
@@ -56,7 +56,7 @@ describe("a replica that loses most of its streams at once", () => {
     expect(unhealthy()).toBe(40);
   });
 
-  it("should judge the few nodes of a small replica in time", () => {
+  it("should declare the few nodes of a small replica in time", () => {
     const { pass, unhealthy } = setUp(19);
     pass(unhealthyAfterMs);
     expect(unhealthy()).toBe(19);

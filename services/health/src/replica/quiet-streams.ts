@@ -1,12 +1,12 @@
 import { Detector, type Timing } from "@rollcall/domain";
 
-/** A stream that must send something in time. */
+/** A stream that must send a frame within a time limit. */
 export interface QuietStream {
-  /** Nothing came in time. */
+  /** Called when nothing arrived in time. */
   onQuiet(silentMs: number): void;
 }
 
-/** Precision of the timing of streams. */
+/** Precision of the time limits, in milliseconds. */
 const TICK_MS = 100;
 
 /**
@@ -16,23 +16,23 @@ const TICK_MS = 100;
 export class QuietStreams {
   readonly #detector = new Detector<QuietStream>({ tickMs: TICK_MS });
 
-  /** How many streams are timed. */
+  /** Number of streams with a time limit. */
   get size(): number {
     return this.#detector.size;
   }
 
-  /** Start to time a stream, at `nowMs` of observed time. */
+  /** Start the time limit of a stream, at `nowMs` of observed time. */
   expect(stream: QuietStream, nowMs: number, withinMs: number): Timing<QuietStream> {
     const thresholds = { unhealthyAfterMs: withinMs, unknownAfterMs: withinMs };
     return this.#detector.track(stream, { health: "HEALTHY", lastReceivedMs: nowMs, thresholds });
   }
 
-  /** Stop timing a stream. */
+  /** Stop the time limit of a stream. */
   settle(timing: Timing<QuietStream>): void {
     this.#detector.untrack(timing);
   }
 
-  /** Call the streams whose time is over. */
+  /** Notify the streams whose time limit has passed. */
   advance(nowMs: number): void {
     for (const { timing, silentMs } of this.#detector.advance(nowMs)) {
       this.#detector.untrack(timing);

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { type ResourceUsage, ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import type { StoredEvent } from "@rollcall/store";
+import type { EventRow } from "@rollcall/store";
 import { adopted, BareStream, bareReplica, HELLO, opening, recordedHealth } from "../testing/bare-replica.ts";
 
-function eventOf(revision: bigint, type: StoredEvent["type"], changes: Partial<StoredEvent> = {}): StoredEvent {
+function eventOf(revision: bigint, type: EventRow["type"], changes: Partial<EventRow> = {}): EventRow {
   const said = { actor: "token:t", reason: "R", message: "", before: null, after: null };
   return { id: "e", revision, atMs: 0, type, subject: "n1", ...said, ...changes };
 }
@@ -15,7 +15,7 @@ function usageOf(...celsius: readonly number[]): ResourceUsage {
 }
 
 describe("Replica.apply()", () => {
-  it("should keep a session whose opening waited for another one's that was committed after the membership was read", () => {
+  it("should keep a session whose opening waited for another that was committed after the membership was read", () => {
     const { replica } = bareReplica();
     replica.take(new BareStream(), opening(3, { revision: 40n, openedRevision: 60n }), HELLO);
     replica.apply([eventOf(50n, "node.session.moved", { actor: "replica:other" })]);
@@ -28,18 +28,18 @@ describe("Replica.apply()", () => {
 });
 
 describe("Replica.take()", () => {
-  it("should keep the state of a node that it has held throughout", () => {
+  it("should keep the state of a node that it has held all the time", () => {
     const { replica, pass } = bareReplica();
     replica.take(new BareStream(), opening(1), HELLO);
     pass(60_000);
     const again = new BareStream();
-    // The record has not heard of it yet.
+    // The store still has the old state, in which the node is healthy.
     const node = replica.take(again, opening(2, { detectedHealth: recordedHealth("HEALTHY") }), HELLO);
     expect(node.health).toMatchObject({ state: "UNHEALTHY", reason: "HEARTBEATS_MISSED" });
     expect(node.writtenHealth.state).toBe("HEALTHY");
   });
 
-  it("should believe the record about a node that another replica has held since", () => {
+  it("should use the stored state of a node that another replica has held since", () => {
     const { replica } = bareReplica();
     const older = new BareStream();
     replica.take(older, opening(1), HELLO);
@@ -47,7 +47,7 @@ describe("Replica.take()", () => {
     const recorded = { previous, detectedHealth: recordedHealth("UNHEALTHY") };
     const node = replica.take(new BareStream(), opening(3, recorded), HELLO);
     expect(older.farewell).toBe("SESSION_SUPERSEDED");
-    // Only a Beat may call it healthy, not what was known here before.
+    // Whatever the earlier session's state was, only a Beat of the new session can make the node healthy.
     expect(node.health.state).toBe("UNHEALTHY");
     expect(node.timing.health).toBe("UNHEALTHY");
     expect([replica.nodes.size, replica.nodes.sessions]).toEqual([1, 1]);
@@ -84,7 +84,7 @@ describe("Replica.take(), late", () => {
 });
 
 describe("Replica.apply()", () => {
-  it("should skip events that its record already had, and apply later ones", () => {
+  it("should skip events that its state already includes, and apply later ones", () => {
     const { replica } = bareReplica();
     const stream = new BareStream();
     replica.take(stream, opening(1, { revision: 10n }), HELLO);
@@ -97,14 +97,14 @@ describe("Replica.apply()", () => {
     expect(replica.nodes.sessions).toBe(0);
   });
 
-  it("should know by the event which report the record has", () => {
+  it("should learn from the event which report the store has", () => {
     const { replica } = bareReplica();
     const node = replica.take(new BareStream(), opening(1), HELLO);
     replica.apply([eventOf(11n, "node.info.changed", { after: { infoDigest: "new" } })]);
     expect(node.infoDigest).toBe("new");
   });
 
-  it("should end the stream of a key that was replaced, and take no proof by it any more", () => {
+  it("should end the stream of a replaced key, and accept no more proofs by it", () => {
     const { replica } = bareReplica();
     const stream = new BareStream();
     const node = replica.take(stream, opening(1), HELLO);
@@ -141,7 +141,7 @@ describe("Replica.beat()", () => {
     expect(inTrouble).toEqual(["n1"]);
   });
 
-  it("should forget by what a node was declared once it is back", () => {
+  it("should forget the evidence of a declaration once the node is back", () => {
     const { replica, pass } = bareReplica();
     const node = replica.take(new BareStream(), opening(1), HELLO);
     pass(60_100);
@@ -179,7 +179,7 @@ describe("the end of a stream that a newer one has replaced", () => {
 });
 
 describe("Replica.drain()", () => {
-  it("should admit no further hello, with or without the lease, and judge as before", () => {
+  it("should admit no more Hellos, with or without the lease, and still declare nodes", () => {
     const { replica, pass } = bareReplica();
     const node = replica.take(new BareStream(), opening(1), HELLO);
     expect(replica.mayOpen).toBe(true);
@@ -203,14 +203,14 @@ describe("Replica.adopt()", () => {
     expect(replica.nodes.find("n1")?.epoch).toBe(6);
   });
 
-  it("should judge no adopted node while it turns hellos away", () => {
+  it("should declare no adopted node while it turns Hellos away", () => {
     const { replica, pass } = bareReplica();
     replica.adopt([adopted(1)], 20n);
     pass(59_000);
-    replica.silence.turnedAway(undefined, 5_000);
+    replica.detector.turnedAway(undefined, 5_000);
     pass(2_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
-    // Its grace restarted.
+    // The node's grace period has restarted.
     pass(58_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
     pass(2_000);
@@ -219,7 +219,7 @@ describe("Replica.adopt()", () => {
 });
 
 describe("Replica.close()", () => {
-  it("should judge no node from then on, lease or not", () => {
+  it("should declare no node from then on, with or without the lease", () => {
     const { replica, pass, changed } = bareReplica();
     const stream = new BareStream();
     replica.take(stream, opening(1), HELLO);

@@ -8,44 +8,45 @@ import {
   replicaActor,
   type Wishes,
 } from "@rollcall/domain";
-import type { OwnedSession, StoredEvent } from "@rollcall/store";
+import type { EventRow, OwnedSession } from "@rollcall/store";
+import { FailureEvidence } from "../conditions/failure-evidence.ts";
 import { takeGpuSample } from "../conditions/gpu-samples.ts";
-import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
 import { NodePolicies, type NodePoliciesOptions } from "../policy/node-policies.ts";
 import type { TrustedLabels } from "../policy/node-terms.ts";
-import type { SuccessfulOpening } from "../record/health-record.ts";
+import type { SuccessfulOpening } from "../store/health-store.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
+import { FailureDetector, type FailureDetectorOptions } from "./failure-detector.ts";
 import { type Farewell, movedOn, type Random, shuttingDown, stale, superseded } from "./farewell.ts";
-import { createHeldNode, type HeldNode, type NodeStream, statesAfterGoodbye } from "./held-node.ts";
-import { HeldNodes } from "./held-nodes.ts";
+import { createLiveNode, type LiveNode, type NodeStream, statesAfterGoodbye } from "./live-node.ts";
+import { LiveNodes } from "./live-nodes.ts";
 import { SamplePages } from "./sample-pages.ts";
 import { SampleRing } from "./sample-ring.ts";
-import { Silence, type SilenceOptions } from "./silence.ts";
 
-/** A session that the record opened for a Hello. */
-
-export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions, "silence"> {
-  /** The timing of the nodes; created from these options when absent. */
-  readonly silence?: Silence;
-  /** The instance of this process's lease, which owns its sessions in the record. */
+export interface ReplicaOptions extends FailureDetectorOptions, Omit<NodePoliciesOptions, "detector"> {
+  /** The failure detector's shell; created from these options when absent. */
+  readonly detector?: FailureDetector;
+  /** The instance of this process's lease, which owns its sessions in the store. */
   readonly instance: string;
   readonly random: Random;
-  /** Called when a node's state may differ from the record's. */
-  readonly onChanged: (node: HeldNode) => void;
-  /** Called when the log says that another replica took a node from here. */
-  readonly onMovedAway?: (node: HeldNode) => void;
-  /** Called when the labels of a node that has a stream have changed in the record. */
-  readonly onLabelsChanged: (node: HeldNode) => void;
-  /** Called when a node flaps, rebooted or is in hardware trouble, and when that is over. */
-  readonly onConditionsChanged?: (node: HeldNode) => void;
+  /** Called when a node's state may differ from the store's. */
+  readonly onChanged: (node: LiveNode) => void;
+  /** Called when an event shows that another replica took a node from this one. */
+  readonly onMovedAway?: (node: LiveNode) => void;
+  /** Called when the labels of a node with a stream have changed in the store. */
+  readonly onLabelsChanged: (node: LiveNode) => void;
+  /** Called when a node's flapping, reboot or hardware trouble begins or ends. */
+  readonly onConditionsChanged?: (node: LiveNode) => void;
 }
 
 const NO_LABELS: TrustedLabels = new Map();
 
-/** An agent that lost its session and lives is back by then, see superseded(). */
+/** Time within which a live agent that lost its session reconnects, see superseded(). */
 const CONTESTED_MS = 15_000;
-/** The same where two agents are known to take turns, every 30 to 75 s: longer than two turns. */
+/**
+ * Like CONTESTED_MS, for two agents that are known to alternate. They alternate every 30 to 75 s; this is longer than
+ * two alternations.
+ */
 const DUPLICATED_MS = 180_000;
 
 function contestedForMs({ isDuplicated, isTakenOver }: SuccessfulOpening): number {
@@ -54,21 +55,21 @@ function contestedForMs({ isDuplicated, isTakenOver }: SuccessfulOpening): numbe
 }
 
 /**
- * The nodes that this process holds: their sessions, when each was last heard, and the verdicts of silence. All in
- * memory and synchronous; `onChanged` reports what must be written.
+ * The nodes that this process holds: their sessions, their last signs of life, and their health decisions. All state is
+ * in memory, and all methods are synchronous. `onChanged` reports what must be written.
  */
 export class Replica {
   readonly instance: string;
-  readonly silence: Silence;
+  readonly detector: FailureDetector;
   readonly policies: NodePolicies;
-  readonly nodes = new HeldNodes((node) => this.policies.close(node));
+  readonly nodes = new LiveNodes((node) => this.policies.close(node));
   readonly watched = new WatchedNodes((nodeId) => this.nodes.find(nodeId));
-  /** The actor of its events: "replica:<instance>". */
+  /** The actor of this replica's events: "replica:<instance>". */
   readonly #actor: string;
   readonly #options: ReplicaOptions;
   readonly #hooks: EffectHooks;
   readonly #pages = new SamplePages();
-  readonly #verdicts: SilenceVerdicts;
+  readonly #decisions: FailureEvidence;
   #isLeaseHeld = false;
   #isClosing = false;
   #beats = 0;
@@ -77,9 +78,9 @@ export class Replica {
     this.#options = options;
     this.instance = options.instance;
     this.#actor = replicaActor(options.instance);
-    this.silence = options.silence ?? new Silence(options);
-    this.#verdicts = new SilenceVerdicts(options);
-    this.policies = new NodePolicies({ ...options, silence: this.silence });
+    this.detector = options.detector ?? new FailureDetector(options);
+    this.#decisions = new FailureEvidence(options);
+    this.policies = new NodePolicies({ ...options, detector: this.detector });
     this.#hooks = {
       random: options.random,
       wallMs: () => options.clock.wallMs(),
@@ -91,42 +92,48 @@ export class Replica {
     };
   }
 
-  /** How many heartbeats took effect so far. */
+  /** Number of heartbeats that have taken effect. */
   get beats(): number {
     return this.#beats;
   }
 
-  /** Whether a Hello can be admitted: the lease is certainly held, and the end has not begun. */
+  /** Whether a Hello can be admitted: the lease is certainly held, and shutdown has not begun. */
   get mayOpen(): boolean {
     return this.#isLeaseHeld && !this.#isClosing;
   }
 
-  /** Whether the lease may have run out. */
+  /** Whether the lease may have expired. */
   get isInDoubt(): boolean {
-    return !this.#isLeaseHeld && this.silence.isSuspended && !this.#isClosing;
+    return !this.#isLeaseHeld && this.detector.isSuspended && !this.#isClosing;
   }
 
-  /** Whether the end has begun. */
+  /** Whether shutdown has begun. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
 
-  /** The lease is held: admit hellos, and judge again. The time of a doubt is granted to every node. */
+  /**
+   * The lease is held: admit Hellos, and resume health decisions. Every node's deadline is extended by the time that
+   * the lease was in doubt.
+   */
   leaseHeld(): void {
     this.#isLeaseHeld = true;
-    if (!this.#isClosing) this.silence.resume();
+    if (!this.#isClosing) this.detector.resume();
   }
 
   /**
-   * The lease may have run out: other replicas may hold these nodes, so none is judged. `sinceMs` is when the lease was
-   * last certainly held.
+   * Called when the lease may have expired. Other replicas may hold these nodes, so none is declared unhealthy.
+   * `sinceMs` is when the lease was last certainly held.
    */
   leaseDoubted(sinceMs: number): void {
     this.#isLeaseHeld = false;
-    this.silence.suspend(sinceMs);
+    this.detector.suspend(sinceMs);
   }
 
-  /** Make a recorded session the node's current one, unless a later one is held here. Health does not change. */
+  /**
+   * Replace the node's current session by one from the store, unless this replica holds a later session. Health does
+   * not change.
+   */
   take(
     stream: NodeStream,
     opening: SuccessfulOpening,
@@ -137,10 +144,11 @@ export class Replica {
       readonly clockSkewMs?: number | null;
       readonly labels?: TrustedLabels;
     },
-  ): HeldNode {
+  ): LiveNode {
     const held = this.nodes.find(opening.nodeId);
     if (held !== undefined && held.epoch > opening.epoch) {
-      // The answer is so late that this replica has since adopted the node from another one.
+      // End the stream. The store's response came so late that this replica has since adopted the node from another
+      // one.
       stream.leave(movedOn(held.id, this.#options.random));
       return held;
     }
@@ -162,7 +170,7 @@ export class Replica {
     node.connection = connection;
     node.writtenConnection = connection;
     node.writtenHealth = opening.detectedHealth;
-    node.isRecordUncertain = false;
+    node.isStoreUncertain = false;
     this.policies.open(node, labels, hello.wishes);
     this.heard(node);
     this.#options.onChanged(node);
@@ -171,24 +179,25 @@ export class Replica {
   }
 
   /**
-   * Whether another agent may have executions of the node that this session's agent lacks: it took the session from
-   * one that was connected, or two are known to use the identity. What it calls gone may run on the other's machine.
+   * Whether another agent may have executions of the node that this session's agent lacks: this session replaced a
+   * connected one, or two agents are known to use the identity. Executions that this agent reports as gone may run on
+   * the other agent's machine.
    */
-  isContested(node: HeldNode): boolean {
+  isContested(node: LiveNode): boolean {
     return this.#options.clock.nowMs() < node.contestedUntilMs;
   }
 
-  /** Only one agent uses the node's identity any more. */
+  /** Record that only one agent uses the node's identity from now on. */
   identityCleared(nodeId: string): void {
     const node = this.nodes.find(nodeId);
     if (node !== undefined) node.isDuplicated = false;
   }
 
   /**
-   * Hold nodes without a stream, each with its full grace. Nodes held under this epoch or a later one do not change.
-   * Returns the ids of the others.
+   * Hold nodes without a stream, each with its full grace period. Nodes already held under this epoch or a later one do
+   * not change. Returns the ids of the added nodes.
    *
-   * @param labels labels of token and operator, by node id.
+   * @param labels labels of join tokens and operators, keyed by node id.
    */
   adopt(
     rows: readonly OwnedSession[],
@@ -205,36 +214,37 @@ export class Replica {
       node.epoch = row.epoch;
       node.asOfRevision = asOfRevision;
       node.membership = row.membership;
-      // The record may call it connected, by a session whose Welcome was never sent.
+      // Disconnect a node that the store shows as connected, because the Welcome of its session may never have been
+      // sent.
       if (row.connection.state === "CONNECTED") this.#disconnect(node);
     }
     return added;
   }
 
-  /** Note a frame of a node's current stream. */
-  heard(node: HeldNode): void {
+  /** Record that a frame of a node's current stream was received. */
+  heard(node: LiveNode): void {
     const nowMs = this.#options.clock.nowMs();
     node.lastFrameAtMs = nowMs;
-    this.silence.heard(node, this.silence.at(nowMs));
+    this.detector.heard(node, this.detector.at(nowMs));
   }
 
   /**
-   * Apply a Beat: the hot path. Only the first Beat of a session may bring a node back, so that a queue of old ones
-   * cannot.
+   * Apply a Beat: the hot path. Only the first Beat of a session can make a node healthy again, because later ones may
+   * be old Beats that queued up.
    */
-  beat(node: HeldNode, usage: ResourceUsage | undefined, isFirst: boolean): void {
+  beat(node: LiveNode, usage: ResourceUsage | undefined, isFirst: boolean): void {
     const nowMs = this.#options.clock.nowMs();
     node.lastFrameAtMs = nowMs;
     this.#beats += 1;
     if (node.terms.awaited !== null) this.policies.onBeat(node, isFirst);
     if (isFirst && node.timing.health !== "HEALTHY") {
-      this.#verdicts.onReturn(node, this.#options.clock.nowMs());
+      this.#decisions.onReturn(node, this.#options.clock.nowMs());
       node.health = healthAfter({ kind: "beat" }, this.#now());
       node.evidence = null;
-      this.silence.declare(node, node.health.state);
+      this.detector.declare(node, node.health.state);
       this.#options.onChanged(node);
     } else {
-      this.silence.heard(node, this.silence.at(nowMs));
+      this.detector.heard(node, this.detector.at(nowMs));
     }
     if (usage !== undefined) {
       node.samples ??= new SampleRing(nowMs, this.#pages);
@@ -244,17 +254,20 @@ export class Replica {
     this.watched.touched(node);
   }
 
-  /** The agent stops on purpose. */
-  goodbye(node: HeldNode, stream: NodeStream, reason: string): void {
+  /** Handle the goodbye of an agent that stops intentionally. */
+  goodbye(node: LiveNode, stream: NodeStream, reason: string): void {
     if (node.stream !== stream) return;
     this.nodes.takeStream(node);
     Object.assign(node, statesAfterGoodbye(this.#now(), reason));
-    this.silence.declare(node, node.health.state);
+    this.detector.declare(node, node.health.state);
     this.#options.onChanged(node);
   }
 
-  /** The agent stops, leaves its executions running, and comes back: health follows its thresholds. */
-  restarting(node: HeldNode, stream: NodeStream, reason: string): void {
+  /**
+   * Handle the goodbye of an agent that restarts. It leaves its executions running and will come back. Until then, the
+   * node's thresholds decide its health.
+   */
+  restarting(node: LiveNode, stream: NodeStream, reason: string): void {
     if (node.stream !== stream) return;
     this.nodes.takeStream(node);
     const connection = connectionAfter("restarting", this.#now());
@@ -263,25 +276,25 @@ export class Replica {
     this.#options.onChanged(node);
   }
 
-  /** A node's stream broke without a goodbye. */
-  broken(node: HeldNode, stream: NodeStream): void {
+  /** Handle a stream that broke without a goodbye. */
+  broken(node: LiveNode, stream: NodeStream): void {
     if (node.stream !== stream) return;
     this.nodes.takeStream(node);
-    this.silence.broken(this.nodes.sessions);
+    this.detector.broken(this.nodes.sessions);
     this.#disconnect(node);
   }
 
-  /** The record names another owner, or none: release the node. */
-  notOurs(node: HeldNode): void {
+  /** Release a node. The store names another owner for it, or none. */
+  notOurs(node: LiveNode): void {
     this.#lose(node, movedOn(node.id, this.#options.random));
   }
 
-  /** Apply events of others to the held nodes. */
-  apply(events: readonly StoredEvent[]): void {
+  /** Apply events caused by others to the held nodes. */
+  apply(events: readonly EventRow[]): void {
     for (const event of events) {
       const node = this.nodes.find(event.subject);
       if (node === undefined || event.revision <= node.asOfRevision) continue;
-      // A newer release may write events that are unknown here.
+      // Skip event types that only a newer release knows.
       if (!isEventType(event.type)) continue;
       const effect = effectOf(event, this.#actor);
       if (effect.kind === "moved" && event.revision <= node.openedRevision) continue;
@@ -289,29 +302,35 @@ export class Replica {
     }
   }
 
-  /** Declare silent nodes. Call it each tick, after the sockets were read: what waited there counts as heard. */
-  judge(): void {
+  /**
+   * Declare silent nodes UNHEALTHY or UNKNOWN. Must be called each tick, after the sockets were read, so that waiting
+   * frames count.
+   */
+  evaluate(): void {
     this.policies.pacer.adjust();
-    for (const due of this.silence.judge(this.nodes)) this.#declare(due);
+    for (const due of this.detector.evaluate(this.nodes)) this.#declare(due);
   }
 
-  /** Admit no further hello. Present nodes are served and judged as before. */
+  /** Stop admitting Hellos. Current nodes are still served, and their health is still decided. */
   drain(): void {
     this.#isClosing = true;
   }
 
-  /** End every stream, spread over the time that it takes to welcome the agents elsewhere. No node is judged by it. */
+  /**
+   * End every stream, spread over the time that it takes to welcome the agents elsewhere. No node is declared unhealthy
+   * because of it.
+   */
   close(windowMs: number): void {
     this.#isClosing = true;
-    // No node can be heard from here on, so none is judged.
-    this.silence.suspend(this.#options.clock.nowMs());
+    // Suspend health decisions, because no heartbeat can arrive anymore.
+    this.detector.suspend(this.#options.clock.nowMs());
     for (const node of this.nodes.all()) {
       this.nodes.takeStream(node)?.leave(shuttingDown(windowMs, this.#options.random));
     }
   }
 
-  /** The state of a node, unless another replica has held it since: then only the record has it. */
-  #current({ nodeId, epoch, previous }: SuccessfulOpening): HeldNode | undefined {
+  /** The held node, unless another replica has held it since. In that case, only the store has its state. */
+  #current({ nodeId, epoch, previous }: SuccessfulOpening): LiveNode | undefined {
     const node = this.nodes.find(nodeId);
     if (node === undefined) return undefined;
     if (previous.replicaId === this.instance && epoch === node.epoch + 1) return node;
@@ -319,25 +338,25 @@ export class Replica {
     return undefined;
   }
 
-  #hold(row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">, labels: TrustedLabels): HeldNode {
+  #hold(row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">, labels: TrustedLabels): LiveNode {
     const { terms, thresholds } = this.policies.begin(row.nodeId, labels);
-    const node = createHeldNode(row, terms, (held) => this.silence.track(held, held.health.state, thresholds));
+    const node = createLiveNode(row, terms, (held) => this.detector.track(held, held.health.state, thresholds));
     this.nodes.add(node);
     return node;
   }
 
-  #declare(due: Due<HeldNode>): void {
+  #declare(due: Due<LiveNode>): void {
     const { timing, to, silentMs } = due;
     const node = timing.subject;
     node.health = healthAfter({ kind: "silence", to, silentMs }, this.#now());
     node.declaredAtMs = this.#options.clock.nowMs();
-    node.evidence = this.#verdicts.evidenceOf(due, node.declaredAtMs);
+    node.evidence = this.#decisions.evidenceOf(due, node.declaredAtMs);
     this.#options.onChanged(node);
-    const why = { reason: "STREAM_STALE", message: "its stream fell silent" };
+    const why = { reason: "STREAM_STALE", message: "nothing arrived on its stream" };
     this.#cut(node, why, stale(node.id, silentMs));
   }
 
-  #cut(node: HeldNode, why: CutReason, farewell: Farewell): void {
+  #cut(node: LiveNode, why: CutReason, farewell: Farewell): void {
     const stream = this.nodes.takeStream(node);
     if (stream === null) return;
     this.#disconnect(node, why);
@@ -345,13 +364,13 @@ export class Replica {
   }
 
   /** @param why absent for a stream that broke. */
-  #disconnect(node: HeldNode, why?: CutReason): void {
+  #disconnect(node: LiveNode, why?: CutReason): void {
     node.connection = { ...connectionAfter("broken", this.#now()), ...why };
     this.#options.onChanged(node);
   }
 
-  #lose(node: HeldNode, farewell: Farewell): void {
-    this.silence.untrack(node);
+  #lose(node: LiveNode, farewell: Farewell): void {
+    this.detector.untrack(node);
     this.nodes.remove(node)?.leave(farewell);
     this.watched.released(node.id);
     node.samples?.release();

@@ -1,21 +1,21 @@
-/** A place in a page for the samples of one node. */
+/** A block of memory in a page, for the samples of one node. */
 export interface SamplePlace {
-  /** The memory of several nodes; this one's begins at `at`. */
+  /** The memory page, which several nodes share. This node's block starts at `at`. */
   readonly words: Uint16Array;
   readonly at: number;
 }
 
-/** Words of a page. */
+/** Size of a page in words. */
 const PAGE_WORDS = 32 * 1024;
 
 /**
- * Memory for the samples of many nodes, in shared pages: an array for each node would cost a sixth more, and fragment
- * memory. Freed places are reused for the same size; pages stay.
+ * Memory for the samples of many nodes, in shared pages: an array for each node would take a sixth more and fragment
+ * memory. Freed blocks are reused for the same size; pages are never freed.
  */
 export class SamplePages {
   readonly #free = new Map<number, SamplePlace[]>();
 
-  /** Allocate a place of so many words. Its content is undefined. */
+  /** Allocate a block of this many words. Its content is undefined. */
   take(sizeWords: number): SamplePlace {
     const free = this.#freeOf(sizeWords);
     if (free.length === 0) {
@@ -26,7 +26,7 @@ export class SamplePages {
     return free.pop() as SamplePlace;
   }
 
-  /** Free a place. */
+  /** Free a block. */
   giveBack(place: SamplePlace, sizeWords: number): void {
     this.#freeOf(sizeWords).push(place);
   }

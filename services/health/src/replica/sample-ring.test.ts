@@ -31,7 +31,7 @@ const FULL = usage({
   ],
 });
 
-/** Notes the sizes of places. */
+/** Records the sizes of the allocated blocks. */
 class CountedPages extends SamplePages {
   readonly taken: number[] = [];
 
@@ -45,7 +45,7 @@ const pages = new SamplePages();
 const ringFrom = (epochMs: number) => new SampleRing(epochMs, pages);
 
 describe("SampleRing", () => {
-  it("should give back what was added", () => {
+  it("should return what was added", () => {
     const ring = ringFrom(1_000);
     ring.add(FULL, 61_234);
     expect(ring.latest()).toEqual({ atMs: 61_234, usage: FULL });
@@ -57,7 +57,7 @@ describe("SampleRing", () => {
     expect([ring.size, ring.latest(), ring.list()]).toEqual([0, null, []]);
   });
 
-  it("should leave out temperatures where there is no sensor", () => {
+  it("should leave out temperatures without a sensor", () => {
     const ring = ringFrom(0);
     ring.add(usage({ gpus: [{ index: 0 }] }), 1);
     const latest = ring.latest()?.usage;
@@ -65,7 +65,7 @@ describe("SampleRing", () => {
     expect(latest?.gpus[0]?.temperatureCelsius).toBeUndefined();
   });
 
-  it("should tell an amount that is not known from 0", () => {
+  it("should distinguish an unknown amount from 0", () => {
     const ring = ringFrom(0);
     const parts = (memoryUsedMib: number) => ({
       gpus: [{ index: 0, memoryUsedMib }],
@@ -127,7 +127,7 @@ describe("SampleRing", () => {
     expect(samples.at(-3)?.usage.gpus ?? []).toEqual([]);
   });
 
-  it.each([1, 59, 60, 100])("should keep %i samples when NUMA nodes come beside a GPU, and go", (before) => {
+  it.each([1, 59, 60, 100])("should keep %i samples when NUMA nodes come and go next to a GPU", (before) => {
     const ring = ringFrom(0);
     const gpus = [{ index: 4, memoryUsedMib: 44, memoryTotalMib: 99 }];
     for (let at = 1; at <= before; at++) ring.add(usage({ memoryUsedMib: at, gpus }), at);
@@ -145,7 +145,7 @@ describe("SampleRing", () => {
     expect(samples.at(-4)?.numaNodes).toEqual([]);
   });
 
-  it("should take no memory for the only NUMA node, whose figures are the machine's", () => {
+  it("should take no memory for a single NUMA node, whose values are the machine's", () => {
     const counted = new CountedPages();
     const ring = new SampleRing(0, counted);
     ring.add(usage({ numaNodes: [{ id: 0, memoryUsedMib: 5 }] }), 1);
@@ -156,7 +156,7 @@ describe("SampleRing", () => {
     expect((withTwo - alone) * Uint16Array.BYTES_PER_ELEMENT).toBe(2 * 368);
   });
 
-  it("should keep shares and temperatures to a hundredth, and whatever makes no sense within bounds", () => {
+  it("should keep percentages and temperatures to a hundredth, and clamp invalid values", () => {
     const ring = ringFrom(0);
     const odd = {
       cpuPercent: 33.337,
@@ -202,7 +202,7 @@ describe("SampleRing", () => {
     expect(ring.size).toBeLessThanOrEqual(SAMPLES_KEPT);
   });
 
-  it("should not mix up the samples of nodes that share a page, given back or not", () => {
+  it("should not mix up the samples of nodes that share a page, released or not", () => {
     const rings = Array.from({ length: 100 }, () => ringFrom(0));
     for (const [node, ring] of rings.entries()) {
       for (let at = 1; at <= 70; at++) {
@@ -223,7 +223,7 @@ describe("SampleRing", () => {
     for (const ring of later) expect(ring.list()).toHaveLength(1);
   });
 
-  it("should keep apart what is 0 and what is not known", () => {
+  it("should distinguish 0 from unknown", () => {
     const ring = ringFrom(0);
     ring.add(create(ResourceUsageSchema, { gpus: [{ index: 0 }] }), 0);
     ring.add(create(ResourceUsageSchema, { cpuPercent: 0, gpus: [{ index: 0, utilizationPercent: 0 }] }), 1_000);

@@ -24,49 +24,54 @@ import {
   slotInRow,
 } from "./sample-shape.ts";
 
-/** A stored sample. Shares and temperatures are rounded to 0.01, amounts in use are below 4 PiB, the rest is exact. */
+/**
+ * A stored sample. Percentages and temperatures are rounded to 0.01, used amounts are below 4 PiB, the rest is exact.
+ */
 export interface Sample {
-  /** When it was received, by the clock of `add()`, in milliseconds. */
+  /** When the sample was received, by the clock of `add()`, in milliseconds. */
   readonly atMs: number;
   readonly usage: ResourceUsage;
 }
 
-/** The figures of one sample that can be summed. */
+/** The values of one sample that can be summed. */
 export interface UsageSummary {
-  /** Null where it is not known. */
+  /** CPU usage in percent; null when unknown. */
   readonly cpuPercent: number | null;
-  /** Null where it is not known. */
+  /** Used memory in MiB; null when unknown. */
   readonly memoryUsedMib: number | null;
   readonly memoryTotalMib: number;
-  /** Null where there is no sensor. */
+  /** The average temperature; null without a sensor. */
   readonly averageCelsius: number | null;
   readonly maxCelsius: number | null;
   readonly gpus: number;
   readonly gpusBusy: number;
 }
 
-/** A GPU below this utilisation counts as idle. */
+/** Utilisation in percent below which a GPU counts as idle. */
 const BUSY_PERCENT = 1;
 
-// A place begins with a header: the number of samples and the next row, the totals, and for each slot what it is of and
-// its total. The rows follow.
+// Offsets in the header of a block, in words. The header contains the number of samples, the next row, the totals, and
+// for each slot the id and total of its GPU or NUMA node. The rows follow.
 const NEXT_WORD = 0;
 const COUNT_WORD = 1;
 const MEMORY_TOTAL_WORD = 2;
 const DISK_TOTAL_WORD = 4;
 const NO_SLOTS = shapeOf(0, 0);
 const NO_NUMA_NODES: readonly NumaNodeUsage[] = [];
-/** Times have 32 bits, which is 49 days. */
+/** The highest age of a sample that fits into 32 bits: 49 days in milliseconds. */
 const MOST_AGE_MS = 0xffff_ffff;
 
-/** The last samples of one node, packed: 2 KiB with two GPUs, and 368 bytes more for each of several NUMA nodes. */
+/**
+ * The last samples of one node, packed: 2 KiB with two GPUs, and 368 bytes more for each NUMA node when there are
+ * several.
+ */
 export class SampleRing {
   readonly #pages: SamplePages;
   #epochMs: number;
   #shape = NO_SLOTS;
   #place: SamplePlace;
 
-  /** @param epochMs any time not after the first sample. 49 days later the ring starts over. */
+  /** @param epochMs a time not later than the first sample. After 49 days the ring starts over. */
   constructor(epochMs: number, pages: SamplePages) {
     this.#pages = pages;
     this.#epochMs = Math.floor(epochMs);
@@ -75,12 +80,12 @@ export class SampleRing {
     words.fill(0, at, at + HEADER_WORDS);
   }
 
-  /** How many samples there are, 60 at most. */
+  /** Number of samples, at most 60. */
   get size(): number {
     return this.#word(COUNT_WORD);
   }
 
-  /** Add a sample, in place of the oldest once there are 60. */
+  /** Add a sample; once there are 60, it replaces the oldest. */
   add(usage: ResourceUsage, nowMs: number): void {
     const ageMs = Math.max(0, Math.round(nowMs) - this.#epochMs);
     if (ageMs > MOST_AGE_MS) this.#clear(nowMs);
@@ -101,7 +106,7 @@ export class SampleRing {
     words[at + COUNT_WORD] = Math.min(SAMPLES_KEPT, this.size + 1);
   }
 
-  /** The samples, oldest first, with the last totals. */
+  /** The samples, oldest first, each with the last totals. */
   list(): Sample[] {
     const { size } = this;
     const first = size < SAMPLES_KEPT ? 0 : this.#word(NEXT_WORD);
@@ -114,7 +119,7 @@ export class SampleRing {
     return this.#read((this.#word(NEXT_WORD) + SAMPLES_KEPT - 1) % SAMPLES_KEPT);
   }
 
-  /** The summable figures of the newest sample; null when there is none. */
+  /** The summable values of the newest sample; null when there is none. */
   summary(): UsageSummary | null {
     const latest = this.latest();
     if (latest === null) return null;
@@ -130,7 +135,7 @@ export class SampleRing {
     };
   }
 
-  /** Free its memory. The ring must not be used afterwards. */
+  /** Free the ring's memory. The ring must not be used afterwards. */
   release(): void {
     this.#pages.giveBack(this.#place, this.#shape.sizeWords);
   }
@@ -151,7 +156,10 @@ export class SampleRing {
     if (node.memoryTotalMib !== 0) writeUint32(words, this.#headerAt("numaNodes", slot) + 2, node.memoryTotalMib);
   }
 
-  /** Ensure a slot for each. They rarely change, so rows are moved once or twice in a ring's life. */
+  /**
+   * Ensure that each GPU and NUMA node has a slot. A machine's GPUs and NUMA nodes rarely change, so rows are moved
+   * once or twice in a ring's life.
+   */
   #makeSlots(gpus: readonly GpuUsage[], numaNodes: readonly NumaNodeUsage[]): void {
     let newGpus = 0;
     let newNumaNodes = 0;
@@ -159,7 +167,7 @@ export class SampleRing {
     for (const { id } of numaNodes) if (this.#slotOf("numaNodes", id) < 0) newNumaNodes += 1;
     if (newGpus + newNumaNodes === 0) return;
     if (this.#shape.gpus + newGpus > MOST_GPU_SLOTS || this.#shape.numaNodes + newNumaNodes > MOST_NUMA_SLOTS) {
-      // Otherwise those that never return would fill it.
+      // Start over, because slots of GPUs and NUMA nodes that never return would otherwise fill the ring.
       this.#reshape(NO_SLOTS, false);
       newGpus = gpus.length;
       newNumaNodes = numaNodes.length;
@@ -172,14 +180,14 @@ export class SampleRing {
     for (const { id } of numaNodes) slot = this.#nameSlot("numaNodes", slot, id);
   }
 
-  /** Give the next new slot to what has none yet. Returns the slot after it. */
+  /** Assign this slot to an id that has no earlier slot. Returns the next free slot. */
   #nameSlot(kind: PartKind, slot: number, id: number): number {
     if (this.#slotOf(kind, id, slot) >= 0) return slot;
     writeUint32(this.#place.words, this.#headerAt(kind, slot), id);
     return slot + 1;
   }
 
-  /** Move to a place with room for the slots of a shape in each row. */
+  /** Move to a block whose rows have room for the slots of a shape. */
   #reshape(shape: SampleShape, keepsRows: boolean): void {
     const from = this.#place;
     const before = this.#shape;
@@ -208,7 +216,7 @@ export class SampleRing {
     this.#pages.giveBack(from, before.sizeWords);
   }
 
-  /** Write into a row that those slots have nothing that come after the ones of another shape. */
+  /** Mark those slots of a row as empty that the previous, smaller shape did not have. */
   #emptySlots(row: number, { gpus, numaNodes }: SampleShape): void {
     const { words } = this.#place;
     const shape = this.#shape;
@@ -225,7 +233,7 @@ export class SampleRing {
     words[at + COUNT_WORD] = 0;
   }
 
-  /** The slot of a GPU or NUMA node among the first ones; -1 when it has none. */
+  /** The slot of a GPU or NUMA node among the first `among` slots; -1 when it has none. */
   #slotOf(kind: PartKind, id: number, among = this.#shape[kind]): number {
     for (let slot = 0; slot < among; slot++) {
       if (readUint32(this.#place.words, this.#headerAt(kind, slot)) === id) return slot;
@@ -272,7 +280,7 @@ export class SampleRing {
   }
 }
 
-/** NUMA nodes that are kept: the figures of the only one are the machine's. */
+/** The NUMA nodes to store. A single one is not stored, because its values are the machine's. */
 function severalOf({ numaNodes }: ResourceUsage): readonly NumaNodeUsage[] {
   return numaNodes.length > 1 ? numaNodes : NO_NUMA_NODES;
 }

@@ -8,36 +8,36 @@ import {
   ResourceUsageSchema,
 } from "@rollcall/api/rollcall/node/v1/usage_pb";
 
-/** Totals rarely change, so they are stored once for all rows. */
+/** The totals of a ring. They rarely change, so they are stored once for all rows. */
 export interface Totals {
   readonly memoryMib: number;
   readonly diskMib: number;
 }
 
-// One row is a few 16-bit words. Whole numbers take two; shares and temperatures take one, in hundredths, which exceeds
-// the precision of sensors. A machine with two GPUs takes 34 bytes, with two NUMA nodes 12 more; a decoded message a
-// thousand.
+// Offsets in a row, in words of 16 bits. Whole numbers take two words. Percentages and temperatures take one, in
+// hundredths, which exceeds the precision of sensors. The row of a machine with two GPUs takes 34 bytes, and 12 more
+// with two NUMA nodes; a decoded message takes about 1,000 bytes.
 const AT_WORD = 0;
 const CPU_WORD = 2;
 const MEMORY_WORD = 3;
 const DISK_WORD = 5;
 const AVERAGE_CELSIUS_WORD = 7;
 const MAX_CELSIUS_WORD = 8;
-/** Words of a row without GPUs and NUMA nodes. */
+/** Number of words of a row without GPUs and NUMA nodes. */
 export const COMMON_WORDS = 9;
-/** Words of each GPU: utilisation, memory (two), temperature. */
+/** Number of words of each GPU: utilisation, memory (two), temperature. */
 export const GPU_WORDS = 4;
-/** Words of each NUMA node: its share of processors, memory (two). */
+/** Number of words of each NUMA node: its share of processors, memory (two). */
 export const NUMA_NODE_WORDS = 3;
 
-/** Stands for the share of a GPU or NUMA node that the sample lacks. */
+/** Marks a GPU or NUMA node that the sample lacks. */
 const NO_PART = 0xffff;
-/** Stands for a share that is not known. */
+/** Marks an unknown percentage. */
 const NO_SHARE = 0xfffe;
 const MOST_HUNDREDTHS = NO_SHARE - 1;
-/** Represents an unknown amount: no machine uses 4 PiB. */
+/** Represents an unknown amount. No machine has this amount, 4 PiB. */
 const NO_AMOUNT = 0xffff_ffff;
-/** Stands for a missing temperature. Absolute zero is 1. */
+/** Marks a missing temperature. Absolute zero is stored as 1. */
 const NO_CELSIUS = 0;
 const ZERO_CELSIUS_WORD = 27_316;
 
@@ -52,7 +52,9 @@ export function readUint32(words: Uint16Array, at: number): number {
   return word(words, at) + word(words, at + 1) * 0x1_0000;
 }
 
-/** Write a row; its GPUs and NUMA nodes are written one by one. `atMs` is on the ring's own clock. */
+/**
+ * Write a row without its GPUs and NUMA nodes, which are written one by one. `atMs` is relative to the ring's epoch.
+ */
 export function writeRow(
   words: Uint16Array,
   at: number,
@@ -66,7 +68,7 @@ export function writeRow(
   words[at + MAX_CELSIUS_WORD] = fromCelsius(usage.temperatureMaxCelsius);
 }
 
-/** Write a GPU at its place in a row; `undefined` for none. */
+/** Write a GPU at an offset; `undefined` for none. */
 export function writeGpu(words: Uint16Array, at: number, gpu?: GpuUsage): void {
   words[at] = gpu === undefined ? NO_PART : fromShare(gpu.utilizationPercent);
   if (gpu === undefined) return;
@@ -74,13 +76,13 @@ export function writeGpu(words: Uint16Array, at: number, gpu?: GpuUsage): void {
   words[at + 3] = fromCelsius(gpu.temperatureCelsius);
 }
 
-/** Write a NUMA node at its place in a row; `undefined` for none. */
+/** Write a NUMA node at an offset; `undefined` for none. */
 export function writeNumaNode(words: Uint16Array, at: number, node?: NumaNodeUsage): void {
   words[at] = node === undefined ? NO_PART : fromShare(node.cpuPercent);
   if (node !== undefined) writeUint32(words, at + 1, fromAmount(node.memoryUsedMib));
 }
 
-/** The time of a row, on the ring's own clock. */
+/** The time of a row, relative to the ring's epoch. */
 export function timeOfRow(words: Uint16Array, at: number): number {
   return readUint32(words, at + AT_WORD);
 }
@@ -102,13 +104,13 @@ export function readRow(words: Uint16Array, at: number, totals: Totals): Resourc
   });
 }
 
-/** What a slot is of, and its total: stored once for all rows. */
+/** The id and total of a slot's GPU or NUMA node, which are stored once for all rows. */
 export interface Slot {
   readonly id: number;
   readonly totalMib: number;
 }
 
-/** Read the GPU at a place in a row; null when the sample has none there. */
+/** Read the GPU at an offset; null when the sample has none there. */
 export function readGpu(words: Uint16Array, at: number, { id, totalMib }: Slot): GpuUsage | null {
   const utilization = word(words, at);
   if (utilization === NO_PART) return null;
@@ -123,7 +125,7 @@ export function readGpu(words: Uint16Array, at: number, { id, totalMib }: Slot):
   });
 }
 
-/** Read the NUMA node at a place in a row; null when the sample has none there. */
+/** Read the NUMA node at an offset; null when the sample has none there. */
 export function readNumaNode(words: Uint16Array, at: number, { id, totalMib }: Slot): NumaNodeUsage | null {
   const share = word(words, at);
   if (share === NO_PART) return null;

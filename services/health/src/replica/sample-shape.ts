@@ -1,21 +1,27 @@
 import { COMMON_WORDS, GPU_WORDS, NUMA_NODE_WORDS } from "./sample-row.ts";
 
-/** How many samples of a node are kept. */
+/** Number of samples kept per node. */
 export const SAMPLES_KEPT = 60;
-/** Words before all slots: the number of samples and the next row, and the totals. */
+/** Number of words before all slots: the number of samples and the next row, and the totals. */
 export const HEADER_WORDS = 6;
-/** Words of each slot before the rows: what it is of, and its total. */
+/** Number of words of each slot's header, before the rows: the id and the total. */
 const SLOT_HEADER_WORDS = 4;
-/** Limits of the contract. */
+/** Limits from the API contract. */
 export const MOST_GPU_SLOTS = 64;
 export const MOST_NUMA_SLOTS = 32;
 
-/** What a sample has several of: each has a slot, in which its figures are in every row. */
+/**
+ * The parts that can occur several times in a sample. Each GPU and NUMA node has a slot, and every row has a
+ * value for each slot.
+ */
 export type PartKind = "gpus" | "numaNodes";
 
-/** How the place of a ring is laid out. Rings with as many slots share it, so it takes no memory of a node. */
+/**
+ * The layout of a ring's block. Rings with the same number of slots share one layout, so it takes no memory
+ * per node.
+ */
 export interface SampleShape {
-  /** Slots of GPUs. */
+  /** Number of slots for GPUs. */
   readonly gpus: number;
   /** Slots of NUMA nodes. */
   readonly numaNodes: number;
@@ -23,13 +29,13 @@ export interface SampleShape {
   readonly rowWords: number;
   /** Words before the first row. */
   readonly firstRow: number;
-  /** Words of the whole place. */
+  /** Words of the whole block. */
   readonly sizeWords: number;
 }
 
 const shapes = new Map<number, SampleShape>();
 
-/** The shape with so many slots. */
+/** The shape with this many slots. */
 export function shapeOf(gpus: number, numaNodes: number): SampleShape {
   const key = gpus * (MOST_NUMA_SLOTS + 1) + numaNodes;
   const known = shapes.get(key);
@@ -41,12 +47,12 @@ export function shapeOf(gpus: number, numaNodes: number): SampleShape {
   return shape;
 }
 
-/** Words from the beginning of the place to a slot's header. */
+/** Offset in words from the start of the block to a slot's header. */
 export function slotHeader(shape: SampleShape, kind: PartKind, slot: number): number {
   return HEADER_WORDS + (kind === "gpus" ? slot : shape.gpus + slot) * SLOT_HEADER_WORDS;
 }
 
-/** Words from the beginning of a row to a slot's figures. */
+/** Offset in words from the start of a row to a slot's values. */
 export function slotInRow(shape: SampleShape, kind: PartKind, slot: number): number {
   return kind === "gpus"
     ? COMMON_WORDS + slot * GPU_WORDS

@@ -24,7 +24,7 @@ async function startReplica(): Promise<TestReplica> {
   return replicas.start({ store: await database.openStore() });
 }
 
-/** As SIGKILL does, agents and all. */
+/** End the replica as SIGKILL does, including its agents' connections. */
 async function killReplica(replica: TestReplica): Promise<void> {
   agents.close();
   await replica.kill();
@@ -53,7 +53,7 @@ const expectHeld = (replica: TestReplica, nodes: readonly FakeAgent[]) =>
 const HEALTHY = ["CONNECTED STREAM_OPENED", "HEALTHY HEARTBEAT_RECEIVED"];
 
 describe("two replicas", () => {
-  it("should leave a node to the replica that took it last", async () => {
+  it("should leave a node with the replica that took it last", async () => {
     const [first, second] = [await startReplica(), await startReplica()];
     const agent = await registered("moved");
     const older = await agent.join(first.address);
@@ -64,7 +64,7 @@ describe("two replicas", () => {
     expect(error?.reason).toBe("SESSION_SUPERSEDED");
     expect(first.app.replica.nodes.find("moved")).toBeUndefined();
     await newer.beatAcknowledged();
-    // What the first one would have concluded from the silence that followed is no longer its business.
+    // The first replica no longer decides the node's health, although the node stays silent on it.
     await first.pass(12_000);
     expect(await statesOf(database.store, "moved")).toEqual(HEALTHY);
     expect((await recordOf(database.store, "moved")).session).toMatchObject({
@@ -75,13 +75,13 @@ describe("two replicas", () => {
     expect(health).toHaveLength(1);
   });
 
-  it("should forget a node that has moved on when a write finds it out", async () => {
+  it("should forget a node that has moved when a write shows it", async () => {
     const replica = await startReplica();
     const agent = await registered("stealthy");
     const stream = await agent.join(replica.address);
     await stream.beatAcknowledged();
     await expectRecorded("stealthy", HEALTHY);
-    // As another replica does, but for the event.
+    // Take over the node as another replica does, but without the event.
     await database.store.db
       .updateTable("node_sessions")
       .set({ epoch: 9, replica_id: "another" })
@@ -113,13 +113,13 @@ describe("two replicas", () => {
 });
 
 describe("a replica that is lost", () => {
-  it("should leave its nodes to another once its lease has run out, each with its full grace", async () => {
+  it("should lose its nodes to another replica once its lease has expired, each with its full grace period", async () => {
     const [lost, heir] = [await startReplica(), await startReplica()];
     const crowd = await Promise.all(["heir1", "heir2", "heir3"].map(registered));
     for (const agent of crowd) await (await agent.join(lost.address)).beatAcknowledged();
     await expectRecorded("heir3", HEALTHY);
     await killReplica(lost);
-    // While the lease exists, no replica adopts, whatever the time.
+    // While the lease row exists, no replica adopts the nodes, however much time passes.
     await heir.pass(20_000);
     await heir.takeLease();
     expect(heir.app.replica.nodes.find("heir1")).toBeUndefined();
@@ -130,7 +130,7 @@ describe("a replica that is lost", () => {
     expect(await statesOf(database.store, "heir1")).toEqual(disconnected);
     await heir.pass(2_500);
     expect(await statesOf(database.store, "heir1")).toEqual(disconnected);
-    // One comes back in time, one does not.
+    // One node comes back in time; the others do not.
     const [first] = crowd;
     await (await first?.join(heir.address))?.beatAcknowledged();
     await heir.pass(1_000);
@@ -140,7 +140,7 @@ describe("a replica that is lost", () => {
     expect(changes).toHaveLength(1);
   });
 
-  it("should leave nodes that were ill as ill as they were", async () => {
+  it("should not change the health of nodes that were unhealthy", async () => {
     const lost = await startReplica();
     const [ill, gone] = [await registered("ill"), await registered("gone")];
     for (const agent of [ill, gone]) await (await agent.join(lost.address)).beatAcknowledged();
@@ -156,7 +156,7 @@ describe("a replica that is lost", () => {
     await expectRecorded("ill", ["DISCONNECTED STREAM_STALE", "UNKNOWN HEARTBEATS_MISSED"]);
   });
 
-  it("should have its nodes taken over by its own successor at once when its lease is gone", async () => {
+  it("should lose its nodes to its own successor at once when its lease is gone", async () => {
     const before = await startReplica();
     const agent = await registered("restarted");
     await (await agent.join(before.address)).beatAcknowledged();
@@ -182,7 +182,7 @@ describe("a replica that is lost", () => {
     await eventually(() => expect(heir.app.replica.nodes.find("doubted")).toBeDefined());
     const { error } = await stream.end();
     expect(error?.reason).toBe("SESSION_SUPERSEDED");
-    // It was not the agent's fault: no half minute of waiting.
+    // The agent was not at fault, so it must not have to wait for half a minute.
     expect(error?.retryAfterMs ?? 0).toBeLessThanOrEqual(2_000);
     await doubtful.takeLease();
     await (await agent.join(doubtful.address)).beatAcknowledged();
@@ -191,7 +191,7 @@ describe("a replica that is lost", () => {
   });
 });
 
-describe("a replica that ends", () => {
+describe("a replica that shuts down", () => {
   it("should move its agents, and disconnect none", async () => {
     const ending = await startReplica();
     const crowd = await Promise.all(["end1", "end2", "end3"].map(registered));
@@ -212,7 +212,7 @@ describe("a replica that ends", () => {
     await expectRecorded("end1", HEALTHY);
   });
 
-  it("should write what is not written yet before it ends", async () => {
+  it("should write pending changes before it ends", async () => {
     const ending = await startReplica();
     const stream = await (await registered("last")).join(ending.address);
     await stream.beatAcknowledged();

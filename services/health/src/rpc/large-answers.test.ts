@@ -10,9 +10,9 @@ import { type QueryClient, serveQueries } from "../testing/query-client.ts";
 import { register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
-/** What clients of gRPC take unless they are told otherwise. */
+/** The default message limit of gRPC clients. */
 const MOST_BYTES = 4 * 1_048_576;
-/** No agent beats here. */
+/** Long thresholds, because no agent sends heartbeats in this test. */
 const PATIENT = {
   "Orchestrator.NodeManager.DisconnectTimeout": 3_600_000,
   "Orchestrator.NodeManager.UnknownTimeout": 7_200_000,
@@ -26,7 +26,10 @@ let database: TestDatabase;
 let reader: QueryClient;
 let client: QueryClient["client"];
 
-/** As large as samples may be: 60 of 64 GPUs and 32 NUMA nodes, every figure of which takes all its bytes. */
+/**
+ * Give a node the largest possible samples: 60 samples of 64 GPUs and 32 NUMA nodes, with every number at its maximum
+ * encoded size.
+ */
 function fillSamples(replica: TestReplica, nodeId: string): void {
   const gpus = Array.from({ length: 64 }, (_, index) => ({
     ...{ index, utilizationPercent: 33.33, temperatureCelsius: 77.77 },
@@ -71,11 +74,11 @@ afterAll(async () => {
   await database.drop();
 });
 
-describe("the largest samples that there may be", () => {
+describe("the largest possible samples", () => {
   it.each([
     ["all", [], ids],
     ["chosen ones", ids.slice(0, 12).toReversed(), ids.slice(0, 12)],
-  ])("should be listed in pages that clients take, of %s", async (_, nodeIds, listed) => {
+  ])("should be listed in pages that clients accept, of %s", async (_, nodeIds, listed) => {
     const nodes: NodeHealth[] = [];
     let pages = 0;
     let pageToken = "";
@@ -96,13 +99,13 @@ describe("the largest samples that there may be", () => {
     expect(pages).toBeLessThan(12);
   });
 
-  it("should be listed in one page without the samples before the latest", async () => {
+  it("should be listed in one page with only the latest samples", async () => {
     const page = await client.listNodeHealth({ pageSize: 1_000 });
     expect(page.nodes).toHaveLength(NODES);
     expect(page.nextPageToken).toBe("");
   });
 
-  it("should be watched in messages that clients take", async () => {
+  it("should be watched in messages that clients accept", async () => {
     const seen = new Map<string, number>();
     const watch = client.watchNodeHealth({ nodeIds: ids, includeSamples: true }, { timeoutMs: 0 });
     for await (const { nodes } of watch) {

@@ -20,8 +20,8 @@ import { askAllReplicas, askOwners } from "../query/ask-owners.ts";
 import { readHealth } from "../query/read-health.ts";
 
 /**
- * Return one node with its last samples, whichever replica holds it. While the record is away, only an exact id is
- * found.
+ * Return one node with its last samples, whichever replica holds it. While the store is unavailable, only an exact id
+ * is found.
  */
 export function getNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
   return async (request) => {
@@ -52,18 +52,19 @@ async function answer(
 }
 
 const DEFAULT_PAGE_SIZE = 100;
-/** Names the listing in page tokens. */
+/** Identifies this list in page tokens, so that tokens of other lists are refused. */
 const LISTING = "node health";
 
-/** Return a page of the nodes that have an owner, by id, each with its latest sample. */
+/** Return a page of the nodes that have an owner, ordered by id, each with its latest sample. */
 export function listNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
   const pageTokens = createPageTokens(services.store.clusterSecret());
   return async ({ nodeIds, pageSize, pageToken, includeSamples }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    // Every page is in order of id, whatever is asked for: a token serves all of them. The MAC says it was made below.
+    // Pages are always in the order of ids, so a token is valid with any request. The MAC proves that the token was
+    // created by this method.
     const afterId = (pageTokens.open(LISTING, pageToken) as string | null) ?? "";
     const page = await readPage(context, {
-      // One more than wanted, to know whether there is another page.
+      // Read one more node than requested, to know whether there is another page.
       rows: readHealth(services, { nodeIds, afterId, limit: limit + 1, includeSamples }),
       limit,
       item: NodeHealthSchema,
@@ -75,7 +76,7 @@ export function listNodeHealth(services: HealthServices): MethodImpl<typeof Heal
   };
 }
 
-/** Stream nodes as they are, then their changes, whichever replica holds them. */
+/** Stream the current state of nodes, then their changes, whichever replica holds them. */
 export function watchNodeHealth({
   watches,
 }: HealthServices): MethodImpl<typeof HealthQueryService.method.watchNodeHealth> {
@@ -89,7 +90,7 @@ export function watchNodeHealth({
   };
 }
 
-/** Return sums over the fleet. */
+/** Return totals over the cluster. */
 export function getClusterHealth({
   totals,
 }: HealthServices): MethodImpl<typeof HealthQueryService.method.getClusterHealth> {

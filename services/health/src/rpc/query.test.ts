@@ -84,7 +84,7 @@ describe("policies", () => {
 });
 
 describe("getNodeHealth()", () => {
-  it("should return all that the replica knows", async () => {
+  it("should return everything that the replica knows", async () => {
     await replica.pass(1_000);
     const { nodeHealth } = await client.getNodeHealth({ node: "web-1" });
     expect(nodeHealth).toMatchObject({
@@ -104,7 +104,7 @@ describe("getNodeHealth()", () => {
     expect(nodeHealth?.latest?.age && durationMs(nodeHealth.latest.age)).toBe(1_000);
   });
 
-  it("should take an unambiguous prefix from people, and exact ids from programs", async () => {
+  it("should accept an unambiguous prefix from people, and only exact ids from programs", async () => {
     expect((await client.getNodeHealth({ node: "db", allowPrefix: true })).nodeHealth?.nodeId).toBe("db-1");
     expect(await failure(client.getNodeHealth({ node: "web", allowPrefix: true }))).toBe("AMBIGUOUS_NODE");
     expect(await failure(client.getNodeHealth({ node: "db" }))).toBe("NODE_NOT_FOUND");
@@ -113,7 +113,7 @@ describe("getNodeHealth()", () => {
     expect(await failure(client.getNodeHealth({ node: "" }))).toBe("INVALID_REQUEST");
   });
 
-  it("should answer from the record for a node that no replica holds", async () => {
+  it("should answer from the store for a node that no replica holds", async () => {
     const { nodeHealth } = await client.getNodeHealth({ node: "absent" });
     expect(nodeHealth?.health).toMatchObject({
       state: HealthState.UNKNOWN,
@@ -124,7 +124,7 @@ describe("getNodeHealth()", () => {
 });
 
 describe("listNodeHealth()", () => {
-  it("should list the nodes that are held, by id, a page at a time", async () => {
+  it("should list the held nodes by id, page by page", async () => {
     const first = await client.listNodeHealth({ pageSize: 2 });
     expect(first.nodes.map(({ nodeId }) => nodeId)).toEqual(["db-1", "web-1"]);
     expect(first.nodes[0]?.latest?.usage?.cpuPercent).toBe(75);
@@ -134,7 +134,7 @@ describe("listNodeHealth()", () => {
     expect(second.nextPageToken).toBe("");
   });
 
-  it("should list chosen nodes, with their samples if asked", async () => {
+  it("should list selected nodes, with their samples on request", async () => {
     const { nodes } = await client.listNodeHealth({
       nodeIds: ["web-2", "absent", "web-2", "nobody"],
       includeSamples: true,
@@ -150,7 +150,7 @@ describe("listNodeHealth()", () => {
     },
   );
 
-  it("should show an operator's mark for as long as it is there", async () => {
+  it("should show an operator's mark until it is cleared", async () => {
     const { store } = database;
     const mark = async (message: string | null) =>
       store.transaction(async (tx) => {

@@ -60,17 +60,17 @@ async function open(
   if (hello === undefined) throw new Error("the contract requires a hello");
   if (hello.nodeId === "") hello.nodeId = nodeId;
   if (hello.nodeId !== nodeId) {
-    const description = "must be the node_id of the call, or be left out";
+    const description = "must be the node_id of the call, or empty";
     throw refuseFields("INVALID_REQUEST", [{ field: "open.hello.node_id", description }]);
   }
   const { store, clock, unary } = services;
   if (checkChallenge(store.clusterSecret(), nonce, clock.wallMs()) !== "valid") {
-    throw challengeInvalid("the challenge is too old, or was not made by this cluster");
+    throw challengeInvalid("the challenge has expired or was not created by this cluster");
   }
   await checkProof(services, nodeId, nonce, hello.signature);
-  // Only a valid proof may write, and only once.
+  // Use up the challenge only now, so that only a valid proof can cause a write, and only once.
   const isFirstUse = await store.transaction((tx) => useChallenge(tx, nonce));
-  if (!isFirstUse) throw challengeInvalid("the challenge was used before");
+  if (!isFirstUse) throw challengeInvalid("the challenge was already used");
   const { address } = auditedCall(context, HealthQueryService.method.reportHeartbeat);
   return responseOf(await unary.open(hello, nonce, address));
 }
@@ -82,7 +82,8 @@ async function checkProof(
   signature: Uint8Array,
 ): Promise<void> {
   const keys = (await keyOf(store.db, [nodeId])).get(nodeId);
-  // A node that does not exist is refused later, in the same place and words as on a stream.
+  // Accept an unknown node for now. It is refused later, with the same code and message as on a
+  // stream.
   if (keys === undefined) return;
   const clusterId = store.clusterId();
   const text = proofText({ method: REPORT_METHOD, clusterId, nodeId, nonce });
@@ -91,5 +92,5 @@ async function checkProof(
 }
 
 function challengeInvalid(why: string) {
-  return refuse("CHALLENGE_INVALID", `${why}; ask for a new one`);
+  return refuse("CHALLENGE_INVALID", `${why}; request a new one`);
 }

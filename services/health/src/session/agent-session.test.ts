@@ -4,7 +4,7 @@ import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { DEFAULT_HEALTH_POLICY, type Membership } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import { bareReplica, HELLO, opening, recordedHealth } from "../testing/bare-replica.ts";
 import { AgentSession } from "./agent-session.ts";
 import type { AnnouncedAuthorities, AuthorityFeed } from "./announced-authorities.ts";
@@ -12,7 +12,7 @@ import type { AgentLink, SessionEnd } from "./session-host.ts";
 
 const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "token:t" };
 
-/** A link that keeps what it is given; a test says how far its agent reads. */
+/** A link that records everything sent; the test controls how far its agent reads. */
 class Link implements AgentLink {
   readonly peer = "127.0.0.1:1";
   readonly proofMethod = "/test";
@@ -58,14 +58,14 @@ class Link implements AgentLink {
     this.ends.push(end);
   }
 
-  /** The reason of its farewell; how it ended where there was none. */
+  /** The reason of the farewell; without a farewell, how the session ended. */
   get reason(): string | undefined {
     const [end] = this.ends;
     return end?.kind === "left" ? end.farewell.reason : end?.kind;
   }
 }
 
-/** A session that has said hello to a replica, where it waits to be welcomed. */
+/** A session that has sent its Hello to a replica and waits for its Welcome. */
 function setUp(helloWithinMs: number | null = null, authorities: AuthorityFeed | null = null) {
   const bare = bareReplica();
   const link = new Link();
@@ -86,7 +86,7 @@ function setUp(helloWithinMs: number | null = null, authorities: AuthorityFeed |
   );
   const greet = (hello: MessageInitShape<typeof HelloSchema> = {}) =>
     session.receive({ kind: "hello", hello: create(HelloSchema, hello) });
-  const welcome = (changes: Parameters<typeof opening>[1] = {}): HeldNode => {
+  const welcome = (changes: Parameters<typeof opening>[1] = {}): LiveNode => {
     const node = bare.replica.take(session, opening(1, changes), HELLO);
     const settings = bare.replica.policies.settings(node, []);
     session.welcome(node, {
@@ -100,7 +100,7 @@ function setUp(helloWithinMs: number | null = null, authorities: AuthorityFeed |
   return { ...bare, session, link, infos, greet, welcome, beat };
 }
 
-/** One that is open, and has beaten once. */
+/** An open session that has sent one heartbeat. */
 function open() {
   const rig = setUp();
   rig.greet();
@@ -110,7 +110,7 @@ function open() {
 }
 
 describe("AgentSession.beat()", () => {
-  it("should acknowledge an old Beat again as far as it is carried so, and refuse it otherwise", () => {
+  it("should acknowledge an old Beat again if the link allows it, and refuse it otherwise", () => {
     const { beat, link, replica } = open();
     expect(beat(3)).toBe(true);
     expect(beat(2)).toBe(true);
@@ -120,14 +120,14 @@ describe("AgentSession.beat()", () => {
     expect(replica.beats).toBe(2);
   });
 
-  it("should count an old Beat as a sign of life, and let it take no other effect", () => {
+  it("should count an old Beat as a sign of life without any other effect", () => {
     const { beat, node, clock, replica } = open();
     clock.advance(50);
     beat(1);
     expect([node.lastFrameAtMs, replica.beats]).toEqual([clock.nowMs(), 1]);
   });
 
-  it("should know how far the agent's clock is ahead, as it was last told", () => {
+  it("should know how far the agent's clock is ahead, as last reported", () => {
     const { beat, node, clock } = open();
     beat(2, { agentTimeMs: BigInt(clock.wallMs() + 5_000) });
     expect(node.clockSkewMs).toBe(5_000);
@@ -146,7 +146,7 @@ describe("AgentSession.beat()", () => {
     expect(link.acks.slice(1)).toEqual([[3, 0]]);
   });
 
-  it("should end an agent that is behind for too long", () => {
+  it("should end the session of an agent that is behind for too long", () => {
     const { beat, link } = open();
     link.isBehind = true;
     link.isTooSlow = true;
@@ -172,7 +172,7 @@ describe("AgentSession and authorities", () => {
     expect(link.sent.slice(2)).toEqual(["authorities bb"]);
   });
 
-  it("should announce nothing that the agent has, to an agent that takes none, or while they are not known", () => {
+  it("should announce nothing that the agent already has, to an agent that accepts none, or while they are unknown", () => {
     const sentTo = (hello: MessageInitShape<typeof HelloSchema>, current: AnnouncedAuthorities | null) => {
       const { greet, welcome, beat, link } = setUp(null, { current });
       greet(hello);
@@ -187,7 +187,7 @@ describe("AgentSession and authorities", () => {
 });
 
 describe("AgentSession", () => {
-  it("should end an agent that reads none of the frames that it may not miss", () => {
+  it("should end the session of an agent that does not read frames that it must not miss", () => {
     for (const send of [
       ({ session }: ReturnType<typeof open>) => session.sendMembership(MEMBERSHIP),
       ({ session, replica, node }: ReturnType<typeof open>) =>
@@ -202,7 +202,7 @@ describe("AgentSession", () => {
     }
   });
 
-  it("should send nothing before the Welcome, which says all of it", () => {
+  it("should send nothing before the Welcome, which includes everything", () => {
     const { session, link, greet, replica } = setUp();
     greet();
     session.sendMembership(MEMBERSHIP);
@@ -212,7 +212,7 @@ describe("AgentSession", () => {
     expect([link.sent, link.acks, replica.nodes.size]).toEqual([[], [], 0]);
   });
 
-  it("should say the faster pace of a watched node again after settings, which are whole", () => {
+  it("should repeat the faster pace of a watched node after settings, which replace everything", () => {
     const { session, link, replica, node } = open();
     replica.watched.watch("n1", { touched: () => {}, released: () => {} });
     expect(link.acks.at(-1)).toEqual([1, 2_000]);
@@ -225,14 +225,14 @@ describe("AgentSession", () => {
     ]);
   });
 
-  it("should take what the node says about itself, which is a sign of life too", () => {
+  it("should accept node information, which is also a sign of life", () => {
     const { session, infos, node, clock } = open();
     clock.advance(50);
     session.receive({ kind: "node-info", info: create(NodeInfoSchema, { hostname: "h1" }) });
     expect([infos, node.lastFrameAtMs]).toEqual([["h1"], clock.nowMs()]);
   });
 
-  it("should leave its node without a stream when it breaks or says goodbye, and say which", () => {
+  it("should leave its node without a stream after a break or a goodbye, with the right reason", () => {
     const broken = open();
     broken.session.gone("it broke");
     broken.session.gone("it broke again");
@@ -251,7 +251,7 @@ describe("AgentSession", () => {
     expect(link.reason).toBe("goodbye");
     expect(node).toMatchObject({
       stream: null,
-      connection: { state: "DISCONNECTED", reason: "AGENT_RESTARTING", message: "its agent restarts: upgrade" },
+      connection: { state: "DISCONNECTED", reason: "AGENT_RESTARTING", message: "its agent is restarting: upgrade" },
       health: { state: "HEALTHY" },
     });
     pass(DEFAULT_HEALTH_POLICY.unhealthyAfterMs + 1_000);
@@ -270,7 +270,7 @@ describe("AgentSession", () => {
 });
 
 describe("AgentSession, in time", () => {
-  it("should end a stream without a Hello in time, and wait for the record once it has one", () => {
+  it("should end a stream without a Hello in time, and wait for the store after the Hello", () => {
     const silent = setUp(10_000);
     silent.pass(9_900);
     expect(silent.link.ends).toEqual([]);
@@ -282,7 +282,7 @@ describe("AgentSession, in time", () => {
     expect(greeted.link.ends).toEqual([]);
   });
 
-  it("should end a session whose node is not healthy and does not beat, and none that has beaten", () => {
+  it("should end a session whose node is not healthy and sends no heartbeat, and no other", () => {
     const ill = { detectedHealth: recordedHealth("UNHEALTHY") };
     const mute = setUp();
     mute.greet();

@@ -4,7 +4,7 @@ import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { type Membership, Session, type SessionEffect, type Timing } from "@rollcall/domain";
 import type { SettingsTerms } from "../policy/node-terms.ts";
 import { type Farewell, helloMissing, refused, stale, tooSlow } from "../replica/farewell.ts";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
 import { clockSkewMs } from "../stream/hello-fields.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
@@ -19,51 +19,56 @@ import type {
 } from "./session-host.ts";
 
 export interface SessionOptions {
-  /** The lowest sequence of a Beat: 0 on streams, 1 in calls. */
+  /** The lowest sequence of a Beat: 0 on streams, 1 in unary calls. */
   readonly firstSequence: number;
-  /** Valid for one Hello, the only one of a session. */
+  /** The nonce that the Hello must sign. It is valid for one Hello, and a session has only one. */
   readonly nonce: Uint8Array;
-  /** How long the Hello may take, in observed time; null where it opens the session. */
+  /** Time limit for the Hello, in observed time; null when the Hello itself opens the session. */
   readonly helloWithinMs: number | null;
 }
 
-/** What a Beat says. */
 export interface BeatFrame {
   readonly sequence: number;
   readonly usage?: ResourceUsage | undefined;
-  /** 0 when the agent does not say. */
+  /** 0 when the agent does not send it. */
   readonly settingsGeneration: number;
-  /** 0 when the agent does not say. */
+  /** 0 when the agent does not send it. */
   readonly agentTimeMs: bigint;
   /** See Beat; 0 for a node without executions. */
   readonly executionsDigest: bigint;
 }
 
-/** Every other frame. */
+/** Any frame from an agent except a Beat. */
 export type AgentFrame =
   | { readonly kind: "hello"; readonly hello: Hello }
   | { readonly kind: "node-info"; readonly info: NodeInfo }
   | { readonly kind: "work"; readonly work: AgentWorkFrame }
   | { readonly kind: "goodbye"; readonly reason: string; readonly isRestarting: boolean }
-  /** A frame newer than this server. */
+  /** A frame of a kind that this server does not know. */
   | { readonly kind: "unknown" };
 
 /**
- * One session of an agent over any transport: it takes frames as values, and acts on the replica and the link.
- * `Session` decides, this class carries out.
+ * One session of an agent over any transport. It receives decoded frames, and acts on the replica and the
+ * link. `Session` decides; this class carries out its decisions.
  */
 export class AgentSession implements GreetedStream, QuietStream {
   readonly link: AgentLink;
   readonly #host: SessionHost;
   readonly #machine: Session;
   readonly #helloWithinMs: number | null;
-  /** The node while the session is open, else null: the hot path checks nothing else. */
-  #node: HeldNode | null = null;
+  /** The node while the session is open, otherwise null. The hot path checks nothing else. */
+  #node: LiveNode | null = null;
   #nonce: Uint8Array | null;
   #expected: Timing<QuietStream> | null = null;
-  /** What this session last announced, or found that its agent has; null before. */
+  /**
+   * The authorities of the last announcement, or the current ones if the agent already has them; null before
+   * the first check.
+   */
   #announced: AnnouncedAuthorities | null = null;
-  /** What the agent had when the session began; empty for an agent that takes none. */
+  /**
+   * The digest of the agent's authorities, from its Hello or the last announcement; empty for an agent that
+   * does not accept authorities.
+   */
   #authoritiesDigest = "";
 
   constructor(link: AgentLink, host: SessionHost, { firstSequence, nonce, helloWithinMs }: SessionOptions) {
@@ -97,7 +102,10 @@ export class AgentSession implements GreetedStream, QuietStream {
     return this.#machine.lastSequence;
   }
 
-  /** Handle a Beat: the hot path. False for an old one. */
+  /**
+   * Handle a Beat: the hot path. Returns false for a Beat that is refused, or is old and not acknowledged
+   * again.
+   */
   beat(beat: BeatFrame): boolean {
     const effect = this.#machine.receive("beat", beat.sequence);
     const node = this.#node;
@@ -122,7 +130,10 @@ export class AgentSession implements GreetedStream, QuietStream {
     return true;
   }
 
-  /** Handle any other frame. Throws when it breaks the contract's rules; call `fail()` then. */
+  /**
+   * Handle any other frame. Throws when the frame breaks the contract's rules; the caller must then call
+   * `fail()`.
+   */
   receive(frame: AgentFrame): void {
     if (this.#node !== null) this.#host.replica.heard(this.#node);
     const effect = this.#machine.receive(frame.kind);
@@ -148,7 +159,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     }
   }
 
-  /** The transport is gone. */
+  /** End the session because the transport has ended. */
   gone(message: string): void {
     const node = this.#node;
     if (!this.#machine.close()) return;
@@ -156,31 +167,32 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (node !== null) this.#host.replica.broken(node, this);
   }
 
-  /** End the session for a reason found on this side. The replica sees a broken stream. */
+  /** End the session for a reason found on this side. The replica treats it as a broken stream. */
   fail(farewell: Farewell): void {
     const node = this.#node;
     this.leave(farewell);
     if (node !== null) this.#host.replica.broken(node, this);
   }
 
-  /** The agent has read everything: send one Ack for all that were skipped. */
+  /** Called when the agent has read everything: send one Ack for all skipped ones. */
   drained(): void {
     if (this.#node === null) return;
     if (this.#machine.hasBeaten) this.link.sendAck(this.#machine.lastSequence, 0);
     if (this.#node.work !== null) this.#host.work?.drained(this.#node);
   }
 
-  // Called by the replica and its desk.
+  // The replica and its HelloQueue call the methods below.
 
-  welcome(node: HeldNode, facts: WelcomeFacts): void {
-    // The stream broke while its epoch was taken: the node has no stream.
+  welcome(node: LiveNode, facts: WelcomeFacts): void {
+    // The stream broke while the session was opened in the store, so the node has no stream.
     if (!this.#machine.open(node.epoch)) {
       this.#host.replica.broken(node, this);
       return;
     }
     this.#node = node;
     this.#host.log.info({ node: node.id, epoch: node.epoch, peer: this.peer }, "session opened");
-    // The detector times a healthy node. Any other must first show that it beats.
+    // Set a time limit for the first heartbeat of a node that is not healthy, because the detector times
+    // only healthy nodes.
     if (node.timing.health !== "HEALTHY") this.#expect(node.timing.thresholds.unhealthyAfterMs);
     this.link.sendWelcome(node, facts);
     if (facts.runsWork && this.link.carriesWork) this.#host.work?.opened(node);
@@ -189,7 +201,7 @@ export class AgentSession implements GreetedStream, QuietStream {
   }
 
   sendMembership(membership: Membership): void {
-    // Before the Welcome there is nothing to correct: it will carry the present value.
+    // Send nothing before the Welcome, because the Welcome carries the current value.
     if (this.#node === null) return;
     this.link.sendMembership(membership);
     this.#checkReader();
@@ -200,13 +212,13 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (node === null) return;
     this.link.sendSettings(settings);
     this.#checkReader();
-    // Settings replace everything, the faster pace of a watched node included.
+    // Send the shorter interval of a watched node again, because settings replace all intervals.
     const paceMs = this.#node === null ? 0 : this.#host.replica.watched.paceMs(node);
     if (paceMs > 0) this.sendPace(paceMs);
   }
 
   sendPace(intervalMs: number): void {
-    // Before the first Beat there is no Ack to send; the first one will carry the interval.
+    // Send no Ack before the first Beat. The Ack of the first Beat carries the interval.
     if (this.#node === null || !this.#machine.hasBeaten) return;
     this.link.sendAck(this.#machine.lastSequence, intervalMs);
     this.#checkReader();
@@ -231,11 +243,12 @@ export class AgentSession implements GreetedStream, QuietStream {
   onQuiet(silentMs: number): void {
     this.#expected = null;
     if (this.#node !== null) this.fail(stale(this.#node.id, silentMs));
-    // While its Hello waits for the record, the silence is not the agent's.
+    // Do not fail the session while its Hello waits for the store, because the agent is not at fault for the
+    // silence.
     else if (!this.isOpening) this.fail(helloMissing(this.#helloWithinMs ?? silentMs));
   }
 
-  /** Announce what the agent should trust, once for each change. */
+  /** Announce the authorities that the agent should trust, once per change. */
   #announce(current: AnnouncedAuthorities | null): void {
     if (current === this.#announced || this.#authoritiesDigest === "") return;
     this.#announced = current;
@@ -264,15 +277,21 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (effect.action === "refuse") this.fail(refused(effect.refusal));
   }
 
-  /** An agent that does not read its Acks gets one later: an Ack covers every sequence before it. */
-  #acknowledge(node: HeldNode): void {
+  /**
+   * Acknowledge all Beats so far. If the agent does not read, skip the Ack: a later one covers every earlier
+   * sequence.
+   */
+  #acknowledge(node: LiveNode): void {
     if (!this.link.isBehind) {
       const { watched, policies } = this.#host.replica;
       this.link.sendAck(this.#machine.lastSequence, watched.paceMs(node) || policies.newPaceMs(node));
     } else this.#checkReader();
   }
 
-  /** For frames that the agent must not miss. Acks are skipped while the agent does not read. */
+  /**
+   * End the session if the agent does not read. Called after frames that the agent must not miss, unlike
+   * Acks.
+   */
   #checkReader(): void {
     if (this.link.isTooSlow) this.fail(tooSlow(this.#node?.id ?? this.peer));
   }
@@ -286,13 +305,13 @@ export class AgentSession implements GreetedStream, QuietStream {
   }
 
   #expect(withinMs: number): void {
-    const { silence } = this.#host.replica;
-    this.#expected = silence.streams.expect(this, silence.nowMs(), withinMs);
+    const { detector } = this.#host.replica;
+    this.#expected = detector.streams.expect(this, detector.nowMs(), withinMs);
   }
 
   #settle(): void {
     if (this.#expected === null) return;
-    this.#host.replica.silence.streams.settle(this.#expected);
+    this.#host.replica.detector.streams.settle(this.#expected);
     this.#expected = null;
   }
 }

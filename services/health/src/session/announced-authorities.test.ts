@@ -11,7 +11,7 @@ describe("followAuthorities()", () => {
   });
   const certificates = authorities.map(({ caFile }) => new X509Certificate(readFileSync(caFile)));
 
-  it("should change only when its source has other authorities, in whatever order", () => {
+  it("should change only when its source has different authorities, in any order", () => {
     const source = { authorities: certificates };
     const feed = followAuthorities(source);
     const first = feed.current;

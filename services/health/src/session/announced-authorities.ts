@@ -2,9 +2,9 @@ import { createHash, type X509Certificate } from "node:crypto";
 
 /** The authorities that agents should trust. */
 export interface AnnouncedAuthorities {
-  /** Each in DER. */
+  /** The certificates, each in DER. */
   readonly certificates: readonly Uint8Array[];
-  /** As a Hello has it, in hexadecimal digits. */
+  /** Hexadecimal; a Hello carries the same digest. */
   readonly digest: string;
 }
 
@@ -17,13 +17,13 @@ function announcementOf(certificates: readonly X509Certificate[]): AnnouncedAuth
   return { certificates: ders, digest: digest.digest("hex") };
 }
 
-/** What agents should trust. */
+/** The authorities that agents should trust. */
 export interface AuthorityFeed {
-  /** As of now: another object when it changes; null where it is not known. */
+  /** The current authorities, as a new object after each change; null when unknown. */
   readonly current: AnnouncedAuthorities | null;
 }
 
-/** Follow the authorities of a source, which has another array when they change. */
+/** Follow the authorities of a source, whose array is replaced when they change. */
 export function followAuthorities(source: { readonly authorities: readonly X509Certificate[] }): AuthorityFeed {
   let seen: readonly X509Certificate[] = [];
   let current: AnnouncedAuthorities | null = null;

@@ -4,7 +4,7 @@ import { describeError, isErrorReasonName, mapError, refuse } from "@rollcall/er
 import type { Farewell } from "../replica/farewell.ts";
 import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 
-/** A farewell as an error: of a call, or of a stream's status. */
+/** Convert a farewell to an error, for a call or a stream's status. */
 export function errorOf({ reason, message, metadata, retryAfterMs, violations, subject }: Farewell): ConnectError {
   return refuse(reason, message, {
     ...(metadata === undefined ? {} : { metadata }),
@@ -14,13 +14,12 @@ export function errorOf({ reason, message, metadata, retryAfterMs, violations, s
   });
 }
 
-/** What a call is answered with. Throws its farewell, as the error that every protocol carries. */
+/** Return a unary answer's response, or throw its farewell as an error that every protocol can carry. */
 export function responseOf(answer: UnaryAnswer): ReportHeartbeatResponse {
   if (answer.ok) return answer.response;
   throw errorOf(answer.farewell);
 }
 
-/** The farewell for a thrown error. */
 export function farewellFrom(error: unknown): Farewell {
   const { reason = "INTERNAL", message, metadata, retryAfterMs, violations } = describeError(mapError(error));
   return {

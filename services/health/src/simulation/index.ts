@@ -1,8 +1,9 @@
 export type { AgentWorkFrame } from "../session/session-host.ts";
 export { simulateBrake } from "./brake/brake-simulation.ts";
+export { brokenPromise, SCENARIOS, type Scenario } from "./faults/scenarios.ts";
 export { createVirtualClock, type Planned } from "./schedule.ts";
 export type { Reached, SimulatedWork, SimulatedWorkAgent, WorkFrameOfServer, WorkWorld } from "./simulated-work.ts";
-export { type SimulationVerdict, simulate } from "./simulation.ts";
+export { type SimulationResult, simulate } from "./simulation.ts";
 export {
   ALL_FAULTS,
   type BrokenRule,

@@ -12,41 +12,43 @@ import {
 import { LEASE_EXPIRY_MS, MAX_GAP_MS, policyOf, STEP_MS } from "./simulation-options.ts";
 import { UnheardTime } from "./unheard-time.ts";
 
-/** A node's session as the record has it. */
+/** A node's session in the store. */
 export interface SimulatedSession {
   readonly node: number;
   epoch: number;
-  /** The instance that owns it. */
+  /** The instance of the owner; null without an owner. */
   replica: string | null;
   connection: Connection;
   health: Health;
   history: OutageHistory;
   loss: Loss;
-  /** Those that follow from its health. */
+  /** Holds that follow from the node's health. */
   holds: readonly Hold[];
-  /** The last changes of agent, oldest first. */
+  /** The last agents that used the identity, oldest first. */
   machines: readonly AgentSighting[];
-  /** Whether two agents are known to use the node's identity in turns. */
+  /** Whether two agents are known to alternate in using the node's identity. */
   isDuplicated: boolean;
 }
 
-/** Observed time may stand still for so long after a doubt, until what was given out before is paid. */
+/**
+ * The maximum time for which observed time stands still after a doubt, to compensate for time that was counted before
+ * the doubt was noticed.
+ */
 const HANGOVER_MS = 1.5 * LEASE_EXPIRY_MS;
 
-/** By the time that two agents have taken a session from each other this often, they are noticed. */
+/** Two agents that alternate must be detected after this number of takeovers. */
 const TURNS = 5;
 
-/** What the record says of two agents once a session is open. */
+/** The findings of the store about duplicated identities when a session is opened. */
 interface Noted {
   readonly isDuplicated: boolean;
-  /** Whether this session made it say so. */
+  /** Whether the opening of this session detected the two agents. */
   readonly isNoticed: boolean;
 }
 
-/** An invariant does not hold. */
 export class InvariantBroken extends Error {}
 
-/** One event as it is appended. */
+/** An event being appended. */
 export interface AppendedEvent {
   readonly node: number;
   readonly kind: "connection" | "health";
@@ -55,35 +57,44 @@ export interface AppendedEvent {
   readonly actor: string;
 }
 
-/** A silence, and the interruptions of hearing in it or shortly before. */
+/** A silence, and the number of interruptions of observation during it or shortly before. */
 export interface SilentTime {
   readonly ms: number;
   readonly stretches: number;
 }
 
-/** A sign of life: when it was reported, and how long the node had been silent then. */
+/** A sign of life: when it was reported, and how long the node had been silent at that time. */
 interface Sign {
   readonly atMs: number;
   readonly silentMs: number;
 }
 
-/** One replica's view of its nodes, kept beside the replica by what really happened to it. */
+/** Computes which silences a replica should observe, from the interruptions that really happened to it. */
 export class Observer {
-  /** When it stood still, or may have lost its lease: at least this is granted. */
+  /** When the replica was paused or could have lost its lease. Deadlines are extended by at least this time. */
   readonly #lost = new UnheardTime();
-  /** The same, and back to the last proof of its lease from each doubt: at most this is granted. */
+  /**
+   * Like #lost, but each doubt about the lease starts at the last renewal that proved the lease. Deadlines are
+   * extended by at most this time.
+   */
   readonly #granted = new UnheardTime();
-  /** When the last renewal that proved its lease was begun. */
+  /** The start time of the last renewal that proved the lease. */
   #sureSinceMs: number | null = null;
   readonly #signs: Sign[];
-  /** The sign of life before the last one, where that came by another replica and may have granted less. */
+  /**
+   * For each node, the sign of life before the last one, if the last one came through another replica. It is kept
+   * because it may leave the node more time than the last one does.
+   */
   readonly #earlier = new Map<number, Sign>();
 
   constructor(nodes: number) {
     this.#signs = new Array<Sign>(nodes).fill({ atMs: 0, silentMs: 0 });
   }
 
-  /** A renewal that was begun then has succeeded by now. What lies between two that are too far apart was doubt. */
+  /**
+   * Record that a renewal that began at `startMs` has succeeded. If the previous one was too long ago, the lease
+   * was in doubt in between.
+   */
   renewed(startMs: number, nowMs: number, wasHeld: boolean): void {
     const isGap = this.#sureSinceMs !== null && !this.isSure(nowMs);
     if (this.#sureSinceMs !== null && (isGap || !wasHeld)) {
@@ -93,16 +104,20 @@ export class Observer {
     if (nowMs - startMs < LEASE_EXPIRY_MS) this.#sureSinceMs = startMs;
   }
 
-  /** Whether no other process can have ended its lease. */
+  /** Whether no other process can have ended the replica's lease. */
   isSure(nowMs: number): boolean {
     return this.#sureSinceMs !== null && nowMs - this.#sureSinceMs < LEASE_EXPIRY_MS;
   }
 
-  /** A frame came, or a grace begins; `silentMs` had passed since then, or is still to come where it is below 0. */
+  /**
+   * Record a frame or the start of a grace period. `silentMs` is the time since then, or negative for a grace
+   * period that starts later.
+   */
   heard(node: number, nowMs: number, silentMs = 0): void {
-    // What was granted ahead is not taken back.
+    // Keep an earlier grace period that extends further.
     if (this.mostSilence(node, nowMs).ms <= silentMs) return;
-    // What another replica heard may be older than what an interruption has granted, and then changes nothing.
+    // A sign of life that came through another replica is old. If an interruption extended the time since the earlier
+    // sign, that sign may leave the node more time. Therefore keep both signs.
     const earlier = silentMs > 0 ? this.#mostGranted(node, nowMs) : null;
     this.begin(node, nowMs, silentMs);
     if (earlier !== null) this.#earlier.set(node, earlier);
@@ -114,30 +129,33 @@ export class Observer {
     this.#earlier.delete(node);
   }
 
-  /** It stood still from then until now. */
+  /** Record that the replica was paused from `fromMs` until `nowMs`. */
   stopped(fromMs: number, nowMs: number): void {
     this.#granted.add(fromMs, nowMs);
     this.#lost.add(fromMs, nowMs);
   }
 
-  /** It takes its own network for broken, and judges no node for so long from now on. */
+  /** Record that the replica doubts its own network, and declares no node unhealthy for `forMs`. */
   stoodStill(nowMs: number, forMs: number): void {
     this.#granted.add(nowMs, nowMs + forMs);
     this.#lost.add(nowMs, nowMs + forMs);
   }
 
-  /** For how long the node was silent at most, by what could be heard, and how often that was interrupted. */
+  /** The longest silence of the node that the replica can have observed, and the number of interruptions. */
   mostSilence(node: number, nowMs: number): SilentTime {
     const sinceMs = this.#sureSinceMs === null || this.isSure(nowMs) ? null : this.#sureSinceMs + LEASE_EXPIRY_MS;
     return silenceSince(this.#signOf(node), nowMs, { past: this.#lost, sinceMs });
   }
 
-  /** For how long the node was silent at least. */
+  /** The shortest silence of the node that the replica must have observed, and the number of interruptions. */
   leastSilence(node: number, nowMs: number): SilentTime {
     return silenceSince(this.#mostGranted(node, nowMs), nowMs, this.#grantedBy(nowMs));
   }
 
-  /** Whether it has been silent for less than so long, whatever was granted: most nodes most of the time. */
+  /**
+   * Whether the node has been silent for less than `ms` of real time. A fast check, because this is true for most
+   * nodes most of the time.
+   */
   isHeardWithin(node: number, nowMs: number, ms: number): boolean {
     const { atMs, silentMs } = this.#signOf(node);
     return silentMs + nowMs - atMs <= ms;
@@ -151,7 +169,7 @@ export class Observer {
     return this.#signs[node] ?? NO_SIGN;
   }
 
-  /** Of the last sign and the one before it, that which leaves a node more time. */
+  /** The last sign of life or the one before it, whichever leaves the node more time. */
   #mostGranted(node: number, nowMs: number): Sign {
     const last = this.#signOf(node);
     const earlier = this.#earlier.get(node);
@@ -166,14 +184,18 @@ export class Observer {
 
 const NO_SIGN: Sign = { atMs: 0, silentMs: 0 };
 
-/** When a replica could not hear: before, and since when it has not been able to until now; null for not. */
+/**
+ * The times when a replica could not receive. `sinceMs` is the start of an interruption that has not ended; null
+ * without one.
+ */
 interface Interruptions {
   readonly past: UnheardTime;
   readonly sinceMs: number | null;
 }
 
 function silenceSince({ atMs, silentMs }: Sign, nowMs: number, { past, sinceMs }: Interruptions): SilentTime {
-  // A doubt that lasts is no past stretch yet, and observed time stands still in it all the same.
+  // Count only until the start of a doubt that has not ended. The doubt is not in `past` yet, but observed time
+  // also stands still during it.
   const heardUntilMs = sinceMs === null ? nowMs : Math.max(atMs, sinceMs);
   const { totalMs } = past.within(atMs, heardUntilMs);
   const { stretches } = past.within(atMs - HANGOVER_MS, nowMs);
@@ -186,17 +208,17 @@ export class Invariants {
   readonly #last: Record<"connection" | "health", (ConnectionState | HealthState)[]>;
   readonly #epochs: Int32Array;
   readonly #owners: (string | null)[];
-  /** The agents that took over each node's session last, oldest first. */
+  /** The agents that last took over each node's session, oldest first. */
   readonly #agents: { readonly instanceId: string; readonly atMs: number }[][];
-  /** Until when a node had two agents. */
+  /** For each node, the time until which a second agent uses its identity. */
   readonly #clonedUntilMs: Float64Array;
   /** The first broken invariant; null for none. */
   violation: string | null = null;
-  /** Told of each event of a node, once it was checked. */
+  /** Called with each event of a node after the event was checked. */
   listener: ((event: AppendedEvent) => void) | null = null;
   events = 0;
   declarations = 0;
-  /** Declarations of UNHEALTHY or UNKNOWN that were written to the record. */
+  /** Transitions to UNHEALTHY or UNKNOWN that were written to the store. */
   recordedLosses = 0;
 
   constructor(nodes: number) {
@@ -218,7 +240,7 @@ export class Invariants {
     this.#nowMs = nowMs;
   }
 
-  /** An epoch has one owner, and none comes back. */
+  /** Check that an epoch has only one owner and is never reused. */
   onOwner(node: number, epoch: number, instance: string): void {
     const before = this.#epochs[node] ?? 0;
     if (epoch <= before) this.fail(`epoch ${epoch} of node ${node} has a second owner, ${instance}`);
@@ -226,12 +248,12 @@ export class Invariants {
     this.#owners[node] = instance;
   }
 
-  /** A second agent of a node runs until then. */
+  /** Record that a node has a second agent until `untilMs`. */
   onCloned(node: number, untilMs: number): void {
     this.#clonedUntilMs[node] = Math.max(this.#clonedUntilMs[node] ?? 0, untilMs);
   }
 
-  /** Two agents of a node are noticed, and one agent is not taken for two. */
+  /** Check that two agents of a node are detected, and that one agent is not taken for two. */
   onOpened(node: number, instanceId: string, { isDuplicated, isNoticed }: Noted): void {
     const agents = this.#agents[node] ?? [];
     if (agents.at(-1)?.instanceId !== instanceId) agents.push({ instanceId, atMs: this.#nowMs });
@@ -239,19 +261,19 @@ export class Invariants {
     const isOfTwo = agents.every((it, index) => it.instanceId === agents[index % 2]?.instanceId);
     const isRecent = this.#nowMs - (agents[0]?.atMs ?? 0) < ALTERNATION_WINDOW_MS;
     if (!isDuplicated && agents.length === TURNS && isOfTwo && isRecent) {
-      this.fail(`two agents take turns as node ${node}, and the record does not say so`);
+      this.fail(`two agents alternate as node ${node}, and this was not detected`);
     }
     const hadTwo = this.#nowMs - (this.#clonedUntilMs[node] ?? 0) < ALTERNATION_WINDOW_MS;
-    if (isNoticed && !hadTwo) this.fail(`node ${node} had one agent, and the record says two`);
+    if (isNoticed && !hadTwo) this.fail(`node ${node} had one agent, but was marked as having two`);
   }
 
-  /** Only the owner of the current epoch writes. */
+  /** Check that only the owner of the current epoch writes. */
   onWrite({ node }: SimulatedSession, instance: string, epoch: number): void {
     if (this.#owners[node] === instance && this.#epochs[node] === epoch) return;
     this.fail(`${instance} wrote node ${node} under epoch ${epoch}, which is fenced`);
   }
 
-  /** Every transition has one event, and every event is a transition. */
+  /** Check that every transition has an event, and that every event is a transition. */
   onEvent(event: AppendedEvent): void {
     const { node, kind, before, after } = event;
     this.events += 1;
@@ -264,47 +286,48 @@ export class Invariants {
     this.listener?.(event);
   }
 
-  /** The record says what its log says. */
+  /** Check that the store agrees with its log. */
   checkRecorded(session: SimulatedSession): void {
     const { node } = session;
     const { state: connection } = session.connection;
     const { state: health } = session.health;
     if (this.#last.connection[node] !== connection || this.#last.health[node] !== health) {
-      this.fail(`node ${node} is ${connection} ${health}, which no event has told`);
+      this.fail(`node ${node} is ${connection} ${health}, without an event`);
     }
   }
 
-  /** No node is declared before the deadline. */
+  /** Check that no node is declared before its deadline. */
   onDeclared(observer: Observer, node: number, to: "UNHEALTHY" | "UNKNOWN"): void {
     this.declarations += 1;
-    if (!observer.isSure(this.#nowMs)) this.fail(`node ${node} was judged by a replica in doubt`);
+    if (!observer.isSure(this.#nowMs)) this.fail(`node ${node} was declared by a replica whose lease is in doubt`);
     const { unhealthyAfterMs, unknownAfterMs } = policyOf(node);
     const afterMs = to === "UNHEALTHY" ? unhealthyAfterMs : unknownAfterMs;
     const { ms, stretches } = observer.mostSilence(node, this.#nowMs);
-    // What passes for normal of each stretch, and one step of rounding.
+    // Subtract the gap that the detector counts as silence at each interruption, and one step for rounding.
     if (ms >= afterMs - stretches * (MAX_GAP_MS + STEP_MS) - STEP_MS) return;
-    this.fail(`node ${node} was declared ${to} after ${ms} ms of silence, not ${afterMs}`);
+    this.fail(`node ${node} was declared ${to} after ${ms} ms of silence, before the deadline of ${afterMs} ms`);
   }
 
-  /** No node keeps its health beyond the deadline, as far as its observer could observe. */
-  checkJudged(observer: Observer, node: number, health: HealthState): void {
+  /** Check that no node keeps its health beyond its deadline, in time that its owner could observe. */
+  checkEvaluated(observer: Observer, node: number, health: HealthState): void {
     if (health === "UNKNOWN") return;
     const { unhealthyAfterMs, unknownAfterMs } = policyOf(node);
     const afterMs = health === "HEALTHY" ? unhealthyAfterMs : unknownAfterMs;
     if (observer.isHeardWithin(node, this.#nowMs, afterMs)) return;
     const { ms, stretches } = observer.leastSilence(node, this.#nowMs);
-    // Time that was given out before a doubt took it back is paid off before observed time goes on.
+    // Allow LEASE_EXPIRY_MS for each interruption. After a doubt, observed time can stand still to make up for
+    // time that was counted before the doubt was noticed.
     if (ms <= afterMs + stretches * LEASE_EXPIRY_MS + 2 * STEP_MS) return;
-    this.fail(`node ${node} is ${health} after ${ms} ms of silence, of ${afterMs}`);
+    this.fail(`node ${node} is still ${health} after ${ms} ms of silence; the deadline is ${afterMs} ms`);
   }
 
-  /** An invariant is broken. */
+  /** Report a broken invariant. */
   fail(message: string): never {
     this.note(message);
     throw new InvariantBroken(message);
   }
 
-  /** The same, where nothing may be thrown. */
+  /** Like fail(), for code that must not throw. */
   note(message: string): void {
     this.violation ??= `at ${this.#nowMs / 1000} s: ${message}`;
   }

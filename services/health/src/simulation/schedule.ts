@@ -1,18 +1,18 @@
 import type { Clock } from "@rollcall/process";
 
-/** A planned step, which can be cancelled. */
+/** A planned callback, which can be cancelled. */
 export interface Planned {
   run: (() => void) | null;
 }
 
 /**
- * The time of a simulation, in steps: what is due in a step happens in the order in which it was planned. Promises that
- * settle in a step have settled when the next one begins.
+ * The time of a simulation, in steps. Work that is due in a step runs in the order of planning. Promises that settle
+ * in a step have settled before the next step begins.
  */
 export class Schedule {
   readonly stepMs: number;
   readonly #due = new Map<number, Planned[]>();
-  /** Work for this step, after what is due and what follows from it. */
+  /** Work to run in this step, after the due work and its consequences. */
   #soon: Planned[] = [];
   #step = 0;
 
@@ -24,17 +24,17 @@ export class Schedule {
     return this.#step * this.stepMs;
   }
 
-  /** Steps so far. */
+  /** Number of steps so far. */
   get steps(): number {
     return this.#step;
   }
 
-  /** Do something after so many milliseconds, rounded up to whole steps, one at least. */
+  /** Run a callback after `ms` milliseconds, rounded up to whole steps, at least one. */
   after(ms: number, run: () => void): Planned {
     return this.afterSteps(Math.max(1, Math.ceil(ms / this.stepMs)), run);
   }
 
-  /** Do something after so many steps; after 0, in this one. */
+  /** Run a callback after this many steps; 0 means the current step. */
   afterSteps(steps: number, run: () => void): Planned {
     const planned: Planned = { run };
     if (steps === 0) {
@@ -48,7 +48,7 @@ export class Schedule {
     return planned;
   }
 
-  /** Advance by one step, and do what is due in it. Resolves once everything that follows from it has happened. */
+  /** Advance by one step and run the due work. Resolves once its consequences have also run. */
   async advance(): Promise<void> {
     this.#step += 1;
     const due = this.#due.get(this.#step);
@@ -64,7 +64,9 @@ export class Schedule {
   }
 }
 
-/** Resolves once every promise that can settle has: Node turns to its next immediate only then. */
+/**
+ * Resolves once every promise that can settle has settled, because Node.js runs the next immediate only after that.
+ */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -74,7 +76,7 @@ const EPOCH_WALL_MS = 1_700_000_000_000;
 /**
  * The clock of one simulated process.
  *
- * @param deliver lets a timer reach the process: later if it is stopped, never if it is dead.
+ * @param deliver delivers a timer to the process: later if the process is stopped, never if it is dead.
  */
 export function createVirtualClock(schedule: Schedule, deliver: (run: () => void) => void): Clock {
   return {

@@ -12,8 +12,8 @@ const RETRY_MS = 2_000;
 const MOST_DOUBLINGS = 3;
 
 /**
- * An agent of the virtual network, which knows neither sockets nor gRPC: it says hello, beats, and leaves a path on
- * which nothing is acknowledged. Tests over real connections have the testkit's FakeAgent.
+ * An agent on the virtual network, without sockets and gRPC. It sends its Hello and heartbeats, and leaves a
+ * replica that does not acknowledge them. Tests over real connections use the testkit's FakeAgent.
  */
 export class SimulatedAgent implements WorldAgent, StreamAgent {
   readonly index: number;
@@ -30,14 +30,17 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
   #lastAckMs = 0;
   #retryAtMs = 0;
   #sequence = 0;
-  /** Tries since the last Welcome: each that fails doubles the agent's own pause, up to a bound. */
+  /** Attempts since the last Welcome. Each attempt doubles the pause before the next, up to a limit. */
   #tries = 0;
-  /** Whether it was asked to move: it tries until it has, or its stream has ended. */
+  /** Whether the agent was asked to move. The agent tries until it succeeds or its stream ends. */
   #isMoving = false;
-  /** Where it tried last; -1 before it has. */
+  /** The slot of the last attempt; -1 before the first. */
   #slot = -1;
 
-  /** @param isClone whether it is a second agent with a copy of another's state directory, on its own machine. */
+  /**
+   * @param isClone whether this is a second agent with a copy of another agent's state directory, on a separate
+   *   machine.
+   */
   constructor(index: number, world: World, isClone = false) {
     this.index = index;
     this.#world = world;
@@ -47,7 +50,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     this.#hello = create(HelloSchema, { nodeId: nodeIdOf(index), runsWork: this.#work !== null });
   }
 
-  /** Whether it runs and is not stopped. */
+  /** Whether the agent runs and is not stopped. */
   get isUp(): boolean {
     return this.#isRunning && !this.#isStopped;
   }
@@ -64,7 +67,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     this.#world.schedule.after(inMs, () => this.#beatInTurn(life));
   }
 
-  /** Crash: the kernel ends its connections. */
+  /** Crash. The kernel closes the connections. */
   crash(): void {
     this.#isRunning = false;
     this.#work?.crashed();
@@ -83,7 +86,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     this.crash();
   }
 
-  /** Be stopped: connections stay, nothing is sent or read. */
+  /** Pause: connections stay open, but nothing is sent or read. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -93,14 +96,14 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     if (this.#isRunning && this.#stream !== null) this.#beat(this.#stream);
   }
 
-  /** Open a stream elsewhere, and keep the old one until the Welcome. */
+  /** Open a stream to another replica, and keep the old one until the Welcome. */
   move(): void {
     if (!this.isUp || this.#stream === null || this.#isMoving) return;
     this.#isMoving = true;
     if (this.#opening === null) this.#open();
   }
 
-  /** Do what its timers would; called every second. */
+  /** Handle timeouts and retries; called every second. */
   look(): void {
     if (!this.isUp) return;
     const { nowMs } = this.#world.schedule;
@@ -153,7 +156,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     if (stream === this.#stream) this.move();
   }
 
-  /** The replica has ended a stream and says when to come back. */
+  /** Called when the replica has ended a stream, with the delay before reconnecting. */
   onEnd(stream: SimulatedStream, retryAfterMs: number): void {
     if (!this.isUp) return;
     if (stream === this.#stream) {
@@ -185,7 +188,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     const slot = this.#slot;
     const process = this.#world.processAt(slot);
     if (process === null) {
-      // Refused at once.
+      // The connection is refused immediately.
       this.#retryAtMs = this.#world.schedule.nowMs + this.#pauseMs();
       return;
     }
@@ -195,7 +198,7 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
     this.#send(stream, () => stream.hello(this.#hello));
   }
 
-  /** Close a connection; the replica learns of it if anything passes. */
+  /** Close a connection. The replica is notified, unless the network loses the message. */
   #drop(stream: SimulatedStream | null): void {
     if (stream === null) return;
     this.#send(stream, () => stream.gone());
@@ -216,7 +219,10 @@ export class SimulatedAgent implements WorldAgent, StreamAgent {
   }
 }
 
-/** A server that takes the connection and does not even send its Challenge is left sooner than one that is busy. */
+/**
+ * How long an agent waits for a stream. It waits longer for a busy server than for one that accepts the
+ * connection but sends no Challenge.
+ */
 function patienceOf(stream: SimulatedStream): number {
   return stream.isKnown ? WELCOME_PATIENCE_MS : CONNECT_PATIENCE_MS;
 }

@@ -11,19 +11,21 @@ import type { World, WorldAgent } from "./world.ts";
 const PATIENCE_MS = 8_000;
 const RETRY_MS = 2_000;
 const MOST_DOUBLINGS = 3;
-/** Calls in a row that may fail before another session is opened. */
+/** Number of consecutive failed calls after which the caller opens another session. */
 const MOST_FAILURES = 3;
 
-/** What a call does. */
+/** The kind of a call. */
 type Step = NonNullable<MessageInitShape<typeof ReportHeartbeatRequestSchema>["step"]>;
 
-/** A call that waits for its answer. */
+/** A call that waits for its response. */
 interface Pending {
   readonly isOpening: boolean;
   readonly askedAtMs: number;
 }
 
-/** An agent that calls instead of holding a stream: at each replica in turn, whichever holds its session. */
+/**
+ * An agent that uses unary calls instead of a stream. It calls the replicas in rotation, whichever holds its session.
+ */
 export class SimulatedCaller implements WorldAgent {
   readonly index: number;
   readonly #world: World;
@@ -31,12 +33,12 @@ export class SimulatedCaller implements WorldAgent {
   #isRunning = false;
   #isStopped = false;
   #life = 0;
-  /** Of its session; null while it has none. */
+  /** The token of the session; null without a session. */
   #token: string | null = null;
   #sequence = 0;
   #pending: Pending | null = null;
   #failures = 0;
-  /** When to call again after one that failed; null while all is well. */
+  /** When to retry after a failed call; null after a successful one. */
   #retryAtMs: number | null = null;
   #slot: number;
 
@@ -51,7 +53,7 @@ export class SimulatedCaller implements WorldAgent {
     return this.#isRunning && !this.#isStopped;
   }
 
-  /** Begin, some time within `withinMs`. */
+  /** Start at a random time within `withinMs`. */
   start(withinMs: number): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
@@ -62,7 +64,7 @@ export class SimulatedCaller implements WorldAgent {
     this.#world.schedule.after(inMs, () => this.#beatInTurn(life));
   }
 
-  /** Die without a word. */
+  /** Die without notifying any replica. */
   crash(): void {
     this.#isRunning = false;
     this.#life += 1;
@@ -87,10 +89,10 @@ export class SimulatedCaller implements WorldAgent {
     if (this.#isRunning) this.#beat();
   }
 
-  /** An agent that calls is asked nothing. */
+  /** Agents with unary calls are never asked to move. */
   move(): void {}
 
-  /** What its timers would do; to be called every second. */
+  /** Handle timeouts and retries. Must be called every second. */
   look(): void {
     if (!this.isUp) return;
     const { nowMs } = this.#world.schedule;
@@ -125,7 +127,7 @@ export class SimulatedCaller implements WorldAgent {
     const slot = this.#slot;
     const process = this.#world.processAt(slot);
     if (process === null) {
-      // Refused at once.
+      // The connection is refused immediately.
       this.#failed(0);
       return;
     }
@@ -137,7 +139,8 @@ export class SimulatedCaller implements WorldAgent {
     };
     let hasArrived = false;
     const arrive = () => {
-      // A challenge is used up by the first call that carries its nonce.
+      // Drop a duplicate of a call that opens a session, because the first call that carries a nonce uses up the
+      // challenge.
       if (pending.isOpening && hasArrived) return;
       hasArrived = true;
       process.report(request).then(
@@ -161,7 +164,7 @@ export class SimulatedCaller implements WorldAgent {
   #refused({ reason, message, retryAfterMs = 0 }: Farewell): void {
     switch (reason) {
       case "SEQUENCE_NOT_RISING":
-        // The network has doubled the call, and the answer to the first one was lost.
+        // The network duplicated the call and lost the response to the first copy.
         this.#pending = null;
         return;
       case "OWNER_UNAVAILABLE":
@@ -179,7 +182,7 @@ export class SimulatedCaller implements WorldAgent {
     }
   }
 
-  /** Try again, with another session after some tries. */
+  /** Retry; after several failures, open another session. */
   #failed(retryAfterMs: number): void {
     this.#pending = null;
     this.#failures += 1;

@@ -3,7 +3,7 @@ import type { Logger } from "@rollcall/process";
 import type { Peers } from "../internal/peers.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import { handOver } from "../unary/hand-over.ts";
-import { UnaryDesk } from "../unary/unary-desk.ts";
+import { LocalSessions } from "../unary/local-sessions.ts";
 import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 import type { Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
@@ -13,8 +13,8 @@ import { indexOf } from "./simulation-options.ts";
 const NONCE = new Uint8Array(32);
 const STORE = { clusterSecret: () => Buffer.alloc(32, 7) };
 
-/** The desk of unary calls, as it ships, which tells an observer of each Beat that is taken. */
-export class ObservedUnaryDesk extends UnaryDesk {
+/** The shipped LocalSessions, which also reports each accepted Beat to an observer. */
+export class ObservedLocalSessions extends LocalSessions {
   readonly #schedule: Schedule;
   readonly #observer: Observer;
 
@@ -31,11 +31,11 @@ export class ObservedUnaryDesk extends UnaryDesk {
   }
 }
 
-/** What ReportHeartbeat does once it has seen that the challenge is the cluster's, and the proof the node's. */
+/** The part of ReportHeartbeat after the checks of the challenge and the proof. */
 export async function takeCall(
   process: {
     readonly host: SessionHost;
-    readonly unary: UnaryDesk;
+    readonly unary: LocalSessions;
     readonly peers: Peers<SimulatedClient>;
     readonly log: Logger;
   },

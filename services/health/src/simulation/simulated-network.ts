@@ -1,8 +1,8 @@
 import type { Schedule } from "./schedule.ts";
 
-/** Agents of which nothing reaches a replica, nor the other way. */
+/** A range of agents that cannot reach a replica in either direction. */
 interface Cut {
-  /** Null for every replica. */
+  /** The slot of the replica; null for all replicas. */
   readonly slot: number | null;
   readonly fromAgent: number;
   readonly toAgent: number;
@@ -13,19 +13,21 @@ const LONGEST_DELAY_MS = 8_000;
 const SLOW_SHARE = 0.01;
 const DUPLICATED_SHARE = 0.005;
 
-/** What lies between agents, replicas and the record: it delays, doubles, reorders and loses. */
+/**
+ * The network between agents, replicas and the store. It delays, duplicates, reorders and loses frames.
+ */
 export class SimulatedNetwork {
   readonly #schedule: Schedule;
   readonly #random: () => number;
   readonly #cuts = new Set<Cut>();
   readonly #cutFromRecord = new Map<number, number>();
   readonly #cutFromOthers = new Map<number, number>();
-  /** The share of frames that are lost beside those that a cut loses. */
+  /** The share of frames lost at random, in addition to those lost to a cut. */
   lostShare = 0;
-  /** No random loss, delay or duplication. */
+  /** Whether random loss, delay and duplication are off. */
   isCalm = false;
-  /** How many reasons there are for the record to be away. */
-  recordAway = 0;
+  /** Number of current faults that make the store unavailable. */
+  storeAway = 0;
 
   constructor(schedule: Schedule, random: () => number) {
     this.#schedule = schedule;
@@ -47,13 +49,13 @@ export class SimulatedNetwork {
     return false;
   }
 
-  /** How long one way to the record or to another replica takes. */
+  /** The one-way delay to the store or to another replica. */
   callDelayMs(): number {
     return this.#delayMs() / 4;
   }
 
   reachesRecord(slot: number): boolean {
-    return this.recordAway === 0 && !this.#cutFromRecord.has(slot);
+    return this.storeAway === 0 && !this.#cutFromRecord.has(slot);
   }
 
   reachesReplica(from: number, to: number): boolean {

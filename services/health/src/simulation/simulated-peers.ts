@@ -14,12 +14,15 @@ import { responseOf } from "../session/farewell-error.ts";
 import { indexOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 
-/** What replicas ask each other in the simulation. */
+/** The calls between replicas in the simulation. */
 export type SimulatedClient = Pick<PeerClient, "probeNodes" | "getReplicaState" | "forwardHeartbeat">;
 
 const PEER_TIMEOUT_MS = 1_500;
 
-/** The other replicas, as one of them has listed them in the record, over the simulated network. */
+/**
+ * Create the other replicas, as one replica lists them in the store and calls them over the simulated
+ * network.
+ */
 export function createSimulatedPeers(world: World, self: WorldProcess, clock: Clock): Peers<SimulatedClient> {
   return new Peers({
     ...{ instance: self.instance, clock },
@@ -28,7 +31,7 @@ export function createSimulatedPeers(world: World, self: WorldProcess, clock: Cl
   });
 }
 
-/** Those with a lease. Of two in one place the later one has the address. */
+/** List replicas with a lease. If two share a slot, only the later one has the address. */
 function listReplicas(world: World): readonly LiveReplica[] {
   const { record } = world;
   const latest = new Map<string, string>();
@@ -41,7 +44,7 @@ function listReplicas(world: World): readonly LiveReplica[] {
   });
 }
 
-/** The place of a process; its instance is that and a number. */
+/** The slot name of a process, which is its instance without the number at the end. */
 function placeOf(instance: string): string {
   return instance.slice(0, instance.indexOf("-"));
 }
@@ -79,7 +82,7 @@ class PeerCalls implements SimulatedClient {
     return create(ForwardHeartbeatResponseSchema, { answer });
   };
 
-  /** An adopted node still beats at its previous owner: the contact is as old as that says. */
+  /** Report to the observer that the previous owner of an adopted node still receives its heartbeats. */
   #heard(nodeId: string, silentMs: number): void {
     const { core, observer } = this.#self;
     const node = core.replica.nodes.find(nodeId);
@@ -108,7 +111,7 @@ class PeerCalls implements SimulatedClient {
           }
         });
       });
-      // A peer that is stopped or dies answers too late.
+      // The call times out if the peer is stopped or has died.
       schedule.after(PEER_TIMEOUT_MS, () => {
         this.#world.deliver(this.#self, () => reject(new Error(`${this.#instance} did not answer in time`)));
       });

@@ -1,21 +1,21 @@
 import type { ReportHeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { collectPolicies, type EventInterest, type HealthPolicies, replicaInterest } from "@rollcall/domain";
 import { type Clock, type Logger, silentLogger, superviseTasks } from "@rollcall/process";
-import { createLeaseKeeperOf, type LabelsOfNode, type LeaseRecord, type NodeKeys } from "@rollcall/store";
+import { createLeaseKeeperOf, type LabelsOfNode, type LeaseStore, type NodeKeys } from "@rollcall/store";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
 import type { Peers } from "../internal/peers.ts";
 import type { HealthMetrics } from "../metrics.ts";
-import type { HealthRecord } from "../record/health-record.ts";
-import { RECORD_RETRY } from "../record/health-record.ts";
 import type { SessionHost } from "../session/session-host.ts";
-import type { UnaryDesk } from "../unary/unary-desk.ts";
+import type { HealthStore } from "../store/health-store.ts";
+import { STORE_RETRY } from "../store/health-store.ts";
+import type { LocalSessions } from "../unary/local-sessions.ts";
 import type { UnaryAnswer } from "../unary/unary-sessions.ts";
-import { WorkDesk } from "../work/work-desk.ts";
+import { WorkDispatcher } from "../work/work-dispatcher.ts";
 import { Observer } from "./invariants.ts";
-import { ObservedSilence } from "./observed-silence.ts";
+import { ObservedFailureDetector } from "./observed-failure-detector.ts";
 import { createVirtualClock } from "./schedule.ts";
-import { ObservedUnaryDesk, takeCall } from "./simulated-calls.ts";
+import { ObservedLocalSessions, takeCall } from "./simulated-calls.ts";
 import { createSimulatedPeers, type SimulatedClient } from "./simulated-peers.ts";
 import {
   indexOf,
@@ -29,27 +29,27 @@ import type { World } from "./world.ts";
 
 const CLOSE_WITHIN_MS = 5_000;
 
-/** One process of health: the core and the lease keeper as they ship, on a virtual clock and a simulated record. */
+/** One health process: the core and the lease keeper as they ship, on a virtual clock and a simulated store. */
 export class SimulatedProcess {
   readonly instance: string;
   readonly slot: number;
   readonly core: Core;
   readonly host: SessionHost;
-  readonly unary: UnaryDesk;
+  readonly unary: LocalSessions;
   readonly peers: Peers<SimulatedClient>;
   readonly log: Logger;
-  /** What really happened to it. */
+  /** Records what really happens to the process. */
   readonly observer: Observer;
-  /** When false, nothing reaches it. */
+  /** Whether the process is alive. If not, nothing is delivered to it. */
   isAlive = true;
-  /** Whether new agents are kept away. */
+  /** Whether new agents are no longer directed to this process, because it is shutting down. */
   isHidden = false;
   readonly #world: World;
   readonly #clock: Clock;
   readonly #ending = new AbortController();
   readonly #done: Promise<void>;
   readonly #interest: EventInterest;
-  readonly #desk: WorkDesk | null;
+  readonly #queue: WorkDispatcher | null;
   #readRevision: number;
 
   constructor(world: World, instance: string, slot: number) {
@@ -77,24 +77,32 @@ export class SimulatedProcess {
       onLabelsChanged: () => {},
       onConditionsChanged: () => {},
       isSigned: () => true,
-      nextTurn: () => new Promise((resolve) => world.schedule.afterSteps(0, () => world.deliver(this, resolve))),
-      createSilence: (options) => new ObservedSilence(options, world, this.observer),
+      nextLoopTick: () => new Promise((resolve) => world.schedule.afterSteps(0, () => world.deliver(this, resolve))),
+      createFailureDetector: (options) => new ObservedFailureDetector(options, world, this.observer),
     });
     core.replica.policies.follow(POLICIES);
     this.core = core;
     const call = <T>(carryOut: () => T) => world.callRecord(this, carryOut);
-    this.#desk =
+    this.#queue =
       world.work === null
         ? null
-        : new WorkDesk({
+        : new WorkDispatcher({
             ...{ record: world.work.recordOf(call), replica: core.replica, validator: { check: () => {} } },
-            loops: { clock, retry: RECORD_RETRY },
+            loops: { clock, retry: STORE_RETRY },
           });
     this.host = {
-      ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {}, work: this.#desk, authorities: null },
-      onHello: core.desk.submit.bind(core.desk),
+      ...{
+        replica: core.replica,
+        clock,
+        log,
+        onBeat: null,
+        onNodeInfo: () => {},
+        work: this.#queue,
+        authorities: null,
+      },
+      onHello: core.queue.submit.bind(core.queue),
     };
-    this.unary = new ObservedUnaryDesk(this.host, world.schedule, this.observer);
+    this.unary = new ObservedLocalSessions(this.host, world.schedule, this.observer);
     const keeper = createLeaseKeeperOf(() => this.#leases(), {
       ...{ clock, log, renewEveryMs: RENEW_EVERY_MS, expiryMs: LEASE_EXPIRY_MS },
       claim: { instance, service: "health", address: "" },
@@ -103,7 +111,7 @@ export class SimulatedProcess {
       onDoubt: ({ sinceMs }) => core.leaseDoubted(sinceMs),
     });
     const { signal } = this.#ending;
-    this.#done = superviseTasks([...core.tasks, ...(this.#desk?.tasks ?? []), keeper], {
+    this.#done = superviseTasks([...core.tasks, ...(this.#queue?.tasks ?? []), keeper], {
       log,
       clock,
       random,
@@ -111,12 +119,12 @@ export class SimulatedProcess {
     }).done;
   }
 
-  /** Up to where it has read the log. */
+  /** The revision of the last event that the process has read. */
   get readRevision(): number {
     return this.#readRevision;
   }
 
-  /** Read what is new in the log, if it can be reached; sometimes later than others. */
+  /** Read new events if the log can be reached. Randomly reads later, so that processes are not in step. */
   follow(): void {
     const { record, network } = this.#world;
     if (record.revision === this.#readRevision || !network.reachesRecord(this.slot)) return;
@@ -124,16 +132,19 @@ export class SimulatedProcess {
     this.#catchUp();
   }
 
-  /** What nodes should run may have changed. */
+  /** Called when the work that nodes should run may have changed. */
   notified(): void {
-    this.#desk?.observe();
+    this.#queue?.observe();
   }
 
   report(request: ReportHeartbeatRequest): Promise<UnaryAnswer> {
     return takeCall(this, request);
   }
 
-  /** End gracefully, as SIGTERM does: move the agents, end the streams, write what is left, release the lease. */
+  /**
+   * Shut down gracefully, as after SIGTERM: move the agents, end the streams, write pending changes, release the
+   * lease.
+   */
   async close(): Promise<void> {
     const { core } = this;
     await core.drain(async () => {
@@ -154,7 +165,7 @@ export class SimulatedProcess {
     this.core.observe(events);
   }
 
-  #record(): HealthRecord {
+  #record(): HealthStore {
     const { record } = this.#world;
     const { instance } = this;
     const call = <T>(carryOut: () => T) => this.#world.callRecord(this, carryOut);
@@ -175,7 +186,7 @@ export class SimulatedProcess {
     };
   }
 
-  #leases(): LeaseRecord {
+  #leases(): LeaseStore {
     const { record, schedule } = this.#world;
     const { instance, observer } = this;
     const call = <T>(carryOut: () => T) => this.#world.callRecord(this, carryOut);
@@ -242,7 +253,9 @@ function keysOf(nodeId: string): NodeKeys {
   return { nodeId, publicKey: PUBLIC_KEY, fingerprint: "simulated", next: null, isRotationRequired: false };
 }
 
-/** An error in the log of the shipped code is a bug: it must handle whatever the world does. */
+/**
+ * Report a logged error as a broken invariant: the shipped code must handle everything that happens in the simulation.
+ */
 function createLog({ invariants }: World, instance: string): Logger {
   const complain = (fields: { err?: unknown }, message: string) => {
     const { err } = fields;

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { HeartbeatResponseSchema, type Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Farewell } from "../replica/farewell.ts";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
 import { farewellFrom } from "../session/farewell-error.ts";
 import type { AgentLink, AgentWorkFrame, SessionEnd } from "../session/session-host.ts";
@@ -13,7 +13,7 @@ import type { StreamAgent, World, WorldProcess, WorldStream } from "./world.ts";
 const NONCE = new Uint8Array(32);
 const HELLO_WITHIN_MS = 10_000;
 
-/** One heartbeat stream: the session at its server's end, and a network in place of gRPC. */
+/** One heartbeat stream: the server's session, over a simulated network instead of gRPC. */
 export class SimulatedStream implements AgentLink, WorldStream {
   readonly agent: StreamAgent;
   readonly process: WorldProcess;
@@ -44,18 +44,18 @@ export class SimulatedStream implements AgentLink, WorldStream {
     this.#up = new WorkLane({ ...between, receiver: () => (process.isAlive ? "ready" : "gone") });
   }
 
-  /** Whether a frame of it has been received. */
+  /** Whether the server has received a frame of the stream. */
   get isKnown(): boolean {
     return this.#session !== null;
   }
 
-  // What the agent sends, as it arrives.
+  // The methods below are called when the agent's frames arrive.
 
   hello(hello: Hello): void {
     this.#receive({ kind: "hello", hello });
   }
 
-  /** @param isRestarting it leaves executions running. */
+  /** @param isRestarting whether the agent leaves executions running. */
   goodbye(isRestarting: boolean): void {
     this.#receive({ kind: "goodbye", isRestarting, reason: "" });
   }
@@ -66,11 +66,11 @@ export class SimulatedStream implements AgentLink, WorldStream {
     const node = replica.nodes.find(nodeIdOf(this.agent.index));
     const isOfNode = node?.stream === session;
     session.beat({ sequence, settingsGeneration: 1, agentTimeMs: 0n, executionsDigest });
-    // The node was heard, whatever the replica does with the frame.
+    // The frame is a sign of life even if the replica ignores it.
     if (isOfNode) this.process.observer.heard(this.agent.index, this.#world.schedule.nowMs);
   }
 
-  /** A frame about work: in order, behind those before. */
+  /** Send a frame about work. These frames arrive in order. */
   work(frame: AgentWorkFrame): void {
     this.#up.send(() => this.#world.deliver(this.process, () => this.#receive({ kind: "work", work: frame })));
   }
@@ -79,7 +79,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
     this.#opened().gone("the stream broke");
   }
 
-  // What the session sends.
+  // The session calls the methods below.
 
   sendWelcome(): void {
     this.#send(() => this.agent.onWelcome(this));
@@ -105,7 +105,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
         this.#down.send(() => this.agent.onWork(this, received));
         return;
       default:
-        throw new Error(`${received.case} is no frame about work`);
+        throw new Error(`${received.case} is not a frame about work`);
     }
   }
 
@@ -114,7 +114,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
     return true;
   }
 
-  ended(end: SessionEnd, _node: HeldNode | null): void {
+  ended(end: SessionEnd, _node: LiveNode | null): void {
     if (end.kind !== "left") return;
     const { retryAfterMs = 0 }: Farewell = end.farewell;
     this.#send(() => this.agent.onEnd(this, retryAfterMs));
@@ -129,7 +129,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
     }
   }
 
-  /** The server learns of a stream with its first frame. */
+  /** The server creates the session when the first frame arrives. */
   #opened(): AgentSession {
     this.#session ??= new AgentSession(this, this.process.host, {
       firstSequence: 0,

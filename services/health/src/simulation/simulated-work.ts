@@ -1,39 +1,39 @@
 import type { Executions, ReportAck, SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { AgentWorkFrame } from "../session/session-host.ts";
-import type { WorkRecord } from "../work/work-record.ts";
+import type { WorkStore } from "../work/work-store.ts";
 import type { AppendedEvent, Invariants } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
-import type { SimulatedRecord } from "./simulated-record.ts";
+import type { SimulatedStore } from "./simulated-store.ts";
 
-/** What reaches a process, or waits while it is stopped. */
+/** A receiver of deliveries. Deliveries wait while it is stopped. */
 export interface Reached {
-  /** Where the record may be out of reach for it. */
+  /** The replica's slot, by which the network decides whether the receiver can reach the store. */
   readonly slot: number;
   readonly isAlive: boolean;
 }
 
-/** What the work of a simulation has of the world around it. */
+/** The part of the world that the simulated work uses. */
 export interface WorkWorld {
   readonly schedule: Schedule;
   readonly network: SimulatedNetwork;
-  readonly record: SimulatedRecord;
+  readonly record: SimulatedStore;
   readonly invariants: Invariants;
-  /** How many agents there are; those that call instead of holding a stream run no work. */
+  /** Number of agents; those with unary calls run no work. */
   readonly agentCount: number;
-  /** Places of replicas; those of other processes come after them. */
+  /** Number of replica slots; the slots of other processes come after them. */
   readonly slots: number;
   random(): number;
   runsWork(agent: number): boolean;
   isStopped(process: Reached): boolean;
-  /** Let a process stand still for a while; what reaches it waits. */
+  /** Pause a process for a while; deliveries to it wait. */
   stop(process: Reached, ms: number): void;
-  /** Let something reach a process: at once, when it goes on if it is stopped, never if it is dead. */
+  /** Deliver to a process: immediately if it runs, later if it is stopped, never if it is dead. */
   deliver(process: Reached, run: () => void): void;
   callRecord<T>(process: Reached, carryOut: () => T): Promise<T>;
-  /** Kill all replicas, and start them again some time later: so a record is restored. */
+  /** Kill all replicas and start them again later, as after a restore of the store. */
   restartAllReplicas(downMs: number): void;
-  /** What nodes should run has changed: replicas are told, later and not for certain. */
+  /** Notify the replicas, with a delay, that the desired work has changed. The notification can be lost. */
   notifyReplicas(): void;
 }
 
@@ -43,47 +43,55 @@ export type WorkFrameOfServer =
   | { readonly case: "spec"; readonly value: SpecFrame }
   | { readonly case: "reportAck"; readonly value: ReportAck };
 
-/** An agent's part in work. It is called while its agent runs and is not stopped, except for `crashed`. */
+/**
+ * The part of an agent that runs work. Called only while the agent runs and is not stopped, except for
+ * `crashed`.
+ */
 export interface SimulatedWorkAgent {
-  /** What a Beat says: the digest of the last report of the session. */
+  /** The digest of the session's last report, which a Beat carries. */
   readonly toldDigest: bigint;
-  /** Whether an execution of its machine has not ended. */
+  /** Whether an execution on the agent's machine has not ended. */
   readonly isRunning: boolean;
-  /** A stream was welcomed; frames for the replica go through `send`. */
+  /** Called when a stream was welcomed; `send` sends frames to the replica. */
   opened(send: (frame: AgentWorkFrame) => void): void;
   receive(frame: WorkFrameOfServer): void;
-  /** The control plane was heard. */
+  /** Called when the control plane has acknowledged a heartbeat. */
   seen(): void;
-  /** There is no stream any more. */
+  /** Called when the stream has ended. */
   closed(): void;
-  /** The agent has ended; what runs on its machine goes on. */
+  /** Called when the agent has ended. Executions on its machine keep running. */
   crashed(): void;
 }
 
-/** Work on the nodes of a simulation: what schedules and runs it, beside the health service that carries it. */
+/**
+ * The work on the nodes of a simulation: everything that schedules and runs it. The health service only
+ * transports it.
+ */
 export interface SimulatedWork {
-  /** The record of work as one replica calls it. */
-  recordOf(call: <T>(carryOut: () => T) => Promise<T>): WorkRecord;
-  /** The agent's part; `isAwake` tells whether its process runs and is not stopped. */
+  /** Create the store of work for one replica, which makes its calls through `call`. */
+  recordOf(call: <T>(carryOut: () => T) => Promise<T>): WorkStore;
+  /**
+   * Create the part of an agent that runs work; `isAwake` returns whether the agent runs and is not stopped.
+   */
   agentOf(index: number, isAwake: () => boolean): SimulatedWorkAgent;
-  /** The same of a second agent on an empty machine, which is switched off when the agent crashes. */
+  /** Like agentOf(), for a second agent on an empty machine, which is switched off when the agent crashes. */
   cloneOf(index: number, isAwake: () => boolean): SimulatedWorkAgent;
-  /** A node's connection or health was written. */
+  /** Called when a node's connection or health was written. */
   onEvent(event: AppendedEvent): void;
-  /** Begin, once everything is made. */
+  /** Start; called after everything was created. */
   begin(): void;
-  /** Once a step. */
+  /** Called once in each step. */
   step(): void;
-  /** Once a second. */
+  /** Called once a second. */
   look(): void;
-  /** Cause one more fault of its own. */
+  /** Cause one fault of the work. */
   disturb(): void;
-  /** No more faults, and nothing new is wanted. */
+  /** Stop causing faults and changing the desired work. */
   calm(): void;
-  /** Check what must be so once all has healed. */
+  /** Check the invariants that hold after all faults have ended and their effects are over. */
   settled(): void;
-  /** How far its processes have read the log. */
+  /** The revision of the last event that each process of the work has read. */
   readRevisions(): readonly number[];
-  /** For people. */
+  /** Describe the result for people. */
   describe(): string;
 }

@@ -1,43 +1,35 @@
-import { describe, expect, it } from "@jest/globals";
-import { ALL_FAULTS, CLONE_FAULTS, OWN_FAULTS, simulate } from "./index.ts";
+import { describe, expect, it, jest } from "@jest/globals";
+import { ALL_FAULTS, brokenPromise, SCENARIOS, simulate } from "./index.ts";
 
-const SEED = Math.floor(Math.random() * 2 ** 31);
+// Each test simulates a fleet for up to 40 minutes.
+jest.setTimeout(300_000);
+
+const SEEDS = [1, 2];
 const MOST_SEEDS = 40;
 const MINUTE_MS = 60_000;
 const WORLD = { agents: 100, replicas: 3, durationMs: 20 * MINUTE_MS, faultEveryMs: 12_000 };
 
-/** The seeds of this run, so that a failure can be repeated. */
-const seeds = (count: number) => Array.from({ length: count }, (_, index) => SEED + index);
+// The seeds are fixed, so that a failure is caused by a change. `make drill NAME=simulation` draws new ones.
+describe.each(SCENARIOS.map((scenario) => [scenario.promise, scenario] as const))("simulate()", (promise, scenario) => {
+  it.each(SEEDS)(`should ${promise}, seed %d`, async (seed) => {
+    expect(brokenPromise(scenario, await simulate({ ...scenario.options, seed }))).toBeNull();
+  });
+});
 
 describe("simulate()", () => {
-  it.each(seeds(2))("should keep every invariant under every fault, seed %d", async (seed) => {
-    const verdict = await simulate({ ...WORLD, seed, faults: ALL_FAULTS });
-    expect(verdict.violation).toBeNull();
-  });
-
-  it.each(seeds(2))("should notice second agents, and take no agent for two, seed %d", async (seed) => {
-    const verdict = await simulate({ ...WORLD, seed, faults: CLONE_FAULTS, faultEveryMs: 6_000 });
-    expect(verdict.violation).toBeNull();
-  });
-
   it("should declare nodes that die", async () => {
-    // Always the same seed: faults may keep a replica from declaring anything all the time.
+    // With some seeds, faults prevent every replica from declaring anything.
     const { declarations } = await simulate({ ...WORLD, seed: 1, faults: ALL_FAULTS });
     expect(declarations).toBeGreaterThan(0);
   });
 
-  it.each(seeds(2))("should judge no node for the control plane's own faults, seed %d", async (seed) => {
-    const verdict = await simulate({ ...WORLD, seed, faults: OWN_FAULTS });
-    // Declared in memory, by a replica that had not read yet that the node had moved on: that counts for nothing.
-    expect(verdict).toMatchObject({ violation: null, recordedLosses: 0 });
-    expect(verdict.faults).toBeGreaterThan(50);
-  });
-
-  it.each(seeds(2))("should judge no node while one replica at a time is cut off, seed %d", async (seed) => {
-    // Farther apart than a cut and a failover together: see docs/session-protocol.md.
-    const cuts = { faults: ["replica-cut-from-record"], faultEveryMs: 120_000 } as const;
-    const verdict = await simulate({ ...WORLD, ...cuts, durationMs: 40 * MINUTE_MS, seed });
-    expect(verdict).toMatchObject({ violation: null, recordedLosses: 0 });
+  it("should declare no node that its owner has just turned away although its proof was valid", async () => {
+    // With this seed, two replicas are cut off. The third has adopted the node and loses the response to
+    // its call to open the session. With other seeds, an agent may find no replica that can open a session during
+    // its whole grace period.
+    const cuts = { faults: ["replica-cut-from-record"], faultEveryMs: 2 * MINUTE_MS } as const;
+    const decision = await simulate({ ...WORLD, ...cuts, durationMs: 4 * MINUTE_MS, seed: 1_118_435_515 });
+    expect(decision).toMatchObject({ violation: null, recordedLosses: 0 });
   });
 });
 
@@ -46,8 +38,8 @@ describe("the invariants", () => {
     ["epoch-checked", 1, /which is fenced/],
     ["one-event", 1, /changes nothing/],
     ["adoption-fences", 1, /has a second owner/],
-  ] as const)("should notice that a rule of the record is broken: %s", async (broken, firstSeed, complaint) => {
-    // Always the same seeds: whether a broken rule shows is a matter of chance in each, not in all of them.
+  ] as const)("should detect that a rule of the store is broken: %s", async (broken, firstSeed, complaint) => {
+    // A broken rule does not show in every run.
     for (let seed = firstSeed; seed < firstSeed + MOST_SEEDS; seed += 1) {
       const { violation } = await simulate({ ...WORLD, seed, broken, faults: ALL_FAULTS });
       if (violation === null) continue;
@@ -57,8 +49,8 @@ describe("the invariants", () => {
     throw new Error(`not noticed in ${MOST_SEEDS} runs`);
   });
 
-  it("should repeat a run by its seed", async () => {
-    const world = { ...WORLD, durationMs: 5 * MINUTE_MS, seed: SEED, faults: ALL_FAULTS };
+  it("should reproduce a run from its seed", async () => {
+    const world = { ...WORLD, durationMs: 5 * MINUTE_MS, seed: 3, faults: ALL_FAULTS };
     expect(await simulate(world)).toEqual(await simulate(world));
   });
 });

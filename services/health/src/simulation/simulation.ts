@@ -1,74 +1,73 @@
 import { seededRandom } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
 import { AgentSession } from "../session/agent-session.ts";
-import { FaultPlan } from "./fault-plan.ts";
+import { FaultPlan } from "./faults/fault-plan.ts";
 import { InvariantBroken, Invariants } from "./invariants.ts";
 import { Schedule } from "./schedule.ts";
 import { SimulatedAgent } from "./simulated-agent.ts";
 import { SimulatedCaller } from "./simulated-caller.ts";
 import { SimulatedNetwork } from "./simulated-network.ts";
 import { SimulatedProcess } from "./simulated-process.ts";
-import { SimulatedRecord } from "./simulated-record.ts";
+import { SimulatedStore } from "./simulated-store.ts";
 import { SimulatedStream } from "./simulated-stream.ts";
 import type { Reached, SimulatedWork, WorkWorld } from "./simulated-work.ts";
 import { type SimulationOptions, STEP_MS } from "./simulation-options.ts";
 import { StateCheck } from "./state-check.ts";
 import type { World, WorldAgent } from "./world.ts";
 
-/** The result of a simulation. */
-export interface SimulationVerdict {
+export interface SimulationResult {
   readonly steps: number;
   readonly simulatedMs: number;
-  /** Changes in the record, each with its event. */
+  /** Changes in the store, each with its event. */
   readonly transitions: number;
   /** Nodes declared UNHEALTHY or UNKNOWN by a replica. */
   readonly declarations: number;
-  /** How many of these, and of goodbyes, were written to the record. */
+  /** Number of declarations and goodbyes that were written to the store. */
   readonly recordedLosses: number;
   readonly faults: number;
   readonly checks: number;
-  /** What came of work, for people; "" without. */
+  /** Human-readable result of the work; "" without work. */
   readonly work: string;
   /** The broken invariant; null for none. */
   readonly violation: string | null;
 }
 
-/** One agent in so many calls instead of holding a stream. */
+/** One in this many agents uses unary calls instead of a stream. */
 const CALLER_EVERY = 5;
-const LOOK_EVERY_STEPS = 1_000 / STEP_MS;
+const SCAN_EVERY_STEPS = 1_000 / STEP_MS;
 const START_WITHIN_MS = 60_000;
 const ANSWER_LOST_AFTER_MS = 4_000;
 const ANSWER_LOST_SHARE = 0.01;
 const REQUEST_LOST_SHARE = 0.005;
 /**
- * Long enough for every agent to come back or be declared UNKNOWN, a failover included, after the last fault has ended:
- * the record may be away for ten minutes.
+ * How long to run after the last fault has ended. This is enough for a failover, and for every agent to come back
+ * or be declared UNKNOWN. The store can be unavailable for ten minutes.
  */
 const SETTLE_MS = 1_200_000;
-/** Long enough for what waits to be retried, too. */
+/** Like SETTLE_MS, for nodes that run work. This is enough for waiting work to be retried as well. */
 const SETTLE_WORK_MS = 1_800_000;
 const COMPACT_EVERY_STEPS = 4_000;
 
-/** Makes what schedules and runs work on the nodes of a simulation. */
+/** Creates the work on the nodes of a simulation. */
 export type CreateWork = (world: WorkWorld) => SimulatedWork;
 
-/** Run a simulation to its end, or to the first broken invariant. Without `createWork` its nodes run no work. */
-export async function simulate(options: SimulationOptions, createWork?: CreateWork): Promise<SimulationVerdict> {
+/** Run a simulation to its end, or to the first broken invariant. Without `createWork`, its nodes run no work. */
+export async function simulate(options: SimulationOptions, createWork?: CreateWork): Promise<SimulationResult> {
   const simulation = new Simulation(options, createWork);
   try {
     await simulation.run();
   } catch (error) {
     if (!(error instanceof InvariantBroken)) throw error;
   }
-  return simulation.verdict();
+  return simulation.decision();
 }
 
-/** Agents, replicas, their record and the network between them, in steps of virtual time. */
+/** Agents, replicas, their store and the network between them, in steps of virtual time. */
 class Simulation implements World, WorkWorld {
   readonly schedule = new Schedule(STEP_MS);
   readonly invariants: Invariants;
   readonly network: SimulatedNetwork;
-  readonly record: SimulatedRecord;
+  readonly record: SimulatedStore;
   readonly agents: readonly WorldAgent[];
   readonly random: () => number;
   readonly work: SimulatedWork | null;
@@ -77,7 +76,7 @@ class Simulation implements World, WorkWorld {
   readonly #check: StateCheck;
   readonly #processes: (SimulatedProcess | null)[];
   readonly #stopped = new Map<Reached, { sinceMs: number; waiting: (() => void)[] }>();
-  /** By the number of their node. */
+  /** Second agents, keyed by node index. */
   readonly #clones = new Map<number, SimulatedAgent>();
   #started = 0;
 
@@ -86,7 +85,7 @@ class Simulation implements World, WorkWorld {
     this.random = seededRandom(options.seed);
     this.invariants = new Invariants(options.agents);
     this.network = new SimulatedNetwork(this.schedule, this.random);
-    this.record = new SimulatedRecord(options.agents, {
+    this.record = new SimulatedStore(options.agents, {
       ...{ invariants: this.invariants, broken: options.broken },
       nowMs: () => this.schedule.nowMs,
     });
@@ -108,7 +107,7 @@ class Simulation implements World, WorkWorld {
     return this.#options.agents;
   }
 
-  /** Agents that call run none. */
+  /** Agents with unary calls run no work. */
   runsWork(agent: number): boolean {
     return agent % CALLER_EVERY !== CALLER_EVERY - 1;
   }
@@ -128,7 +127,7 @@ class Simulation implements World, WorkWorld {
     this.work?.settled();
   }
 
-  verdict(): SimulationVerdict {
+  decision(): SimulationResult {
     const { events: transitions, declarations, recordedLosses, violation } = this.invariants;
     const { steps, nowMs: simulatedMs } = this.schedule;
     const { count: faults } = this.#faults;
@@ -177,7 +176,7 @@ class Simulation implements World, WorkWorld {
     });
   }
 
-  /** Start a process there, unless one runs. */
+  /** Start a process in a slot, unless one runs there. */
   startReplica(slot: number): void {
     if (this.#processes[slot] !== null) return;
     this.#started += 1;
@@ -185,7 +184,8 @@ class Simulation implements World, WorkWorld {
   }
 
   cloneAgent(index: number, ms: number): void {
-    // Agents that call have no stream of which another could be the clone, and one clone a node is enough.
+    // Skip agents with unary calls, because they have no stream that a clone could take over, and nodes that
+    // already have a clone.
     if (!this.runsWork(index) || this.#clones.has(index)) return;
     const clone = new SimulatedAgent(index, this, true);
     this.#clones.set(index, clone);
@@ -197,7 +197,7 @@ class Simulation implements World, WorkWorld {
     });
   }
 
-  /** Kill the process there. Agents that can be reached learn of it. */
+  /** Kill the process in a slot. Reachable agents notice. */
   crashReplica(slot: number): void {
     const process = this.#processes[slot];
     if (process === null || process === undefined) return;
@@ -211,7 +211,7 @@ class Simulation implements World, WorkWorld {
     this.#processes[slot] = null;
   }
 
-  /** End the process there in order, and start another one a while after it has ended. */
+  /** Shut down the process in a slot gracefully, and start another one some time after it has ended. */
   restartReplica(slot: number, downMs: number): void {
     const process = this.#processes[slot];
     if (process === null || process === undefined || this.isStopped(process) || process.isHidden) return;
@@ -222,7 +222,7 @@ class Simulation implements World, WorkWorld {
     });
   }
 
-  /** Let a process stand still for a while; what reaches it waits. */
+  /** Pause a process for a while; deliveries to it wait. */
   stopReplica(slot: number, ms: number): void {
     const process = this.#processes[slot];
     if (process !== null && process !== undefined) this.stop(process, ms);
@@ -253,7 +253,7 @@ class Simulation implements World, WorkWorld {
     if (stopped === undefined) return;
     this.#stopped.delete(process);
     if (process instanceof SimulatedProcess) process.observer.stopped(stopped.sinceMs, this.schedule.nowMs);
-    // One that was killed while it was stopped goes on with nothing.
+    // Do not resume a process that was killed while it was stopped.
     if (process.isAlive) for (const run of stopped.waiting) run();
   }
 
@@ -270,7 +270,7 @@ class Simulation implements World, WorkWorld {
     await this.schedule.advance();
     for (const process of this.#processes) if (process !== null) this.#check.trust(process);
     const { steps } = this.schedule;
-    if (steps % LOOK_EVERY_STEPS === 0) {
+    if (steps % SCAN_EVERY_STEPS === 0) {
       for (const agent of [...this.agents, ...this.#clones.values()]) agent.look();
       this.#check.look();
       this.#settleConditions();
@@ -286,7 +286,7 @@ class Simulation implements World, WorkWorld {
     }
   }
 
-  /** How long one way to the record takes, in steps; usually 0. */
+  /** The one-way delay to the store, in steps; usually 0. */
   #wayInSteps(): number {
     return Math.floor(this.network.callDelayMs() / STEP_MS + this.random());
   }

@@ -3,21 +3,29 @@ import type { SimulatedSession } from "./invariants.ts";
 import { nodeIdOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 
-/** How long the record may lag behind an owner that can reach it: an answer that never came, and a few tries more. */
+/**
+ * How long the store can lag behind an owner that can reach it. This is enough for a lost response and a few retries.
+ */
 const LONGEST_LAG_MS = 60_000;
 
 /**
- * How long it may take until the lease of a lost process has run out and its nodes are adopted, with faults meanwhile.
+ * How long a node of a lost process can remain without an owner, even with further faults. Another replica adopts the
+ * node after the lease has expired.
  */
 const LONGEST_ORPHANED_MS = 150_000;
 
-/** Nodes of larger fleets are looked at in turns, so many a second: each of 10,000 every ten seconds. */
-const NODES_A_LOOK = 1_000;
+/**
+ * Maximum number of nodes to check per second. Larger clusters are checked in rotation: 10,000 nodes take ten seconds.
+ */
+const NODES_PER_SCAN = 1_000;
 
-/** Looks at every node and every replica, by plain comparison. */
+/** Compares every node and every replica with the store. */
 export class StateCheck {
   readonly #simulation: World;
-  /** Since when a node's record and its owner differ though nothing is between them; -1 while they agree. */
+  /**
+   * For each node, since when its state in the store and at its owner differ although the owner can reach the store;
+   * -1 while they agree.
+   */
   readonly #differsSinceMs: Float64Array;
   #checks = 0;
   #turn = 0;
@@ -27,7 +35,7 @@ export class StateCheck {
     this.#differsSinceMs = new Float64Array(simulation.agents.length).fill(-1);
   }
 
-  /** Nodes looked at so far. */
+  /** Number of node checks so far. */
   get checks(): number {
     return this.#checks;
   }
@@ -39,12 +47,12 @@ export class StateCheck {
       const process = this.#simulation.processAt(slot);
       if (process !== null) processes.push(process);
     }
-    const turns = Math.ceil(record.sessions.length / NODES_A_LOOK);
+    const turns = Math.ceil(record.sessions.length / NODES_PER_SCAN);
     this.#turn = (this.#turn + 1) % turns;
     for (let node = this.#turn; node < record.sessions.length; node += turns) {
       const session = record.sessions[node] as SimulatedSession;
       let live = 0;
-      for (const process of processes) if (this.#lookAt(process, session)) live += 1;
+      for (const process of processes) if (this.#scanNow(process, session)) live += 1;
       if (live > 1) invariants.fail(`node ${node} has two live sessions`);
       invariants.checkRecorded(session);
       this.#compare(session);
@@ -52,15 +60,15 @@ export class StateCheck {
     }
   }
 
-  /** A replica counts on its lease for as long as no other can have ended it, and no longer. */
+  /** Check that a replica relies on its lease only while no other process can have ended the lease. */
   trust(process: WorldProcess): void {
     const { invariants, schedule } = this.#simulation;
     if (!process.core.replica.mayOpen || this.#simulation.isStopped(process)) return;
     if (process.observer.isSure(schedule.nowMs)) return;
-    invariants.fail(`${process.instance} counts on a lease that may have run out`);
+    invariants.fail(`${process.instance} relies on a lease that may have expired`);
   }
 
-  /** After everything has healed, every node is healthy, and the record says so. */
+  /** Check that every node is healthy in the store after all faults have ended. */
   settled(): void {
     const { record, invariants, agents } = this.#simulation;
     for (const session of record.sessions) {
@@ -69,24 +77,24 @@ export class StateCheck {
       const { state: connection } = session.connection;
       if (agents[node]?.isUp !== true) continue;
       if (health === "HEALTHY" && connection === "CONNECTED") continue;
-      invariants.fail(`node ${node} is ${connection} ${health} long after all has healed`);
+      invariants.fail(`node ${node} is ${connection} ${health} long after all faults have ended`);
     }
   }
 
-  /** Look at a node as a replica has it. Whether its session there is of the record's epoch. */
-  #lookAt(process: WorldProcess, session: SimulatedSession): boolean {
+  /** Check a node's state on a replica. Returns whether the node's session there has the epoch in the store. */
+  #scanNow(process: WorldProcess, session: SimulatedSession): boolean {
     const { invariants } = this.#simulation;
     const { node } = session;
     const { nodes, mayOpen, isClosing } = process.core.replica;
     const held = nodes.find(nodeIdOf(node));
     if (held === undefined) return false;
     const { stream, epoch, timing, connection } = held;
-    // The end of a process says nothing about its nodes.
+    // During shutdown, a process does not update its nodes' connections, so do not compare them.
     if (!isClosing && (connection.state === "CONNECTED") !== (stream !== null)) {
       invariants.fail(`node ${node} is ${connection.state}, and ${stream === null ? "has no" : "has a"} stream`);
     }
     if (mayOpen && !this.#simulation.isStopped(process)) {
-      invariants.checkJudged(process.observer, node, timing.health);
+      invariants.checkEvaluated(process.observer, node, timing.health);
     }
     const openEpoch = stream instanceof AgentSession ? stream.openEpoch : null;
     if (openEpoch === null || session.epoch !== openEpoch) return false;
@@ -113,12 +121,12 @@ export class StateCheck {
     const sinceMs = this.#differsSinceMs[node] ?? -1;
     if (sinceMs < 0) this.#differsSinceMs[node] = schedule.nowMs;
     else if (schedule.nowMs - sinceMs > LONGEST_LAG_MS) {
-      const known = held === undefined ? "knows nothing of it" : `says ${held.timing.health}`;
-      invariants.fail(`node ${node} is ${health} in the record; its owner ${known}`);
+      const known = held === undefined ? "does not know it" : `says ${held.timing.health}`;
+      invariants.fail(`node ${node} is ${health} in the store; its owner ${known}`);
     }
   }
 
-  /** A node whose owner is gone is adopted, as long as some replica could. */
+  /** Check that a node whose owner is gone is adopted if some replica could adopt it. */
   #checkOrphan(node: number, instance: string): void {
     const { slots, schedule, invariants } = this.#simulation;
     const others = Array.from({ length: slots }, (_, slot) => this.#simulation.processAt(slot));

@@ -1,23 +1,23 @@
-/** A stretch of real time in which a replica could not hear, or was not sure of its lease. */
+/** A period of real time in which a replica could not receive, or was not sure of its lease. */
 interface Stretch {
   fromMs: number;
   toMs: number;
-  /** How many have been joined into it. */
+  /** Number of recorded periods that were joined into this one. */
   causes: number;
 }
 
-/** What a window of real time contains. */
+/** The stretches within a window of real time. */
 export interface Unheard {
   readonly totalMs: number;
   readonly stretches: number;
 }
 
 /**
- * When a replica could not hear: the plain union of stretches as they were caused, from which silence can be worked out
- * without any of the detector's own bookkeeping.
+ * The times when a replica could not receive, as the union of all recorded stretches. The expected silence is
+ * computed from them, independently of the detector's own state.
  */
 export class UnheardTime {
-  /** Apart from each other, in order. */
+  /** Disjoint, and in order of time. */
   readonly #stretches: Stretch[] = [];
 
   add(fromMs: number, toMs: number): void {
@@ -32,7 +32,7 @@ export class UnheardTime {
     this.#stretches.push(whole);
   }
 
-  /** What of it lies between two times. */
+  /** The total length and the number of stretches between two times. */
   within(fromMs: number, toMs: number): Unheard {
     let totalMs = 0;
     let stretches = 0;

@@ -1,22 +1,23 @@
 import type { Schedule } from "./schedule.ts";
 
-/** What a lane asks of its ends and of what lies between them. */
+/** The two ends of a lane, and the network between them. */
 export interface LaneEnds {
   readonly schedule: Schedule;
   delayMs(): number;
-  /** Whether nothing passes just now. */
+  /** Whether the network currently delivers nothing. */
   isCut(): boolean;
-  /** Whether the receiver takes the next frame now, later, or never more. */
+  /** Whether the receiver can take the next frame now, later, or never. */
   receiver(): "ready" | "later" | "gone";
 }
 
 const TRY_AGAIN_MS = 1_000;
-/** What waits at most; a peer that leaves more unread has been left itself long before. */
+/** Maximum number of waiting frames. A real peer would be disconnected long before it left that many unread. */
 const MOST_WAITING = 10_000;
 
 /**
- * One direction of a stream for frames that must keep their order: each once, in order, late, as on a connection that
- * sends again what was lost. Nothing comes after the receiver has left the stream.
+ * One direction of a stream, for frames that must keep their order. Each frame is delivered once, in order and with
+ * a delay, as on a connection that retransmits lost data. Nothing is delivered after the receiver has left the
+ * stream.
  */
 export class WorkLane {
   readonly #ends: LaneEnds;
@@ -28,7 +29,7 @@ export class WorkLane {
   }
 
   send(deliver: () => void): void {
-    if (this.#waiting.length >= MOST_WAITING) throw new Error("a lane has no bound");
+    if (this.#waiting.length >= MOST_WAITING) throw new Error("too many frames wait in a lane");
     this.#waiting.push(deliver);
     if (this.#isMoving) return;
     this.#isMoving = true;

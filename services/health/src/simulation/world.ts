@@ -1,27 +1,27 @@
 import type { ReportHeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Core } from "../core.ts";
 import type { SessionHost } from "../session/session-host.ts";
-import type { UnaryDesk } from "../unary/unary-desk.ts";
+import type { LocalSessions } from "../unary/local-sessions.ts";
 import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 import type { Invariants, Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
-import type { SimulatedRecord } from "./simulated-record.ts";
+import type { SimulatedStore } from "./simulated-store.ts";
 import type { Reached, SimulatedWork, WorkFrameOfServer } from "./simulated-work.ts";
 
-/** A process of health, as others see it. */
+/** A health process, as the rest of the simulation uses it. */
 export interface WorldProcess {
   readonly instance: string;
   readonly slot: number;
   readonly core: Core;
   readonly host: SessionHost;
-  readonly unary: UnaryDesk;
-  /** What really happened to it. */
+  readonly unary: LocalSessions;
+  /** The silences that the process should observe, computed from what really happened to it. */
   readonly observer: Observer;
   readonly isAlive: boolean;
-  /** Whether new agents are kept away. */
+  /** Whether new agents are no longer directed to the process. */
   readonly isHidden: boolean;
-  /** Take the call of an agent. It rejects with the error that the agent gets. */
+  /** Handle a call from an agent. Rejects with the error that the agent receives. */
   report(request: ReportHeartbeatRequest): Promise<UnaryAnswer>;
 }
 
@@ -30,59 +30,59 @@ export interface WorldStream {
   readonly process: WorldProcess;
 }
 
-/** An agent, as what disturbs it sees it. */
+/** An agent, as the fault plan uses it. */
 export interface WorldAgent {
   readonly index: number;
-  /** Whether it runs and is not stopped. */
+  /** Whether the agent runs and is not stopped. */
   readonly isUp: boolean;
-  /** Begin, some time within `withinMs`. */
+  /** Start at a random time within `withinMs`. */
   start(withinMs: number): void;
-  /** Die without a word. */
+  /** Die without notifying any replica. */
   crash(): void;
   goodbye(): void;
-  /** Be stopped: nothing is sent or read. */
+  /** Pause: nothing is sent or read. */
   stop(): void;
   resume(): void;
   /** Move to another replica. */
   move(): void;
-  /** What its timers would do; to be called every second. */
+  /** Handle timeouts and retries. Must be called every second. */
   look(): void;
 }
 
-/** An agent that holds a stream, as what reaches it sees it. */
+/** An agent with a stream, as the network uses it. */
 export interface StreamAgent {
   readonly index: number;
   onWelcome(stream: WorldStream): void;
   onAck(stream: WorldStream): void;
   onMove(stream: WorldStream): void;
-  /** A frame about work; see WorkLane for when it comes. */
+  /** Called with a frame about work when WorkLane delivers it. */
   onWork(stream: WorldStream, frame: WorkFrameOfServer): void;
-  /** Whether it takes such a frame of this stream now. */
+  /** Whether the agent can take a frame about work from this stream now, later, or never. */
   readiness(stream: WorldStream): "ready" | "later" | "gone";
-  /** Its stream was ended, and it may come back after this time. */
+  /** Called when the replica has ended the stream. The agent can reconnect after this time. */
   onEnd(stream: WorldStream, retryAfterMs: number): void;
 }
 
-/** What agents and replicas live in. */
+/** The world of agents and replicas. */
 export interface World {
   readonly schedule: Schedule;
   readonly network: SimulatedNetwork;
-  readonly record: SimulatedRecord;
+  readonly record: SimulatedStore;
   readonly invariants: Invariants;
-  /** Null where nodes run none. */
+  /** The work on the nodes; null when nodes run no work. */
   readonly work: SimulatedWork | null;
   readonly agents: readonly WorldAgent[];
-  /** Places in which one replica at a time can run. */
+  /** Number of slots; each can run one replica at a time. */
   readonly slots: number;
   /** Numbers in [0, 1). */
   random(): number;
-  /** The replica that takes connections there. */
+  /** The replica that accepts connections in a slot. */
   processAt(slot: number): WorldProcess | null;
-  /** The replica of that name, if its process lives. */
+  /** The replica with this instance, if its process is alive. */
   processNamed(instance: string): WorldProcess | null;
   isStopped(process: Reached): boolean;
-  /** Let something reach a process: at once, when it goes on if it is stopped, never if it is dead. */
+  /** Deliver to a process: immediately if it runs, later if it is stopped, never if it is dead. */
   deliver(process: Reached, run: () => void): void;
-  /** Let a process call the record. It rejects as a broken connection does, which says nothing about what was done. */
+  /** Call the store for a process. Rejects like a broken connection: the call may have been executed. */
   callRecord<T>(process: Reached, carryOut: () => T): Promise<T>;
 }

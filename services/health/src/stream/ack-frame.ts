@@ -1,20 +1,20 @@
 const ACK_TAG = 0x1a;
 const SEQUENCE_TAG = 0x08;
 const INTERVAL_TAG = 0x10;
-/** Tags, a length of one byte, and two varints of five bytes at most. */
+/** Maximum size of an Ack: tags, a one-byte length, and two varints of at most five bytes. */
 const MAX_BYTES = 14;
 
 /**
- * Encode HeartbeatResponse{ack: {sequence, nextIntervalMs}}, as the generated code would. Hand-written because there is
- * one for every heartbeat, and the generated encoder takes as long as the rest of a heartbeat's handling.
+ * Encode HeartbeatResponse{ack: {sequence, nextIntervalMs}}, as the generated code would. Hand-written because every
+ * heartbeat needs an Ack, and the generated encoder takes as long as everything else that a heartbeat costs.
  *
  * @param sequence a whole number from 0 to 2^32 - 1.
- * @param nextIntervalMs the same; 0 for no change.
+ * @param nextIntervalMs a whole number in the same range; 0 for no change.
  */
 export function encodeAck(sequence: number, nextIntervalMs = 0): Buffer {
   const frame = Buffer.allocUnsafe(MAX_BYTES);
   frame[0] = ACK_TAG;
-  // 0, the default of both fields, is not encoded.
+  // Both fields have the default 0, which is not encoded.
   let end = writeField(frame, 2, SEQUENCE_TAG, sequence);
   end = writeField(frame, end, INTERVAL_TAG, nextIntervalMs);
   frame[1] = end - 2;

@@ -5,16 +5,16 @@ import {
   HeartbeatRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type GrpcRoute, grpcRoute, hasTooManyParts } from "@rollcall/rpc";
-import type { LogCall, LogDesk } from "../work/log-desk.ts";
+import type { LogCall, LogProxy } from "../work/log-proxy.ts";
 import { AgentStream, type HeartbeatCall, type StreamHost } from "./agent-stream.ts";
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERFULL, OVERSIZED } from "./oversized.ts";
 
-/** The agents' side, for a grpc-js server. */
-export function createAgentRoutes(host: StreamHost, logs: LogDesk): readonly GrpcRoute[] {
+/** The agents' methods, for a grpc-js server. */
+export function createAgentRoutes(host: StreamHost, logs: LogProxy): readonly GrpcRoute[] {
   const handlers = {
     heartbeat: { open: (call: HeartbeatCall) => new AgentStream(call, host) },
-    serveLogs: (call: LogCall, answer: Parameters<LogDesk["serve"]>[1]) => logs.serve(call, answer),
+    serveLogs: (call: LogCall, answer: Parameters<LogProxy["serve"]>[1]) => logs.serve(call, answer),
   };
   return [grpcRoute(HealthService, handlers, { heartbeat: decodeFrame })];
 }

@@ -25,7 +25,9 @@ async function joined(nodeId: string, at: TestReplica) {
   return agent.join(at.address);
 }
 
-/** More than are acknowledged before a peer is behind: Node.js buffers 64 KiB of them. */
+/**
+ * Number of beats whose Acks together exceed the 64 KiB that Node.js buffers before it reports that a peer is behind.
+ */
 const BEATS = 12_000;
 
 describe("AgentStream, as time passes", () => {
@@ -35,7 +37,7 @@ describe("AgentStream, as time passes", () => {
     timed = await replicas.start({ store: await database.openStore() });
   });
 
-  it("should end a stream that says nothing for 10 s", async () => {
+  it("should end a stream without a frame for 10 s", async () => {
     const stream = agents.create("mute").open(timed.address);
     await stream.nextOf("challenge");
     await timed.pass(9_900);
@@ -46,7 +48,7 @@ describe("AgentStream, as time passes", () => {
     expect(goAway?.action).toBe(GoAwayAction.RECONNECT);
   });
 
-  it("should take a Goodbye for what it is", async () => {
+  it("should treat a Goodbye as an intentional end", async () => {
     const stream = await joined("goodbye", timed);
     await stream.beatAcknowledged();
     stream.send({ case: "goodbye", value: { reason: "maintenance\0" } });
@@ -58,7 +60,7 @@ describe("AgentStream, as time passes", () => {
       ]);
     });
     const record = await recordOf(database.store, "goodbye");
-    expect(record.detectedHealth.message).toBe("it said goodbye: maintenance\uFFFD");
+    expect(record.detectedHealth.message).toBe("its agent shut down: maintenance\uFFFD");
     await timed.pass(8_800);
     expect(timed.app.replica.nodes.find("goodbye")?.health.state).toBe("UNHEALTHY");
     await timed.pass(300);
@@ -87,7 +89,7 @@ describe("AgentStream, as time passes", () => {
     expect((await stream.end()).error?.reason).toBe("PEER_TOO_SLOW");
   });
 
-  it("should send one Ack for all Beats that a peer was behind with", async () => {
+  it("should send one Ack for all Beats that a slow peer has missed", async () => {
     const stream = await unread("behind", timed);
     const received = stream.pending.length;
     stream.resume();
@@ -97,7 +99,7 @@ describe("AgentStream, as time passes", () => {
     expect(acks + received).toBeLessThan((BEATS * 2) / 3);
   });
 
-  /** An agent that left so many Acks unread that no further frame can be sent to it. */
+  /** Open an agent's stream and leave Acks unread until no further frame can be sent to it. */
   async function unread(nodeId: string, at: TestReplica): Promise<FakeStream> {
     const agent = agents.create(nodeId);
     await register(database.store, [agent]);

@@ -20,7 +20,7 @@ const agents = new FakeAgents();
 const replicas = new TestReplicas();
 let database: TestDatabase;
 let replica: TestReplica;
-/** Another agent, which must not be disturbed. */
+/** Another agent's stream, which must not be disturbed. */
 let witness: FakeStream;
 
 beforeAll(async () => {
@@ -45,7 +45,7 @@ async function joined(nodeId: string, from = agents, at = replica) {
   return agent.join(at.address);
 }
 
-/** A frame of more than 64 KiB, most of which is a field that is unknown here. */
+/** Return a frame of more than 64 KiB, most of it in a field that this server does not know. */
 function padded(frame: AgentFrame): Uint8Array {
   const bytes = toBinary(HeartbeatRequestSchema, create(HeartbeatRequestSchema, { frame }));
   const writer = new BinaryWriter().tag(100, WireType.LengthDelimited);
@@ -64,16 +64,16 @@ describe("AgentStream", () => {
   it.each([
     ["Beat", { case: "beat", value: { sequence: 1_000 } }],
     ["NodeInfo", { case: "nodeInfo", value: { hostname: "large" } }],
-  ] as const)("should take no %s above 64 KiB", async (name, frame) => {
+  ] as const)("should refuse a %s above 64 KiB", async (name, frame) => {
     const stream = await joined(`large-${name}`);
     await stream.beatAcknowledged();
     stream.sendBytes(padded(frame));
     expect((await stream.end()).error?.reason).toBe("MESSAGE_TOO_LARGE");
   });
 
-  it("should say which limit a frame is over", async () => {
+  it("should report which limit a frame exceeds", async () => {
     const stream = await joined("overfull");
-    // Twenty thousand GPUs without anything in them.
+    // A list of twenty thousand empty GPUs.
     const gpus = Buffer.alloc(40_000, Buffer.from([(9 << 3) | 2, 0]));
     stream.sendBytes(new BinaryWriter().tag(3, WireType.LengthDelimited).bytes(gpus).finish());
     const { error } = await stream.end();
@@ -107,12 +107,12 @@ describe("AgentStream", () => {
     expect(error?.reason).toBe("HELLO_REQUIRED");
   });
 
-  it("should refuse an empty frame before the Hello, and pass over one after it", async () => {
+  it("should refuse an empty frame before the Hello, and ignore one after it", async () => {
     const early = agents.create("empty").open(replica.address);
     early.sendBytes(new Uint8Array());
     expect((await early.end()).error?.reason).toBe("HELLO_REQUIRED");
     const stream = await joined("newer");
-    // Field 99, as an agent newer than this server may send it.
+    // Field 99, which an agent newer than this server could send.
     stream.sendBytes(new Uint8Array([0x9a, 0x06, 0x00]));
     await stream.beatAcknowledged();
   });
@@ -136,7 +136,7 @@ describe("AgentStream", () => {
     });
   });
 
-  it("should survive bytes that are no HTTP/2", async () => {
+  it("should survive bytes that are not HTTP/2", async () => {
     const [host, port] = replica.address.split(":");
     const socket = connect(Number(port), host);
     socket.on("error", () => {});
@@ -182,7 +182,7 @@ describe("AgentStream", () => {
     await stream.beatAcknowledged();
   });
 
-  it("should cut a rejected node and tell it why", async () => {
+  it("should disconnect a rejected node with the reason", async () => {
     const stream = await joined("cut");
     await command(database.store, "cut", "reject", "retired");
     const { goAway, error } = await stream.end();
@@ -197,7 +197,7 @@ describe("AgentStream", () => {
     });
   });
 
-  it("should cut a banned node within a second with the reason, and again when it returns", async () => {
+  it("should disconnect a banned node within a second with the reason, and again when it returns", async () => {
     const agent = agents.create("banned");
     await register(database.store, [agent]);
     const stream = await agent.join(replica.address);
@@ -223,7 +223,7 @@ describe("AgentStream", () => {
     expect((await lifted.end()).goAway?.reason).toBe(ErrorReason.NODE_REJECTED);
   });
 
-  it("should cut a deleted node and tell it to stay away", async () => {
+  it("should disconnect a deleted node and tell it to stay away", async () => {
     const stream = await joined("deleted");
     await stream.beatAcknowledged();
     await command(database.store, "deleted", "delete");
@@ -239,7 +239,7 @@ describe("AgentStream", () => {
     expect((await stream.end()).goAway?.action).toBe(GoAwayAction.STOP);
   });
 
-  it("should end in good order for an agent that half-closes, and call its node disconnected", async () => {
+  it("should end cleanly for an agent that half-closes, and show its node as disconnected", async () => {
     const stream = await joined("half");
     await stream.beatAcknowledged();
     stream.halfClose();
@@ -255,7 +255,7 @@ describe("AgentStream", () => {
   it.each([
     ["aborts its call", (stream: FakeStream) => stream.cancel()],
     ["loses its connection", (stream: FakeStream) => stream.breakConnection()],
-  ])("should notice at once an agent that %s", async (what, act) => {
+  ])("should notice an agent at once that %s", async (what, act) => {
     const nodeId = what.replaceAll(" ", "-");
     const stream = await joined(nodeId);
     await stream.beatAcknowledged();
@@ -268,7 +268,7 @@ describe("AgentStream", () => {
     });
   });
 
-  it("should let nothing take effect on a stream that was superseded", async () => {
+  it("should ignore all frames on a superseded stream", async () => {
     const agent = agents.create("fenced");
     await register(database.store, [agent]);
     const older = await agent.join(replica.address);

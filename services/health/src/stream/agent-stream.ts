@@ -2,10 +2,10 @@ import { GoodbyeKind, type HeartbeatRequest } from "@rollcall/api/rollcall/healt
 import type { Membership } from "@rollcall/domain";
 import { CODE_OF_REASON, describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
-import { type FrameCall, type FrameReader, type StrangerLog, toGrpcStatus } from "@rollcall/rpc";
+import { type AnonymousLog, type FrameCall, type FrameReader, toGrpcStatus } from "@rollcall/rpc";
 import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
 import type { AnnouncedAuthorities } from "../session/announced-authorities.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
@@ -29,21 +29,21 @@ import { checkParts, refusalOf } from "./oversized.ts";
 /** A call of HealthService.Heartbeat. */
 export type HeartbeatCall = FrameCall<HeartbeatRequest>;
 
-/** What a stream needs of its process. */
+/** The dependencies of a stream. */
 export interface StreamHost extends SessionHost {
   readonly clock: Clock;
   /** Reports streams that never had a session. */
-  readonly strangers: StrangerLog;
+  readonly anonymousClients: AnonymousLog;
   readonly limits: StreamLimits;
   /** See HealthProcess. */
   readonly onWelcomed: ((peer: string) => void) | null;
   clusterId(): string;
-  /** The history of the record, by which nodes are cast out. */
+  /** The id of the store's history. Farewells carry it. */
   logId(): string;
 }
 
 export interface StreamLimits extends OutgoingLimits {
-  /** How long a new stream may take to say hello. */
+  /** Time limit for the Hello on a new stream. */
   readonly helloTimeoutMs: number;
 }
 
@@ -56,7 +56,7 @@ export const DEFAULT_STREAM_LIMITS: StreamLimits = {
 /** The method name in a Hello's proof. */
 const HEARTBEAT_METHOD = "/rollcall.health.v1.HealthService/Heartbeat";
 
-/** One heartbeat stream of an agent: carries a session over gRPC, from the Challenge to the end. */
+/** A heartbeat stream of one agent. Carries a session over gRPC, from the Challenge until the stream ends. */
 export class AgentStream implements AgentLink, DrainListener, FrameReader<HeartbeatRequest> {
   readonly peer: string;
   readonly #call: HeartbeatCall;
@@ -109,7 +109,7 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
     return this.#outgoing.isTooSlow;
   }
 
-  sendWelcome(node: HeldNode, facts: WelcomeFacts): void {
+  sendWelcome(node: LiveNode, facts: WelcomeFacts): void {
     this.#host.onWelcomed?.(this.#call.getPeer());
     this.#outgoing.send(welcomeFrame(node.epoch, facts));
   }
@@ -139,7 +139,7 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
     return true;
   }
 
-  ended(end: SessionEnd, node: HeldNode | null): void {
+  ended(end: SessionEnd, node: LiveNode | null): void {
     switch (end.kind) {
       case "left": {
         const { reason, message } = end.farewell;
@@ -149,7 +149,7 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
         return;
       }
       case "goodbye":
-        this.#logEnd(node, { reason: "AGENT_SHUTDOWN", detail: "the agent said goodbye" });
+        this.#logEnd(node, { reason: "AGENT_SHUTDOWN", detail: "the agent is stopping" });
         break;
       case "gone":
         this.#logEnd(node, { reason: "STREAM_BROKEN", detail: end.message });
@@ -178,8 +178,8 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
     }
   }
 
-  #logEnd(node: HeldNode | null, why: { readonly reason: string; readonly detail: string }, isFault = false): void {
-    const { log, strangers, clock } = this.#host;
+  #logEnd(node: LiveNode | null, why: { readonly reason: string; readonly detail: string }, isFault = false): void {
+    const { log, anonymousClients, clock } = this.#host;
     const { peer } = this;
     const fields = { duration_ms: Math.round(clock.nowMs() - this.#openedAtMs), ...why };
     if (node !== null) {
@@ -187,7 +187,7 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
       return;
     }
     const line = { level: "info", peer, what: why.reason, fields, isFault } as const;
-    strangers.write({ ...line, message: "stream closed without a session" });
+    anonymousClients.write({ ...line, message: "stream closed without a session" });
   }
 }
 

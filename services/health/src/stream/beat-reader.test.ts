@@ -43,7 +43,7 @@ const encode = (value: BeatInit) =>
 
 const generated = (bytes: Uint8Array) => fromBinary(HeartbeatRequestSchema, bytes);
 
-/** What the generated code makes of it, if anything. */
+/** The result of the generated decoder; null if it throws. */
 function generatedOrNull(bytes: Uint8Array) {
   try {
     return generated(bytes);
@@ -71,7 +71,7 @@ describe("readBeatFrame()", () => {
     expect(Object.keys(fields)).toEqual(schema.fields.map(({ localName }) => localName));
   });
 
-  it("should leave to the generated code what it would read differently, or not at all", () => {
+  it("should leave frames to the generated code that it would read differently", () => {
     const flaws = fc.record({
       cut: fc.nat(),
       at: fc.nat(),

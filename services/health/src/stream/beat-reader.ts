@@ -42,12 +42,12 @@ const NUMA_NODE = {
   memoryTotalMib: tag(4, WireType.Varint),
 } as const;
 
-const UNUSUAL = new Error("not what an agent sends as a Beat");
+const UNUSUAL = new Error("not a plain Beat");
 
 /**
- * Decode HeartbeatRequest{beat}, as the generated code would; null for any other frame, and for bytes that are not
- * plainly a Beat of this version: unknown fields, a repeated singular field, malformed bytes. Hand-written because
- * there is one for every heartbeat, and the generated decoder allocates eight times the size of the message.
+ * Decode HeartbeatRequest{beat}, as the generated code would. Returns null for any other frame, and for bytes that
+ * are not a plain Beat of this version: unknown fields, a repeated singular field, malformed bytes. Hand-written
+ * because every heartbeat needs it, and the generated decoder allocates eight times the size of the message.
  */
 export function readBeatFrame(bytes: Uint8Array): HeartbeatRequest | null {
   if (bytes[0] !== BEAT_TAG) return null;
@@ -76,7 +76,7 @@ function readBeat(reader: BinaryReader, end: number): Beat {
         beat.sequence = reader.uint32();
         break;
       case BEAT.usage:
-        // The generated decoder merges a repeated one.
+        // Leave repeated messages to the generated decoder, which merges them.
         if (beat.usage !== undefined) throw UNUSUAL;
         beat.usage = readUsage(reader, endOf(reader, end));
         break;
@@ -201,7 +201,7 @@ function readNumaNode(reader: BinaryReader, end: number): NumaNodeUsage {
   return node;
 }
 
-/** Read a length, and return where its message ends. */
+/** Read a length, and return the offset where its message ends. */
 function endOf(reader: BinaryReader, endOfParent: number): number {
   const length = reader.uint32();
   const end = reader.pos + length;

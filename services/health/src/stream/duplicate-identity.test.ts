@@ -28,13 +28,13 @@ async function newAgent(nodeId: string) {
   return agent;
 }
 
-/** A process on a machine: "a1/x" is the process x of boot a1 of machine a. */
+/** Parse the name of a process: "a1/x" is process x of boot a1 of machine a. */
 function helloOf(agent: string) {
   const [bootId = "", instanceId = ""] = agent.split("/");
   return { bootId, machineFingerprint: bootId.slice(0, 1), instanceId };
 }
 
-/** Open a stream from each of these agents in turn, each at the other replica. */
+/** Open a stream from each of these processes in order, alternating between the two replicas. */
 async function joinFrom(agent: Awaited<ReturnType<typeof newAgent>>, others: readonly string[]) {
   const streams = [];
   for (const [index, other] of others.entries()) {
@@ -46,7 +46,9 @@ async function joinFrom(agent: Awaited<ReturnType<typeof newAgent>>, others: rea
   return streams;
 }
 
-/** The same, with the stream before broken and the node disconnected, as by agents that are restarted. */
+/**
+ * Like joinFrom(), but break each stream and wait for the disconnection before the next one, as with restarted agents.
+ */
 async function restartAs(agent: Awaited<ReturnType<typeof newAgent>>, others: readonly string[]) {
   for (const other of others) {
     const [stream] = await joinFrom(agent, [other]);
@@ -57,7 +59,7 @@ async function restartAs(agent: Awaited<ReturnType<typeof newAgent>>, others: re
   }
 }
 
-/** Have a node's changes of agent be older. */
+/** Move the times at which a node's agent changed into the past. */
 async function age(nodeId: string, ms: number): Promise<void> {
   const { db } = database.store;
   const { machines } = await db
@@ -74,7 +76,7 @@ async function identityEvents(nodeId: string) {
 }
 
 describe("two streams with one identity", () => {
-  it("should leave the newer one, and tell the older one on the other replica to stay away", async () => {
+  it("should keep the newer one, and tell the older one on the other replica to stay away", async () => {
     const agent = await newAgent("twice");
     const [first, second] = await joinFrom(agent, ["a", "a"]);
     expect((await first?.end())?.error?.reason).toBe("SESSION_SUPERSEDED");
@@ -88,7 +90,7 @@ describe("two streams with one identity", () => {
 });
 
 describe("two machines with one identity", () => {
-  it("should be noticed once when they alternate, and shown with both in the node's health", async () => {
+  it("should be detected once when they alternate, and both be shown in the node's health", async () => {
     const agent = await newAgent("cloned");
     await joinFrom(agent, ["a", "b", "a"]);
     expect(await identityEvents("cloned")).toEqual([]);
@@ -113,19 +115,19 @@ describe("two machines with one identity", () => {
     });
   });
 
-  it("should not be suspected of a machine that restarts, however often", async () => {
+  it("should not be suspected when a machine restarts, however often", async () => {
     const agent = await newAgent("rebooted");
     await restartAs(agent, ["a1", "a2", "a3", "a4", "a5", "a6"]);
     expect(await identityEvents("rebooted")).toEqual([]);
   });
 
-  it("should be noticed when more copies of one disk take over than can come back", async () => {
+  it("should be detected when more copies of one disk take over than can come back", async () => {
     const agent = await newAgent("copies");
     await joinFrom(agent, ["a/1", "b/2", "c/3", "d/4", "e/5", "f/6"]);
     expect((await identityEvents("copies"))[0]).toMatchObject({ type: "node.identity.duplicated" });
   });
 
-  it("should be cleared once one agent has been alone for long enough, and noticed again after that", async () => {
+  it("should be cleared once only one agent was seen for long enough, and be detected again later", async () => {
     const { store } = database;
     const agent = await newAgent("parted");
     await joinFrom(agent, ["a", "b", "a", "b"]);
@@ -147,7 +149,7 @@ describe("two machines with one identity", () => {
 });
 
 describe("two agents of one machine with one identity", () => {
-  it("should be noticed once, hold the node, and be named with both addresses", async () => {
+  it("should be detected once, hold the node, and be named with both addresses", async () => {
     const agent = await newAgent("twins");
     await joinFrom(agent, ["a/1", "a/2", "a/1"]);
     expect(await identityEvents("twins")).toEqual([]);
@@ -165,7 +167,7 @@ describe("two agents of one machine with one identity", () => {
     });
   });
 
-  it("should not be suspected of an agent that is restarted, changes its address or goes to another replica", async () => {
+  it("should not be suspected when an agent restarts, changes its address or moves to another replica", async () => {
     const agent = await newAgent("alone");
     await restartAs(agent, ["a/1", "a/2", "a/3", "a/4", "a/5", "a/6"]);
     await joinFrom(agent, ["a/7", "a/7", "a/7", "a/7", "a/7", "a/7"]);
@@ -173,7 +175,7 @@ describe("two agents of one machine with one identity", () => {
     expect((await recordOf(database.store, "alone")).duplicate).toBeNull();
   });
 
-  it("should be asked back soon, until they are known, and then take turns slowly", async () => {
+  it("should be told to return soon until they are detected, and then alternate slowly", async () => {
     const agent = await newAgent("asked");
     const streams = [];
     for (const name of ["a/1", "a/2", "a/1", "a/2", "a/1", "a/2"]) {
@@ -186,7 +188,7 @@ describe("two agents of one machine with one identity", () => {
     expect(waits.map((ms) => ms >= 30_000)).toEqual([false, false, true, true, true]);
   });
 
-  it("should be no reboot, whatever their boot ids are", async () => {
+  it("should not count as a reboot, whatever their boot ids are", async () => {
     const agent = await newAgent("boots");
     await joinFrom(agent, ["a1/1", "a2/2", "a1/1", "a2/2", "a1/1"]);
     const { duplicate, suspectedReboot } = await recordOf(database.store, "boots");

@@ -46,10 +46,10 @@ export function authoritiesFrame(certificates: readonly Uint8Array[]): Buffer {
   return encode({ case: "authorities", value: { certificates: [...certificates] } });
 }
 
-/** @param logId the history of the record by which the farewell is said. */
+/** @param logId the id of the store's history. */
 export function goAwayFrame(farewell: Farewell, logId: string): Buffer {
   const { reason, action, endpoints = [], retryAfterMs } = farewell;
-  // Truncated like the status that follows it.
+  // Use the possibly truncated message of the status that follows.
   const { rawMessage: message } = errorOf(farewell);
   return encode({
     case: "goAway",

@@ -2,47 +2,47 @@ import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
 import { verifyProof, verifyProofAside } from "@rollcall/identity";
 import {
+  type EventRow,
   keysInForce,
   type LabelsOfNode,
   type NodeKeys,
   type PublicKey,
   type SessionHello,
-  type StoredEvent,
 } from "@rollcall/store";
-import type { RecordedOpening } from "../record/health-record.ts";
 import type { GreetedStream } from "../session/session-host.ts";
+import type { StoredOpening } from "../store/health-store.ts";
 import { toText } from "./hello-fields.ts";
 import type { Greeting } from "./hello-gate.ts";
 
-/** A Hello on its way to the record. */
+/** A Hello that has not been handled yet. */
 export interface Arrival {
   readonly stream: GreetedStream;
   readonly hello: Hello;
   readonly nonce: Uint8Array;
-  /** See HeldNode. */
+  /** See LiveNode. */
   readonly clockSkewMs: number | null;
 }
 
-/** A Hello with a valid proof. Keeps the events of its node while the record is read. */
+/** A Hello with a valid proof. Collects the events of its node while the store is read. */
 export interface Candidate extends Arrival {
   /** The key that signed the Hello. */
   readonly key: PublicKey;
-  readonly events: StoredEvent[];
+  readonly events: EventRow[];
 }
 
-/** The record of a node once its session is open. */
+/** The stored data of a node whose session is open. */
 export interface Known {
   readonly labels: LabelsOfNode;
-  /** The time within which a required key rotation is due. */
+  /** The agent must carry out a required key rotation within this time. */
   readonly rotateWithinMs: number;
 }
 
-/** The greeting of an arrival. */
+/** The node id and peer of an arrival. */
 export function greetingOf({ hello, stream }: Arrival): Greeting {
   return { nodeId: hello.nodeId, peer: stream.peer };
 }
 
-/** The key in force that signed a Hello. */
+/** The key that signed a Hello, if it is one of the node's current keys; otherwise undefined. */
 export async function signerOf(
   arrival: Arrival,
   keys: NodeKeys,
@@ -59,7 +59,7 @@ export async function signerOf(
   return undefined;
 }
 
-/** Reports whether a key signed a Hello. */
+/** Checks whether a key signed a Hello. */
 export type ProofCheck = (arrival: Arrival, publicKey: Uint8Array, clusterId: string) => boolean;
 
 /** Whether this key signed a Hello. */
@@ -71,17 +71,17 @@ function textOf({ stream, hello, nonce }: Arrival, clusterId: string): string {
   return proofText({ method: stream.proofMethod, clusterId, nodeId: hello.nodeId, nonce });
 }
 
-/** Whether a key is still in force. */
+/** Whether a key is still valid. */
 export function isInForce(keys: NodeKeys, key: PublicKey): boolean {
   return keysInForce(keys).some(({ fingerprint }) => fingerprint === key.fingerprint);
 }
 
-/** The nodes that do not exist. */
-export function unknownIn(openings: readonly RecordedOpening[]): readonly string[] {
+/** The ids of nodes that do not exist. */
+export function unknownIn(openings: readonly StoredOpening[]): readonly string[] {
   return openings.filter(({ outcome }) => outcome === "UNKNOWN_NODE").map(({ nodeId }) => nodeId);
 }
 
-/** The part of a Hello that is recorded. */
+/** The part of a Hello that is stored. */
 export function toSessionHello({ hello, key, stream }: Candidate): Omit<SessionHello, "replicaId"> {
   return {
     nodeId: hello.nodeId,
@@ -93,7 +93,7 @@ export function toSessionHello({ hello, key, stream }: Candidate): Omit<SessionH
   };
 }
 
-/** The nodes that say hello, each once. */
+/** The distinct nodes of these Hellos. */
 export function idsOf(arrivals: readonly Arrival[]): readonly string[] {
   return [...new Set(arrivals.map(({ hello }) => hello.nodeId))];
 }

@@ -24,7 +24,7 @@ function entering(gate: HelloGate, nodeId: string, port = 1): string | undefined
 }
 
 describe("HelloGate", () => {
-  it("should shut out an address from which too many failed, but for nodes that were there before", () => {
+  it("should block an address with too many failures, except for nodes seen before", () => {
     const gate = createGate();
     gate.proven(from("known"));
     gate.refused(from("a", 1), WRONG);
@@ -42,7 +42,7 @@ describe("HelloGate", () => {
     expect(entering(gate, "a")).toBe("in");
   });
 
-  it("should let so many hellos of one node wait", () => {
+  it("should limit the waiting Hellos of one node", () => {
     const gate = new HelloGate(null);
     for (let hello = 0; hello < 32; hello += 1) expect(entering(gate, "a")).toBe("in");
     expect(entering(gate, "a")).toBe("TOO_MANY_STREAMS");

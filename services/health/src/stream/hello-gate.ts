@@ -1,32 +1,38 @@
 import { refuse } from "@rollcall/errors";
 import { type FailedAttempts, nodeAttempt } from "@rollcall/rpc";
 
-/** Who says hello. */
+/** The sender of a Hello. */
 export interface Greeting {
   readonly nodeId: string;
-  /** HOST:PORT. */
+  /** The peer as HOST:PORT. */
   readonly peer: string;
 }
 
-/** A node has one stream, or two or three while it moves. More are a fault, or not the node. */
+/**
+ * Maximum number of Hellos in progress per node. A node has one stream, or two to three while it moves. Only a
+ * faulty agent or an impostor opens more.
+ */
 const MOST_WAITING_HELLOS = 32;
 
-/** Admits hellos to the desk: none from where too many failed, and only so many of one node at a time. */
+/**
+ * Limits the Hellos that reach the HelloQueue. Admits no Hello from a source with too many failures, and only
+ * a limited number of Hellos per node at a time.
+ */
 export class HelloGate {
   readonly #failures: FailedAttempts | null;
-  /** Hellos under way, by node. */
+  /** Number of Hellos in progress, keyed by node. */
   readonly #waiting = new Map<string, number>();
 
   constructor(failures: FailedAttempts | null) {
     this.#failures = failures;
   }
 
-  /** Check that a hello may be verified. Throws TOO_MANY_FAILURES. */
+  /** Check that a Hello may be verified. Throws TOO_MANY_FAILURES. */
   check({ nodeId, peer }: Greeting): void {
     this.#failures?.check(nodeAttempt(peer, nodeId));
   }
 
-  /** Admit a hello until leave() is called. Throws TOO_MANY_FAILURES or TOO_MANY_STREAMS. */
+  /** Admit a Hello until leave() is called. Throws TOO_MANY_FAILURES or TOO_MANY_STREAMS. */
   enter(greeting: Greeting): void {
     const { nodeId } = greeting;
     this.check(greeting);
@@ -41,12 +47,12 @@ export class HelloGate {
     else this.#waiting.set(nodeId, left);
   }
 
-  /** Its proof is valid. */
+  /** Record that the proof of a Hello is valid. */
   proven({ nodeId, peer }: Greeting): void {
     this.#failures?.passed(nodeAttempt(peer, nodeId));
   }
 
-  /** It was refused. */
+  /** Record that a Hello was refused. */
   refused({ nodeId, peer }: Greeting, error: unknown): void {
     this.#failures?.ended(nodeAttempt(peer, nodeId), error);
   }
@@ -54,6 +60,6 @@ export class HelloGate {
 
 function tooManyStreams(node: string): Error {
   const limit = String(MOST_WAITING_HELLOS);
-  const message = `${limit} streams of node ${node} already wait for their Welcome; open one at a time`;
+  const message = `${limit} streams of node ${node} are already waiting for their Welcome; open one at a time`;
   return refuse("TOO_MANY_STREAMS", message, { metadata: { node, limit }, retryAfterMs: 5_000 });
 }

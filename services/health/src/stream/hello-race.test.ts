@@ -39,8 +39,8 @@ async function newAgent(state: "APPROVED" | "PENDING" = "APPROVED") {
   return agent;
 }
 
-describe("what happens while a session is being opened", () => {
-  it("should reach the agent in place of the Welcome when it is a rejection", async () => {
+describe("events while a session is being opened", () => {
+  it("should reach the agent instead of the Welcome when it is a rejection", async () => {
     const agent = await newAgent();
     meddled.afterCommit(async () => {
       await command(database.store, agent.nodeId, "reject", "just now");
@@ -65,7 +65,7 @@ describe("what happens while a session is being opened", () => {
     expect((await stream.end()).error?.reason).toBe("NODE_REJECTED");
   });
 
-  it("should reach the agent in place of the Welcome when it is a delete", async () => {
+  it("should reach the agent instead of the Welcome when it is a deletion", async () => {
     const agent = await newAgent();
     meddled.afterCommit(async () => {
       await command(database.store, agent.nodeId, "delete");
@@ -111,7 +111,7 @@ describe("what happens while a session is being opened", () => {
     expect(watched.app.replica.nodes.sessions).toBe(0);
   });
 
-  it("should leave the node to another replica that took it meanwhile", async () => {
+  it("should leave the node with another replica that took it in the meantime", async () => {
     const other = await replicas.start({ store: await database.openStore() });
     const agent = await newAgent();
     meddled.afterCommit(async () => {
@@ -125,7 +125,7 @@ describe("what happens while a session is being opened", () => {
     expect((await recordOf(database.store, agent.nodeId)).session.replicaId).toBe(other.instance);
   });
 
-  it("should not open a stream for the key of a node that was deleted, and is another machine by now", async () => {
+  it("should not open a stream for the key of a deleted node that is now another machine", async () => {
     const agent = await newAgent();
     const { nodeId } = agent;
     const successor = agents.create(nodeId);
@@ -151,7 +151,7 @@ describe("what happens while a session is being opened", () => {
   });
 });
 
-describe("an answer of the record that is lost", () => {
+describe("a lost response of the store", () => {
   it("should leave no node CONNECTED without an owner", async () => {
     const agent = await newAgent();
     meddled.afterCommit(async () => {
@@ -174,7 +174,7 @@ describe("an answer of the record that is lost", () => {
     expect(welcome.sessionEpoch).toBe(2n);
   });
 
-  it("should leave a node that is connected already with the session that was opened last", async () => {
+  it("should keep the session of a connected node that was opened last", async () => {
     const agent = await newAgent();
     const older = await agent.join(replica.address);
     await older.beatAcknowledged();
@@ -187,7 +187,7 @@ describe("an answer of the record that is lost", () => {
     const newer = agent.open(replica.address);
     await newer.hello();
     expect((await newer.end()).error?.reason).toBe("STORE_UNAVAILABLE");
-    // The older stream is fenced by an unused epoch; its agent is told to reconnect.
+    // The store assigned a newer epoch that no session uses. It fences the older stream, so its agent has to reconnect.
     await eventually(async () => {
       await replica.pass(500);
       expect(older.ended?.error?.reason).toBe("SESSION_SUPERSEDED");
@@ -201,13 +201,13 @@ describe("an answer of the record that is lost", () => {
     });
   });
 
-  it("should leave no node lost in the record that was back before its loss was known to be written", async () => {
+  it("should leave no node lost in the store that came back before the write of its loss was confirmed", async () => {
     const agent = await newAgent();
     const states = () => statesOf(database.store, agent.nodeId);
     const older = await agent.join(replica.address);
     await older.beatAcknowledged();
     await eventually(async () => expect((await states())[1]).toMatch(/^HEALTHY/));
-    // The replica alone knows that it fell silent; the record does not.
+    // Only the replica knows that the node fell silent; the store does not.
     meddled.refuseTransitions(true);
     await eventually(async () => {
       await replica.pass(1_000);

@@ -41,7 +41,7 @@ describe("Hello, turned away", () => {
     expect(doubtful.app.ready().agents?.ok).toBe(true);
   });
 
-  it("should turn away what exceeds its queue, and give the node its grace", async () => {
+  it("should turn away Hellos beyond its queue, and give the node its grace period", async () => {
     const store = await database.openStore();
     const small = await replicas.start({ store, config: { "Health.HelloQueue": 1 } });
     const crowd = Array.from({ length: 40 }, (_, index) => agents.create(`queue${index}`));
@@ -69,7 +69,7 @@ describe("Hello, turned away", () => {
     }
   });
 
-  it("should turn away what exceeds its rate, and count the wait to the node's deadline", async () => {
+  it("should turn away Hellos beyond its rate, and extend the node's deadline by the wait", async () => {
     const store = await database.openStore();
     const config = { "Health.HellosPerSecond": 2 };
     const slow = await replicas.start({ store, config, random: () => 0 });
@@ -79,17 +79,17 @@ describe("Hello, turned away", () => {
     await (await first.join(slow.address)).beatAcknowledged();
     const stream = await second.join(slow.address);
     await stream.beatAcknowledged();
-    // Its stream breaks, and when it comes back there is no room: two were taken in already.
+    // When the agent returns after its stream broke, the first two admissions have used up the rate.
     stream.breakConnection();
     await eventually(() => expect(slow.app.replica.nodes.sessions).toBe(1));
     const again = second.open(slow.address);
     await again.hello();
     const { error } = await again.end();
     expect(error).toMatchObject({ reason: "OVERLOADED", retryAfterMs: 1_000 });
-    const stranger = third.open(slow.address);
-    await stranger.hello();
-    expect((await stranger.end()).error?.reason).toBe("OVERLOADED");
-    // 3 s from the time at which it may come back, not from its last Beat.
+    const late = third.open(slow.address);
+    await late.hello();
+    expect((await late.end()).error?.reason).toBe("OVERLOADED");
+    // The threshold of 3 s counts from the time at which the agent was allowed to return, not from its last Beat.
     await slow.pass(3_900);
     expect(slow.app.replica.nodes.find("rate1")?.health.state).toBe("HEALTHY");
     await slow.pass(200);
@@ -97,9 +97,9 @@ describe("Hello, turned away", () => {
     await second.join(slow.address);
   });
 
-  it("should refuse rejected nodes that ask again without a place among those that may come in, until they are approved", async () => {
+  it("should refuse retries of rejected nodes without using up the admission rate, until they are approved", async () => {
     const store = await database.openStore();
-    // The first is taken from the record, the stranger's as well, and the one after the approval.
+    // Three Hellos use up the rate: the first rejected one, the impostor's, and the one after the approval.
     const config = { "Health.HellosPerSecond": 3 };
     const replica = await replicas.start({ store, config });
     const outcast = agents.create("outcast");

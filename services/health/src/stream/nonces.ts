@@ -1,13 +1,16 @@
 import { randomFillSync } from "node:crypto";
 
 const NONCE_BYTES = 32;
-/** To ask for random bytes takes 18 µs, however few they are. */
+/**
+ * Number of nonces to generate at a time, because a call for random bytes takes
+ * 18 µs regardless of their number.
+ */
 const NONCES_AT_ONCE = 128;
 
 const pool = new Uint8Array(NONCE_BYTES * NONCES_AT_ONCE);
 let used = pool.length;
 
-/** Random bytes that were never given before. */
+/** Return random bytes that were never returned before. */
 export function nextNonce(): Uint8Array {
   if (used === pool.length) {
     randomFillSync(pool);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { ManualClock } from "@rollcall/testkit/time";
 import { Outgoing } from "./outgoing.ts";
 
-/** The writing side of a call whose peer reads when the test says so. */
+/** The writing side of a call; the test controls when its peer reads. */
 class Peer {
   unread = 0;
   readonly #listeners: (() => void)[] = [];
@@ -52,7 +52,7 @@ describe("Outgoing", () => {
     expect([outgoing.isBehind, outgoing.isTooSlow, drained()]).toEqual([false, false, 1]);
   });
 
-  it("should give up a peer that is behind for too long, counted from the first unread frame", () => {
+  it("should give up on a peer that is behind for too long, counted from the first unread frame", () => {
     const { clock, outgoing, send } = setUp();
     send(16);
     clock.advance(6_000);
@@ -63,7 +63,7 @@ describe("Outgoing", () => {
     expect(outgoing.isTooSlow).toBe(true);
   });
 
-  it("should give up a peer that leaves too much unread", () => {
+  it("should give up on a peer that leaves too much unread", () => {
     const { outgoing, send } = setUp();
     send(20);
     expect(outgoing.isTooSlow).toBe(false);

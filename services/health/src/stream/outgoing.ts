@@ -10,18 +10,18 @@ export interface WritableCall {
 }
 
 export interface OutgoingLimits {
-  /** How long a peer may leave frames unread. */
+  /** How long a peer can leave frames unread. */
   readonly unreadTimeoutMs: number;
-  /** Most frames that wait for a peer to read. */
+  /** Maximum number of frames that wait for a peer to read. */
   readonly maxUnreadFrames: number;
 }
 
-/** Is told when a peer that had fallen behind has read everything. */
+/** Notified when a peer that had fallen behind has read everything. */
 export interface DrainListener {
   drained(): void;
 }
 
-/** Sends frames to one peer, bounded: a peer that does not read is detected, not buffered for. */
+/** Sends frames to one peer with a bounded buffer: a peer that does not read is detected. */
 export class Outgoing {
   readonly #call: WritableCall;
   readonly #clock: Clock;
@@ -36,12 +36,15 @@ export class Outgoing {
     this.#listener = listener;
   }
 
-  /** Whether frames wait for the peer to read, so that only necessary ones should be sent. */
+  /**
+   * Whether frames wait because the peer does not read. While they wait, only necessary frames
+   * should be sent.
+   */
   get isBehind(): boolean {
     return this.#unreadSinceMs !== null;
   }
 
-  /** Whether the peer left too much unread for too long. */
+  /** Whether the peer has left frames unread for too long, or too many of them. */
   get isTooSlow(): boolean {
     if (this.#unreadSinceMs === null) return false;
     const unreadMs = this.#clock.nowMs() - this.#unreadSinceMs;

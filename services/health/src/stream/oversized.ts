@@ -4,23 +4,26 @@ import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { refuse } from "@rollcall/errors";
 import { tooManyParts } from "@rollcall/rpc";
 
-/** The largest frame: a NodeInfo, and a few bytes around it. */
+/** Maximum size of a frame: a NodeInfo and a few bytes of framing. */
 export const MOST_BYTES = 65_536 + 16;
 
-/** Stands for a larger frame, which is not decoded: that would cost more than sending it. */
+/**
+ * Stands for a larger frame, which is not decoded, because decoding would cost this server more than
+ * sending costs the peer.
+ */
 export const OVERSIZED: HeartbeatRequest = create(HeartbeatRequestSchema);
 
-/** Stands for a frame of more values than any agent sends, which is not decoded either. */
+/** Stands for a frame with more values than any agent sends. Such a frame is not decoded. */
 export const OVERFULL: HeartbeatRequest = create(HeartbeatRequestSchema);
 
-/** The limits of the contract, whose rules are checked by hand for the most frequent frame. */
+/** Limits of the contract that are checked by hand, because Beats are the most frequent frames. */
 const MOST_PARTS = { gpus: 64, numaNodes: 32 } as const;
 const WORDS = {
   gpus: { field: "gpus", what: "GPUs" },
   numaNodes: { field: "numa_nodes", what: "NUMA nodes" },
 } as const;
 
-/** The refusal of a frame that stands for one that was not decoded; null for any other. */
+/** The error for a frame that was not decoded; null for any other frame. */
 export function refusalOf(frame: HeartbeatRequest): Error | null {
   if (frame === OVERSIZED) return tooLarge();
   return frame === OVERFULL ? tooManyParts() : null;
@@ -31,7 +34,7 @@ function tooLarge(): Error {
   return refuse("MESSAGE_TOO_LARGE", message, { metadata: { limit: String(MOST_BYTES) } });
 }
 
-/** Throws when a sample has more GPUs or NUMA nodes than fit. */
+/** Throws when a sample has more GPUs or NUMA nodes than allowed. */
 export function checkParts(usage: ResourceUsage | undefined): void {
   if (usage === undefined) return;
   if (usage.gpus.length > MOST_PARTS.gpus) throw tooManyOf("gpus");
@@ -40,7 +43,7 @@ export function checkParts(usage: ResourceUsage | undefined): void {
 
 function tooManyOf(kind: keyof typeof MOST_PARTS) {
   const { field, what } = WORDS[kind];
-  const description = `at most ${MOST_PARTS[kind]} ${what} fit one sample`;
+  const description = `a sample can have at most ${MOST_PARTS[kind]} ${what}`;
   return refuse("INVALID_REQUEST", `invalid request: usage.${field}: ${description}`, {
     violations: [{ field: `beat.usage.${field}`, description }],
   });

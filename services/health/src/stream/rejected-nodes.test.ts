@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "@jest/globals";
 import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
 import { generateKeyPair, keyFingerprint, signProof } from "@rollcall/identity";
-import type { StoredEvent } from "@rollcall/store";
+import type { EventRow } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { Candidate } from "./hello-arrival.ts";
 import { RejectedNodes } from "./rejected-nodes.ts";
@@ -30,13 +30,13 @@ function helloOf(nodeId: string, by = keys): Candidate {
   const text = proofText({ method: METHOD, clusterId: "c", nodeId, nonce });
   const hello = create(HelloSchema, { nodeId, signature: signProof(by.privateKey, text) });
   const key = { publicKey: by.publicKey, fingerprint: keyFingerprint(by.publicKey) };
-  // Of a stream nothing is asked but how its method is called.
+  // Only the method name of the stream is used.
   const stream = { proofMethod: METHOD } as Candidate["stream"];
   return { stream, hello, nonce, clockSkewMs: null, key, events: [] };
 }
 
 const asked = (nodeId: string, by = keys) => nodes.refusalOf(helloOf(nodeId, by), () => {});
-const eventOf = (subject: string) => [{ subject }] as unknown as StoredEvent[];
+const eventOf = (subject: string) => [{ subject }] as unknown as EventRow[];
 
 describe("RejectedNodes", () => {
   it("should repeat the refusal to a node that retries", () => {
@@ -47,12 +47,12 @@ describe("RejectedNodes", () => {
     expect(asked("n2")).toBeNull();
   });
 
-  it("should tell nothing to a caller that is not the node", () => {
+  it("should reveal nothing to a caller that is not the node", () => {
     nodes.refuse(helloOf("n1"), MEMBERSHIP);
     expect(asked("n1", generateKeyPair())).toBeNull();
   });
 
-  it("should verify no signature where too many have failed", () => {
+  it("should verify no signature from a source with too many failures", () => {
     nodes.refuse(helloOf("n1"), MEMBERSHIP);
     const check = () => {
       throw new Error("too many");
@@ -61,7 +61,7 @@ describe("RejectedNodes", () => {
     expect(nodes.refusalOf(helloOf("n2"), check)).toBeNull();
   });
 
-  it("should ask the record again after five minutes", async () => {
+  it("should read the store again after five minutes", async () => {
     nodes.refuse(helloOf("n1"), MEMBERSHIP);
     await clock.pass(299_999);
     expect(asked("n1")).not.toBeNull();
@@ -70,7 +70,7 @@ describe("RejectedNodes", () => {
     expect(nodes.size).toBe(0);
   });
 
-  it("should forget a node as soon as the log says anything about it", () => {
+  it("should forget a node as soon as there is any event about it", () => {
     nodes.refuse(helloOf("n1"), MEMBERSHIP);
     nodes.refuse(helloOf("n2"), MEMBERSHIP);
     nodes.observe(eventOf("n1"));
@@ -78,12 +78,12 @@ describe("RejectedNodes", () => {
     expect(asked("n2")).not.toBeNull();
   });
 
-  it("should not remember a node of which the log spoke while the record was asked", () => {
+  it("should not remember a node with an event while the store was read", () => {
     nodes.refuse({ ...helloOf("n1"), events: eventOf("n1") }, MEMBERSHIP);
     expect(nodes.size).toBe(0);
   });
 
-  it("should remember so many, the latest ones", () => {
+  it("should remember a limited number of nodes, the latest ones", () => {
     const candidate = helloOf("n0");
     const named = (nodeId: string) => ({ ...candidate, hello: { ...candidate.hello, nodeId } });
     for (let index = 0; index < 20_000; index += 1) nodes.refuse(named(`n${index}`), MEMBERSHIP);

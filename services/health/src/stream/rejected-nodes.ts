@@ -1,11 +1,11 @@
 import type { Membership } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
-import type { StoredEvent } from "@rollcall/store";
-import type { HealthRecord } from "../record/health-record.ts";
+import type { EventRow } from "@rollcall/store";
 import { type Farewell, type Random, rejected } from "../replica/farewell.ts";
+import type { HealthStore } from "../store/health-store.ts";
 import { type Arrival, type Candidate, isSignedBy, type ProofCheck } from "./hello-arrival.ts";
 
-/** A refused node, and the key with which it proved itself. */
+/** A refused node, and the key that signed its Hello. */
 interface RejectedNode {
   readonly membership: Membership;
   readonly publicKey: Uint8Array;
@@ -15,19 +15,19 @@ interface RejectedNode {
 export interface RejectedNodesOptions {
   readonly clock: Pick<Clock, "nowMs" | "wallMs">;
   readonly random: Random;
-  readonly record: Pick<HealthRecord, "clusterId">;
-  /** See HelloDeskOptions. */
+  readonly record: Pick<HealthStore, "clusterId">;
+  /** See HelloQueueOptions. */
   readonly isSigned?: ProofCheck;
 }
 
-/** About 6 MB. The oldest makes room for a new one. */
+/** Maximum number of remembered nodes, about 6 MB. Another node replaces the oldest. */
 const MOST_REMEMBERED = 20_000;
-/** The record is read again after this. */
+/** How long a node is remembered before the store is read again. */
 const REMEMBERED_MS = 300_000;
 
 /**
- * Refuses rejected and banned nodes, and remembers them, so that their retries cost neither a read of the record nor a
- * place in the admission. An event about a node makes it forget the node.
+ * Refuses rejected and banned nodes and remembers them, so that their retries cost neither a read of the store nor a
+ * share of the admission rate. Forgets a node when an event about it arrives.
  */
 export class RejectedNodes {
   readonly #options: RejectedNodesOptions;
@@ -37,16 +37,16 @@ export class RejectedNodes {
     this.#options = options;
   }
 
-  /** How many are remembered. */
+  /** Number of remembered nodes. */
   get size(): number {
     return this.#nodes.size;
   }
 
   /**
-   * The farewell for a node that was refused before and has had no event since; null for others, and for a stranger
-   * with its id.
+   * The farewell for a node that was refused before and has had no event since. Null for other nodes, and if the sender
+   * does not have the refused node's key.
    *
-   * @param check called before a signature is verified; its error goes to the caller.
+   * @param check called before a signature is verified; its error is thrown to the caller.
    */
   refusalOf(arrival: Arrival, check: (arrival: Arrival) => void): Farewell | null {
     const { clock, record, isSigned = isSignedBy } = this.#options;
@@ -62,15 +62,16 @@ export class RejectedNodes {
     return isItself ? this.#farewell(nodeId, known.membership) : null;
   }
 
-  /** The farewell for a node that the record has just refused. */
+  /** The farewell for a node that the store has just refused. */
   refuse({ hello: { nodeId }, key, events }: Candidate, membership: Membership): Farewell {
-    // An event since the record was read may be an approval.
+    // Remember the node only if no event has arrived since the store was read, because such an event may be an
+    // approval.
     if (events.length === 0) this.#remember(nodeId, membership, key.publicKey);
     return this.#farewell(nodeId, membership);
   }
 
-  /** Follow the log. */
-  observe(events: readonly StoredEvent[]): void {
+  /** Apply events from the log. */
+  observe(events: readonly EventRow[]): void {
     if (this.#nodes.size === 0) return;
     for (const { subject } of events) this.#nodes.delete(subject);
   }

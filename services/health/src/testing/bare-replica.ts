@@ -2,16 +2,16 @@ import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "
 import type { OwnedSession } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { HealthMetrics } from "../metrics.ts";
-import type { SuccessfulOpening } from "../record/health-record.ts";
 import type { Farewell } from "../replica/farewell.ts";
-import type { NodeStream } from "../replica/held-node.ts";
+import type { NodeStream } from "../replica/live-node.ts";
 import { Replica } from "../replica/replica.ts";
+import type { SuccessfulOpening } from "../store/health-store.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
 
-/** As an operator has decided. */
+/** A membership decided by an operator. */
 export const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "system" };
 
-/** What `Replica.take()` gets of a Hello. */
+/** The part of a Hello that `Replica.take()` uses. */
 export const HELLO = { wishes: NO_WISHES, publicKey: new Uint8Array(32) };
 
 /** Metrics that count nothing. */
@@ -26,13 +26,13 @@ export const NO_METRICS: HealthMetrics = {
   returnedAtOnce: () => {},
 };
 
-/** A stream that records what is sent. */
+/** A stream that records frames and farewells. */
 export class BareStream implements NodeStream {
   readonly peer = "127.0.0.1:1";
   readonly memberships: Membership[] = [];
   readonly work: WorkFrame[] = [];
   farewell: string | undefined;
-  /** Whether it takes no frames about work. */
+  /** Whether the stream currently refuses frames about work. */
   isBehind = false;
 
   sendMembership(membership: Membership): void {
@@ -55,10 +55,10 @@ export class BareStream implements NodeStream {
   }
 }
 
-/** A replica without a record and without a network, whose time the test passes. */
+/** A replica without store and network; the test advances its time. */
 export function bareReplica({ heartbeatsPerSecond = 1_000 } = {}) {
   const clock = new ManualClock();
-  /** What it handed to its hooks, by node id. */
+  /** The node ids that the hooks were called with. */
   const changed: string[] = [];
   const inTrouble: string[] = [];
   const replica = new Replica({
@@ -77,18 +77,18 @@ export function bareReplica({ heartbeatsPerSecond = 1_000 } = {}) {
   const pass = (ms: number) => {
     for (let passedMs = 0; passedMs < ms; passedMs += 100) {
       clock.advance(100);
-      replica.judge();
+      replica.evaluate();
     }
   };
   return { clock, replica, changed, inTrouble, pass };
 }
 
-/** A recorded state of health. */
+/** A health state as in the store. */
 export function recordedHealth(state: Health["state"]): Health {
   return { state, sinceMs: 0, reason: "RECORDED", message: "", actor: "replica:other" };
 }
 
-/** A session of node n1 that the record has opened. */
+/** A session of node n1 that the store has opened. */
 export function opening(epoch: number, changes: Partial<SuccessfulOpening> = {}): SuccessfulOpening {
   return {
     outcome: "OPENED",
@@ -106,7 +106,7 @@ export function opening(epoch: number, changes: Partial<SuccessfulOpening> = {})
   };
 }
 
-/** Node n1 as it is adopted. */
+/** An adopted session of node n1. */
 export function adopted(epoch: number): OwnedSession {
   return {
     nodeId: "n1",

@@ -6,7 +6,7 @@ import { setPolicy } from "./policies.ts";
 import { eventsOf, recordOf, register } from "./record.ts";
 import { type TestReplica, TestReplicas } from "./test-replica.ts";
 
-/** A record with one replica, for a test file about node conditions. */
+/** A store with one replica, for a test file about node conditions. */
 class ConditionsRig {
   readonly agents = new FakeAgents();
   readonly replicas = new TestReplicas();
@@ -32,7 +32,7 @@ class ConditionsRig {
     this.#replica = await this.replicas.start({ store: this.#database.store });
   }
 
-  /** Start a further replica. */
+  /** Start another replica. */
   async another(): Promise<TestReplica> {
     return this.replicas.start({ store: await this.database.openStore() });
   }
@@ -43,17 +43,16 @@ class ConditionsRig {
   }
 }
 
-/** The rig of the test file. */
 export const rig = new ConditionsRig();
 
-/** Have the rig started and ended with the test file. */
+/** Start the rig before the tests of a file and close it after them. */
 export function useConditionsRig(): void {
   beforeAll(() => rig.start());
   afterEach(() => rig.agents.close());
   afterAll(() => rig.close());
 }
 
-/** Register a node, with a policy of its own if one is given. */
+/** Register a node, optionally with its own policy. */
 export async function newAgent(nodeId: string, override?: PolicyOverride) {
   const agent = rig.agents.create(nodeId);
   await register(rig.store, [agent]);
@@ -64,17 +63,16 @@ export async function newAgent(nodeId: string, override?: PolicyOverride) {
   return agent;
 }
 
-/** What `newAgent()` answers. */
 export type Agent = Awaited<ReturnType<typeof newAgent>>;
 
-/** Join, beat, and wait until the record has taken it in. */
+/** Join and send a heartbeat that takes effect. */
 export async function join(agent: Agent, at = rig.replica, hello = {}) {
   const stream = await agent.join(at.address, hello);
   await stream.beatAcknowledged();
   return stream;
 }
 
-/** Make detected health change once: by a beat, or by silence. */
+/** Change the detected health once, by a heartbeat or by silence. */
 export async function change(agent: Agent, to: "HEALTHY" | "UNHEALTHY", at = rig.replica) {
   const stream = to === "HEALTHY" ? await join(agent, at) : null;
   if (stream === null) await at.pass(3_200);
@@ -85,7 +83,7 @@ export async function change(agent: Agent, to: "HEALTHY" | "UNHEALTHY", at = rig
   return stream;
 }
 
-/** Cause three outages. The last one lasts. */
+/** Cause three outages. The last one does not end. */
 export async function flap(agent: Agent, at = rig.replica) {
   for (let outage = 0; outage < 3; outage++) {
     await change(agent, "HEALTHY", at);
@@ -93,7 +91,7 @@ export async function flap(agent: Agent, at = rig.replica) {
   }
 }
 
-/** Move a node's recorded outages into the past. */
+/** Move a node's stored outages into the past. */
 export async function age(nodeId: string, ms: number): Promise<void> {
   const { db } = rig.store;
   const { history } = await recordOf(rig.store, nodeId);
@@ -105,21 +103,21 @@ export async function age(nodeId: string, ms: number): Promise<void> {
   await db.updateTable("node_sessions").set(columns).where("node_id", "=", nodeId).execute();
 }
 
-/** Settle the node's conditions. */
+/** Update the node's conditions. */
 export async function keep(nodeId: string, at = rig.replica): Promise<void> {
   const node = at.app.replica.nodes.find(nodeId);
   if (node === undefined) throw new Error(`${nodeId} is not held`);
   at.app.keepConditions(node);
 }
 
-/** The kinds of the holds on a node. */
+/** Return the kinds of the holds on a node. */
 export const holdsOf = async (nodeId: string) => (await recordOf(rig.store, nodeId)).holds.map(({ kind }) => kind);
 
-/** What the log says of a node: type and reason of each event. */
+/** Events of a node in the log, each as its type and reason. */
 export const told = async (nodeId: string, types: Parameters<typeof eventsOf>[2]) =>
   (await eventsOf(rig.store, nodeId, types)).map(({ type, reason }) => `${type.replace("node.", "")} ${reason}`);
 
-/** Two GPUs. */
+/** Two GPUs, as in a hardware report. */
 export const GPUS = [0, 1].map((index) => ({
   index,
   uuid: `GPU-${index}`,
@@ -127,17 +125,16 @@ export const GPUS = [0, 1].map((index) => ({
 }));
 const GIB = 2n ** 30n;
 
-/** A report of hardware. */
+/** Create a report about the hardware. */
 export const info = (cores: number, memoryGib: number, gpus = GPUS) => ({
   cpu: { threads: cores },
   memoryBytes: BigInt(memoryGib) * GIB,
   gpus,
 });
 
-/** What `join()` answers. */
 export type Stream = Awaited<ReturnType<typeof join>>;
 
-/** Send a report, and wait until it is recorded. */
+/** Send a report, and wait until it is stored. */
 export async function report(nodeId: string, stream: Stream, value: ReturnType<typeof info>) {
   const { infoDigest } = await recordOf(rig.store, nodeId);
   stream.send({ case: "nodeInfo", value });

@@ -1,19 +1,19 @@
 import { StoreUnavailableError } from "@rollcall/errors";
 import type { Store } from "@rollcall/store";
 
-/** Changes of the record by a replica. */
+/** The changes that a replica makes in the store. */
 export type MeddledChange = "opening" | "transition";
 
-/** A store that interferes with changes between their commit and their answer. */
+/** A store that interferes with changes between commit and result. */
 export interface MeddledStore {
   readonly store: Store;
-  /** Call `meddle` once, after the next commit of an opening or of transitions. Its error replaces the answer. */
+  /** Call `meddle` once, after the next commit of an opening or of transitions. Its error replaces the result. */
   afterCommit(meddle: () => Promise<void>, of?: MeddledChange): void;
-  /** Whether transitions fail, and are rolled back. */
+  /** Whether transitions fail and are rolled back. */
   refuseTransitions(isRefusing: boolean): void;
 }
 
-/** The error of a connection that broke while the answer was on its way. */
+/** The error of a connection that broke before the result arrived. */
 export const LOST_ANSWER = new StoreUnavailableError("Connection terminated unexpectedly");
 
 export function meddle(store: Store): MeddledStore {
@@ -43,7 +43,10 @@ export function meddle(store: Store): MeddledStore {
   };
 }
 
-/** Adoptions are changes too, and come when they come. */
+/**
+ * The kind of change with this result; null for other changes, such as adoptions, which happen at unpredictable
+ * times.
+ */
 function kindOf(result: unknown): MeddledChange | null {
   if (result instanceof Set) return "transition";
   const isOpening = Array.isArray(result) && result.some((it) => typeof it === "object" && "outcome" in it);

@@ -12,7 +12,7 @@ import { saveLabels } from "@rollcall/testkit";
 
 const BY = { actor: "token:test", message: "as the test said" };
 
-/** Set a policy as admin would. */
+/** Set a policy, as the admin service would. */
 export async function setPolicy(store: Store, entry: PolicyEntry): Promise<void> {
   await store.change(async (tx) => {
     await saveHealthPolicy(tx, entry, BY);
@@ -20,7 +20,7 @@ export async function setPolicy(store: Store, entry: PolicyEntry): Promise<void>
   });
 }
 
-/** Delete a policy as admin would. */
+/** Delete a policy, as the admin service would. */
 export async function deletePolicy(store: Store, scope: PolicyScope): Promise<void> {
   await store.change(async (tx) => {
     const before = await getHealthPolicy(tx, scope);
@@ -30,14 +30,14 @@ export async function deletePolicy(store: Store, scope: PolicyScope): Promise<vo
   });
 }
 
-/** A group's policy. */
+/** Create the policy of a group. */
 export function groupPolicy(name: string, text: string, override: PolicyOverride): PolicyEntry {
   const parsed = parseSelector(text);
   if (!parsed.ok) throw new Error(parsed.message);
   return { kind: "group", group: { name, priority: 0, selector: parsed.selector, override } };
 }
 
-/** Give a node one label of an operator's as admin would, or take all of them away. */
+/** Set the only operator label of a node, as the admin service would, or remove all of its operator labels. */
 export async function setOperatorLabel(
   store: Store,
   nodeId: string,

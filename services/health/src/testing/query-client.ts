@@ -7,15 +7,15 @@ import { createRpcServer, type RunningServer } from "@rollcall/rpc";
 import { sendBearer } from "@rollcall/testkit";
 import type { TestReplica } from "./test-replica.ts";
 
-/** The readers' side of a replica on a real port, with a client. */
+/** The query side of a replica on a real port, with a client. */
 export interface QueryClient {
   readonly client: Client<typeof HealthQueryService>;
-  /** HOST:PORT, for callers that bring their own client. */
+  /** HOST:PORT, for callers with their own client. */
   readonly address: string;
   close(): Promise<void>;
 }
 
-/** Serve the readers' side of a replica to any caller with a token, in a role. */
+/** Serve the query side of a replica to callers whose token has this role. */
 export async function serveQueries(replica: TestReplica, role: Role = "viewer"): Promise<QueryClient> {
   const server: RunningServer = await createRpcServer({
     host: "127.0.0.1",

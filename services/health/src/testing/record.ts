@@ -1,18 +1,18 @@
 import { decideMembership, type MembershipCommand, type MembershipState, membershipEvent } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
 import {
+  type EventRow,
   getNode,
   insertNode,
   lockNode,
-  type NodeRecord,
+  type Node,
   readEvents,
   removeNode,
   type Store,
-  type StoredEvent,
 } from "@rollcall/store";
 import { saveKey, saveMembership } from "@rollcall/testkit";
 
-/** Register agents' nodes as the registry would. */
+/** Register agents' nodes, as the registry would. */
 export async function register(
   store: Store,
   agents: readonly { readonly nodeId: string; readonly publicKey: Uint8Array }[],
@@ -33,7 +33,7 @@ export async function register(
   });
 }
 
-/** Decide about a node as admin or registry would, in one transaction with the event. */
+/** Change a node as the admin service or the registry would, in one transaction with the event. */
 export async function command(
   store: Store,
   nodeId: string,
@@ -55,25 +55,25 @@ export async function command(
   });
 }
 
-/** A node that must be there. */
-export async function recordOf(store: Store, nodeId: string): Promise<NodeRecord> {
+/** Read a node that must exist. */
+export async function recordOf(store: Store, nodeId: string): Promise<Node> {
   const node = await getNode(store.db, nodeId);
   if (node === null) throw new Error(`no node ${nodeId}`);
   return node;
 }
 
-/** Connection and health of a node in the record, each with its reason. */
+/** The stored connection and health of a node, each with its reason. */
 export async function statesOf(store: Store, nodeId: string): Promise<readonly string[]> {
   const { connection, detectedHealth } = await recordOf(store, nodeId);
   return [`${connection.state} ${connection.reason}`, `${detectedHealth.state} ${detectedHealth.reason}`];
 }
 
-/** The events about a node, of these types or of all. */
+/** The events of a node, of these types or of all types. */
 export async function eventsOf(
   store: Store,
   nodeId: string,
-  types?: readonly StoredEvent["type"][],
-): Promise<readonly StoredEvent[]> {
+  types?: readonly EventRow["type"][],
+): Promise<readonly EventRow[]> {
   const subject = { after: 0n, limit: 1_000, subject: nodeId };
   const { events } = await readEvents(store.db, types === undefined ? subject : { ...subject, types });
   return events;

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextLoopTick } from "node:timers/promises";
 import {
   type Clock,
   createMetrics,
@@ -28,7 +28,10 @@ import type { HealthProcess } from "../health-process.ts";
 export interface TestReplicaOptions extends Partial<Pick<HealthProcess, "limits" | "random" | "brakeTimes">> {
   readonly store: Store;
   readonly config?: Partial<HealthConfig>;
-  /** A manual one by default. With another, the replica judges by itself. */
+  /**
+   * The clock of the replica. Default: a manual clock. With any other clock, the replica's detector runs
+   * automatically.
+   */
   readonly clock?: Clock;
   readonly log?: Logger;
   readonly feedPollMs?: number;
@@ -49,14 +52,16 @@ export class TestReplicas {
   }
 }
 
-/** Short thresholds: time is passed tick by tick, as in a process that is never stopped. */
+/**
+ * Short thresholds are safe here, because the test's time passes tick by tick, as in a process that is never paused.
+ */
 const TEST_THRESHOLDS = {
   "Orchestrator.NodeManager.DisconnectTimeout": 3_000,
   "Orchestrator.NodeManager.UnknownTimeout": 9_000,
   "Compute.Heartbeat.Interval": 1_000,
 } as const satisfies Partial<HealthConfig>;
 
-/** A whole replica on a real port and a real record, whose time passes as the test says. */
+/** A complete replica with a real port and a real store; the test controls its time. */
 export class TestReplica {
   readonly instance: string;
   readonly app: HealthApp;
@@ -144,8 +149,8 @@ export class TestReplica {
     this.#internal = parts.internal;
     this.#tasks = new AbortController();
     const isManual = parts.clock instanceof ManualClock;
-    // With a manual clock the test itself judges, tick by tick.
-    const tasks = parts.app.tasks.filter(({ name }) => !isManual || name !== "judge-silence");
+    // With a manual clock, the test itself runs the detector, tick by tick.
+    const tasks = parts.app.tasks.filter(({ name }) => !isManual || name !== "failure-detection-task");
     const { signal } = this.#tasks;
     this.#done = superviseTasks(tasks, { log: parts.log, clock: parts.clock, signal }).done;
   }
@@ -155,12 +160,12 @@ export class TestReplica {
     return `127.0.0.1:${this.#server.port}`;
   }
 
-  /** Where other replicas ask. */
+  /** The address for calls from other replicas. */
   get internalAddress(): string {
     return `127.0.0.1:${this.#internal.port}`;
   }
 
-  /** Say where it can be reached, and wait until the record says so. */
+  /** Advertise the replica's addresses, and wait until the store has them. */
   async advertised(): Promise<void> {
     const { address: agentEndpoint, internalAddress, instance } = this;
     this.app.advertise({ agentEndpoint, internalAddress, queryEndpoint: "" });
@@ -177,40 +182,43 @@ export class TestReplica {
     this.app.onLeaseHeld();
   }
 
-  /** Renew the lease, as the process's lease keeper would, with what there is to tell. */
+  /** Renew the lease with the replica's report, as the process's lease keeper would. */
   async renew(): Promise<void> {
     await renewLease(this.store.db, this.instance, this.instance, this.app.leaseReport());
   }
 
-  /** Wait until all that the record says by now has been applied. */
+  /** Wait until every event logged so far has been applied. */
   async caughtUp(): Promise<void> {
     await this.#feed.caughtUpTo(await currentRevision(this.store.db));
   }
 
-  /** Let time pass as in a process that is never delayed: tick by tick, with the sockets read before each judgement. */
+  /**
+   * Let time pass as in a process that is never delayed: tick by tick, reading the sockets before each run of the
+   * detector.
+   */
   async pass(ms: number): Promise<void> {
     const { clock } = this;
     if (!(clock instanceof ManualClock)) throw new Error("only a manual clock can be moved");
     for (let passedMs = 0; passedMs < ms; passedMs += 100) {
       clock.advance(100);
-      await nextTurn();
-      this.app.replica.judge();
+      await nextLoopTick();
+      this.app.replica.evaluate();
     }
   }
 
-  /** The value of one line of /metrics, by its name with labels. */
+  /** The value of one line of /metrics, given its name with labels. */
   async metric(line: string): Promise<number | undefined> {
     const lines = (await renderMetrics(this.metrics)).split("\n");
     const found = lines.find((it) => it.startsWith(`${line} `));
     return found === undefined ? undefined : Number(found.slice(line.length + 1));
   }
 
-  /** Stop following the log, as a replica does that is cut off from the record. */
+  /** Stop following the log, like a replica that is cut off from the store. */
   async cutOff(): Promise<void> {
     await this.#feed.close();
   }
 
-  /** End it as SIGTERM does; nothing when it has ended. */
+  /** Shut down the replica as SIGTERM does. Does nothing if it has ended. */
   async close(): Promise<void> {
     if (this.#tasks.signal.aborted) return;
     await this.app.close();
@@ -218,7 +226,7 @@ export class TestReplica {
     await releaseLease(this.store.db, this.instance, this.instance);
   }
 
-  /** End it as SIGKILL does: agents are not told, and its lease stays. */
+  /** End the replica as SIGKILL does: agents are not notified, and its lease stays. */
   async kill(): Promise<void> {
     this.#tasks.abort();
     await this.#done;

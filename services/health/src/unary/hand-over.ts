@@ -7,13 +7,13 @@ import type { ErrorReasonName } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import type { Peer, PeerClient } from "../internal/peers.ts";
 import { ownerUnavailable, sessionOver, tokenInvalid } from "../replica/farewell.ts";
-import type { HeldView } from "../replica/held-view.ts";
+import type { LiveView } from "../replica/live-view.ts";
 import { farewellFrom } from "../session/farewell-error.ts";
 import { answered, turnedAway, type UnaryAnswer, type UnarySessions } from "./unary-sessions.ts";
 
-/** What is needed to find the replica that holds a session. */
+/** The dependencies of handOver(). */
 export interface HandOverOptions {
-  readonly replica: Pick<HeldView, "instance">;
+  readonly replica: Pick<LiveView, "instance">;
   readonly unary: UnarySessions;
   readonly peers: { find(instance: string): Promise<Peer<Pick<PeerClient, "forwardHeartbeat">> | null> };
   readonly log: Logger;
@@ -29,14 +29,14 @@ export async function handOver(
   const { nodeId, replicaId } = claims;
   if (replicaId === replica.instance) return unary.take(heartbeat);
   const peer = await peers.find(replicaId);
-  // Its lease has run out: any replica may open the next session.
+  // The owner's lease has expired, so the agent can open its next session at any replica.
   if (peer === null) return turnedAway(sessionOver(nodeId));
   try {
     const { answer } = await peer.client.forwardHeartbeat({ heartbeat });
     return answered(answer ?? create(ReportHeartbeatResponseSchema));
   } catch (error) {
     const farewell = farewellFrom(error);
-    // The subject of a precondition does not come with a description of the error.
+    // Add the subject of a failed precondition, which farewellFrom() leaves out.
     const subject = farewell.reason === "SEQUENCE_NOT_RISING" ? { subject: nodeId } : {};
     if (AGENTS_OWN.has(farewell.reason)) return turnedAway({ ...farewell, ...subject });
     log.warn({ replica: replicaId, node: nodeId, err: error }, "replica did not answer");
@@ -47,7 +47,7 @@ export async function handOver(
   }
 }
 
-/** Reasons that are about the heartbeat itself; every other is trouble with the owner. */
+/** Reasons that concern the heartbeat itself. Any other reason means that the owner has a problem. */
 const AGENTS_OWN: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
   "SESSION_TOKEN_INVALID",
   "SESSION_SUPERSEDED",

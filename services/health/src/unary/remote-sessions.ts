@@ -14,7 +14,7 @@ import { farewellFrom } from "../session/farewell-error.ts";
 import type { SessionClaims } from "./session-token.ts";
 import { answered, claimsIn, turnedAway, type UnaryAnswer, type UnarySessions } from "./unary-sessions.ts";
 
-/** What sessions are opened elsewhere with. */
+/** The dependencies of RemoteSessions. */
 export interface RemoteSessionsOptions {
   readonly store: Pick<Store, "clusterSecret">;
   readonly peers: Pick<Peers, "all" | "replicas">;
@@ -22,7 +22,7 @@ export interface RemoteSessionsOptions {
   readonly log: Logger;
 }
 
-/** Sessions by calls that arrive at a process which holds no node: each is opened at some replica. */
+/** Handles unary sessions in a process that holds no nodes: opens each at a random replica. */
 export class RemoteSessions implements UnarySessions {
   readonly #options: RemoteSessionsOptions;
 
@@ -33,7 +33,7 @@ export class RemoteSessions implements UnarySessions {
   async open(hello: Hello, nonce: Uint8Array, peer: string): Promise<UnaryAnswer> {
     const { log } = this.#options;
     const replica = await this.#choose();
-    if (replica === null) return unavailable("no replica of health is known");
+    if (replica === null) return unavailable("no health replica is available");
     const heartbeat = create(ReportHeartbeatRequestSchema, {
       nodeId: hello.nodeId,
       step: { case: "open", value: { nonce, hello } },
@@ -43,7 +43,7 @@ export class RemoteSessions implements UnarySessions {
       return answered(answer ?? create(ReportHeartbeatResponseSchema));
     } catch (error) {
       const { reason = "" } = describeError(error);
-      // That it does not know this process is nothing to tell an agent.
+      // Do not pass on a refusal of this process's credentials, because it is not the agent's problem.
       if (isErrorReasonName(reason) && reason !== "REPLICA_CREDENTIALS_INVALID") {
         return turnedAway(farewellFrom(error));
       }
@@ -60,7 +60,7 @@ export class RemoteSessions implements UnarySessions {
     return turnedAway(sessionOver(nodeId));
   }
 
-  /** Any replica that takes agents; those that have too many ask some to move. */
+  /** Choose a random replica that admits agents. A replica with too many agents asks some to move. */
   async #choose(): Promise<Peer<PeerClient> | null> {
     const { peers, random } = this.#options;
     const all = await peers.all();

@@ -55,7 +55,7 @@ async function registered(nodeId: string): Promise<Agent> {
   return agent;
 }
 
-/** What answers a new challenge. */
+/** A request that opens a session with a new challenge. */
 async function opening(agent: Agent, at: QueryClient) {
   const { challenge } = await post(at, { nodeId: agent.nodeId });
   if (challenge === undefined) throw new Error("no challenge");
@@ -78,7 +78,7 @@ const beat = (nodeId: string, sessionToken: string, sequence: number, usage = {}
 });
 
 describe("reportHeartbeat()", () => {
-  it("should make a node CONNECTED, HEALTHY with its first heartbeat, and judge its silence as any other's", async () => {
+  it("should make a node CONNECTED, HEALTHY with its first heartbeat, and time its silence like any other's", async () => {
     const agent = await registered("u-life");
     const opened = await post(atLeft, await opening(agent, atLeft));
     expect(opened).toMatchObject({
@@ -126,7 +126,7 @@ describe("reportHeartbeat()", () => {
     await eventually(async () => expect((await statesOf(database.store, "u-mute"))[0]).toMatch(/^DISCONNECTED/));
   });
 
-  it("should take a heartbeat at any replica", async () => {
+  it("should accept a heartbeat at any replica", async () => {
     const agent = await registered("u-far");
     const token = await open(agent, atLeft);
     expect(await post(atRight, beat("u-far", token, 1, { cpuPercent: 7 }))).toMatchObject({
@@ -177,7 +177,7 @@ describe("reportHeartbeat()", () => {
     expect(await post(atLeft, beat("u-same", second, 1))).toMatchObject({ sequence: 1 });
     await left.pass(3_200);
     expect(await post(atLeft, beat("u-same", second, 2))).toMatchObject({ refused: "STREAM_STALE" });
-    // Why the second one ended says nothing about the first.
+    // The reason why the second session ended is not returned for the first.
     expect(await post(atLeft, beat("u-same", first, 2))).toMatchObject({ refused: "SESSION_SUPERSEDED" });
   });
 
@@ -197,7 +197,7 @@ describe("reportHeartbeat()", () => {
     });
   });
 
-  it("should refuse a recorded key for which anyone can sign", async () => {
+  it("should refuse a stored key that anyone can sign for", async () => {
     const neutral = new Uint8Array(32);
     neutral[0] = 1;
     const agent = agents.create("u-weak");
@@ -208,7 +208,7 @@ describe("reportHeartbeat()", () => {
     expect(await post(atLeft, forged)).toMatchObject({ refused: "PROOF_INVALID" });
   });
 
-  it("should refuse a caller that does not prove to be the node, and a challenge that was used", async () => {
+  it("should refuse a caller that cannot prove to be the node, and a used challenge", async () => {
     const agent = await registered("u-proof");
     const thief = agents.create("u-thief");
     const stolen = { ...(await opening(thief, atLeft)), nodeId: "u-proof" };
@@ -231,11 +231,12 @@ describe("reportHeartbeat()", () => {
     expect(await post(atLeft, { nodeId: "no node" })).toMatchObject({ refused: "INVALID_NODE_ID" });
   });
 
-  it("should refuse tokens of others", async () => {
+  it("should refuse tokens of other sessions", async () => {
     const agent = await registered("u-token");
     const token = await open(agent, atLeft);
     const claims = { nodeId: "u-token", epoch: 1, replicaId: left.instance };
-    // Another character of the seal: the last ones may say the same in other words, or be what they are changed to.
+    // Change a character in the middle of the seal. At the end, a different character can decode to the same bytes, or
+    // already be the replacement.
     const at = token.length - 6;
     const forged = `${token.slice(0, at)}${token[at] === "A" ? "B" : "A"}${token.slice(at + 1)}`;
     for (const bad of ["", "rs1.x.y", forged, sealSessionToken(Buffer.alloc(32), claims)]) {
@@ -248,7 +249,7 @@ describe("reportHeartbeat()", () => {
     });
   });
 
-  it("should have an agent retry, then open a new session, when the owner of its session is gone", async () => {
+  it("should make an agent retry, then open a new session, when the owner of its session is gone", async () => {
     const third = await replicas.start({ store: database.store });
     const atThird = await serveQueries(third);
     const agent = await registered("u-orphan");

@@ -10,7 +10,7 @@ export interface SessionClaims {
 
 const PATTERN = /^rs1\.([A-Za-z0-9_-]{1,900})\.([A-Za-z0-9_-]{43})$/;
 
-/** Create the token of a session. It is invalid once the node's epoch has increased. */
+/** Create the token of a session. The token is invalid once the node's epoch has increased. */
 export function sealSessionToken(clusterSecret: Uint8Array, claims: SessionClaims): string {
   const { nodeId, epoch, replicaId } = claims;
   const body = Buffer.from(JSON.stringify([nodeId, epoch, replicaId])).toString("base64url");
@@ -22,7 +22,7 @@ export function openSessionToken(clusterSecret: Uint8Array, token: string): Sess
   const [, body = "", mac = ""] = token.match(PATTERN) ?? [];
   if (body === "") return null;
   if (!timingSafeEqual(macOf(clusterSecret, body), Buffer.from(mac, "base64url"))) return null;
-  // Its MAC proves that the function above wrote it.
+  // The MAC proves that sealSessionToken() created the token, so its claims need no checks.
   const [nodeId, epoch, replicaId] = JSON.parse(Buffer.from(body, "base64url").toString());
   return { nodeId, epoch, replicaId };
 }

@@ -1,6 +1,6 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Farewell } from "../replica/farewell.ts";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import { AgentSession } from "../session/agent-session.ts";
 import type { AgentLink, SessionEnd, SessionHost } from "../session/session-host.ts";
 
@@ -9,20 +9,20 @@ export const REPORT_METHOD = "/rollcall.health.v1.HealthQueryService/ReportHeart
 
 /** A session that was opened by a call. */
 export interface UnarySession {
-  readonly node: HeldNode;
+  readonly node: LiveNode;
   readonly session: AgentSession;
 }
 
 /**
- * Open a session by calls. Resolves with the farewell when it is not opened; rejects when the Hello breaks the
+ * Open a unary session. Resolves with the farewell if the session is refused; rejects when the Hello breaks the
  * contract's rules.
  *
- * @param onEnd called when an open session ends, so that the agent's next call returns the reason.
+ * @param onEnd called when an open session ends, so that the agent's next call can return the reason.
  */
 export async function openUnarySession(
   hello: { readonly hello: Hello; readonly nonce: Uint8Array; readonly peer: string },
   host: SessionHost,
-  onEnd: (end: SessionEnd, node: HeldNode) => void,
+  onEnd: (end: SessionEnd, node: LiveNode) => void,
 ): Promise<UnarySession | Farewell> {
   const { nonce, peer } = hello;
   const link = new CallLink(peer, onEnd);
@@ -32,7 +32,10 @@ export async function openUnarySession(
   return "reason" in opened ? opened : { node: opened, session };
 }
 
-/** The responses of calls: what is sent to the agent waits for the next one, which carries the value of that moment. */
+/**
+ * The transport of a unary session. It sends nothing, because the response to the agent's next call carries the
+ * current values.
+ */
 class CallLink implements AgentLink {
   readonly peer: string;
   readonly proofMethod = REPORT_METHOD;
@@ -40,12 +43,12 @@ class CallLink implements AgentLink {
   readonly carriesWork = false;
   readonly isBehind = false;
   readonly isTooSlow = false;
-  /** The node, once the session is open; the farewell otherwise. */
-  readonly opened: Promise<HeldNode | Farewell>;
-  readonly #onEnd: (end: SessionEnd, node: HeldNode) => void;
-  #resolve: (opened: HeldNode | Farewell) => void = () => {};
+  /** Resolves with the node once the session is open, or else with the farewell. */
+  readonly opened: Promise<LiveNode | Farewell>;
+  readonly #onEnd: (end: SessionEnd, node: LiveNode) => void;
+  #resolve: (opened: LiveNode | Farewell) => void = () => {};
 
-  constructor(peer: string, onEnd: (end: SessionEnd, node: HeldNode) => void) {
+  constructor(peer: string, onEnd: (end: SessionEnd, node: LiveNode) => void) {
     this.peer = peer;
     this.#onEnd = onEnd;
     this.opened = new Promise((resolve) => {
@@ -53,7 +56,7 @@ class CallLink implements AgentLink {
     });
   }
 
-  sendWelcome(node: HeldNode): void {
+  sendWelcome(node: LiveNode): void {
     this.#resolve(node);
   }
 
@@ -65,15 +68,15 @@ class CallLink implements AgentLink {
 
   sendWork(): void {}
 
-  /** An agent that calls says in no Hello that it takes them. */
+  /** Agents with unary calls do not accept authorities. */
   sendAuthorities(): void {}
 
-  /** The agent may call any replica. */
+  /** A move is not needed, because the agent can call any replica. */
   sendMove(): boolean {
     return false;
   }
 
-  ended(end: SessionEnd, node: HeldNode | null): void {
+  ended(end: SessionEnd, node: LiveNode | null): void {
     if (end.kind === "left") this.#resolve(end.farewell);
     if (node !== null) this.#onEnd(end, node);
   }

@@ -4,16 +4,16 @@ import type { Store } from "@rollcall/store";
 import type { Farewell } from "../replica/farewell.ts";
 import { openSessionToken, type SessionClaims } from "./session-token.ts";
 
-/** What a call for a session comes to: what the agent is told of it, or why it has none. */
+/** The result of a call: the response for the agent, or the farewell that says why there is no session. */
 export type UnaryAnswer =
   | { readonly ok: true; readonly response: ReportHeartbeatResponse }
   | { readonly ok: false; readonly farewell: Farewell };
 
-/** Sessions by calls, where a call for one arrives. */
+/** Unary sessions, in the process that receives their calls. */
 export interface UnarySessions {
-  /** Open a session for a Hello whose nonce was consumed; it is refused for the same reasons as that of a stream. */
+  /** Open a session for a Hello whose nonce was used up. The session is refused for the same reasons as on a stream. */
   open(hello: Hello, nonce: Uint8Array, peer: string): Promise<UnaryAnswer>;
-  /** The claims of the token that a call carries; null for a token that does not belong to its node. */
+  /** The claims of the token that a call carries; null if the token does not belong to the node of the call. */
   claimsOf(request: ReportHeartbeatRequest): SessionClaims | null;
   /** Handle a heartbeat or a goodbye of a node that this process holds. */
   take(request: ReportHeartbeatRequest): UnaryAnswer;

@@ -6,14 +6,14 @@ import { type CallStore, ownersAfter, ownersOf, type SessionOwner } from "@rollc
 import { healthToProto } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";
 import type { Peers } from "../internal/peers.ts";
-import { type RecordedHealth, readRecords } from "../query/read-records.ts";
-import type { HeldView } from "../replica/held-view.ts";
+import { readRecords, type StoredHealth } from "../query/read-stored-health.ts";
+import type { LiveView } from "../replica/live-view.ts";
 import { Mailbox } from "./mailbox.ts";
-import { type HeldNews, watchHeld } from "./watch-held.ts";
+import { type LiveChanges, watchHeld } from "./watch-live.ts";
 
 export interface HealthWatchesOptions {
   readonly store: Pick<CallStore, "lane" | "db">;
-  readonly replica: HeldView;
+  readonly replica: LiveView;
   readonly peers: Peers;
   readonly clock: Clock;
   readonly log: Logger;
@@ -21,28 +21,28 @@ export interface HealthWatchesOptions {
 
 /** The nodes of one watch. */
 export interface WatchedSelection {
-  /** Empty for the first nodes by id that a replica holds. */
+  /** The nodes to watch; empty for the first 200 nodes that have an owner, in the order of ids. */
   readonly nodeIds: readonly string[];
-  /** Whether each node's first answer carries its samples. */
+  /** Whether the first message about each node carries its samples. */
   readonly includeSamples: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Most nodes of one watch. */
+/** Maximum number of nodes in one watch. */
 const MOST_NODES = 200;
-/** How often the record is read for the owners while no event arrives. */
+/** How long to wait for an event before reading the owners from the store. */
 const ROUTE_EVERY_MS = 5_000;
 /** The shortest pause between two reads of the owners. */
 export const ROUTE_PAUSE_MS = 250;
 
-/** The part of a watch at one replica. */
+/** The part of a watch that one replica serves. */
 interface Link {
   readonly ids: ReadonlySet<string>;
   readonly ending: AbortController;
   isBroken: boolean;
 }
 
-/** One watch: follows each node to the replica that holds it, and keeps news in a mailbox. */
+/** One watch: follows each node to the replica that holds it, and puts changes into a mailbox. */
 export class HealthWatch {
   readonly box = new Mailbox<NodeHealth>();
   /** Why the watch failed; null while it runs. */
@@ -53,11 +53,11 @@ export class HealthWatch {
   readonly #signal: AbortSignal;
   readonly #links = new Map<string, Link>();
   readonly #wakeUp = new WakeUp();
-  /** Nodes that are shown. */
+  /** Ids of the nodes that the watch shows. */
   readonly #shown = new Set<string>();
   /** Nodes that were reported as gone. */
   readonly #gone = new Set<string>();
-  /** The healths of nodes that carry an operator's mark. */
+  /** The health of nodes that carry an operator's mark. */
   #marked: ReadonlyMap<string, Health> = new Map();
 
   constructor(options: HealthWatchesOptions, selection: WatchedSelection) {
@@ -66,14 +66,14 @@ export class HealthWatch {
     this.#signal = AbortSignal.any([selection.signal, this.#ending.signal]);
   }
 
-  /** A node's owner or mark may have changed. */
+  /** Called when a node's owner or mark may have changed. */
   doubt(nodeId: string): void {
     const { nodeIds } = this.#selection;
     const isWatched = this.#shown.has(nodeId) || nodeIds.length === 0 || nodeIds.includes(nodeId);
     if (isWatched) this.#wakeUp.call();
   }
 
-  /** Follow the nodes until the end. An error is left in `failure`. */
+  /** Follow the nodes until the watch ends. An error is stored in `failure`. */
   async follow(): Promise<void> {
     const { clock } = this.#options;
     try {
@@ -106,19 +106,19 @@ export class HealthWatch {
       await this.#link(owners);
     } catch (err) {
       if (!isStoreUnavailable(err)) throw err;
-      // Existing links continue; new owners are read when the record is back.
+      // Existing links continue; new owners are read when the store is available again.
       log.debug({ err }, "owners cannot be read");
     }
   }
 
-  /** A new or cleared mark changes a node's health without a frame of it. */
+  /** Show new and cleared marks, because they change a node's health without a frame from the node. */
   #showMarks(marked: ReadonlyMap<string, Health>): void {
     const before = this.#marked;
     this.#marked = marked;
     const changed = [...new Set([...before.keys(), ...marked.keys()])].filter(
       (id) => before.get(id)?.sinceMs !== marked.get(id)?.sinceMs,
     );
-    // Asked again, a replica sends its nodes as they are.
+    // End these links, because a replica sends the current state of its nodes when asked again.
     for (const [replicaId, { ids, ending }] of this.#links) {
       if (!changed.some((id) => ids.has(id))) continue;
       ending.abort(new Error("ask again"));
@@ -152,7 +152,7 @@ export class HealthWatch {
         wanted.delete(replicaId);
         continue;
       }
-      link.ending.abort(new Error("the nodes are held by others now"));
+      link.ending.abort(new Error("other replicas hold the nodes now"));
       this.#links.delete(replicaId);
     }
     for (const [replicaId, ids] of wanted) await this.#open(replicaId, ids);
@@ -175,19 +175,19 @@ export class HealthWatch {
     });
   }
 
-  async #news(replicaId: string, nodeIds: string[], signal: AbortSignal): Promise<AsyncIterable<HeldNews> | null> {
+  async #news(replicaId: string, nodeIds: string[], signal: AbortSignal): Promise<AsyncIterable<LiveChanges> | null> {
     const { replica, clock, peers } = this.#options;
     const { includeSamples } = this.#selection;
     if (replicaId === replica.instance) {
       return watchHeld({ replica, clock, nodeIds, includeSamples, signal });
     }
     const peer = await peers.find(replicaId);
-    // 0: a watch has no deadline.
+    // A timeout of 0 means that the watch has no deadline.
     const options = { signal, timeoutMs: 0 };
-    return peer?.client.watchHeldNodes({ nodeIds, includeSamples }, options) ?? null;
+    return peer?.client.watchLiveNodes({ nodeIds, includeSamples }, options) ?? null;
   }
 
-  async #read(link: Link, news: AsyncIterable<HeldNews>): Promise<void> {
+  async #read(link: Link, news: AsyncIterable<LiveChanges>): Promise<void> {
     for await (const { nodes, releasedIds } of news) {
       if (link.ending.signal.aborted) return;
       for (const node of nodes) this.#show(node);
@@ -204,12 +204,12 @@ export class HealthWatch {
     if (marked !== undefined) node.health = healthToProto(marked);
     if (!this.#shown.has(node.nodeId)) return;
     const waiting = this.box.peek(node.nodeId);
-    // Keep the samples of its first message, which was not sent yet.
+    // Keep the samples of the node's first message, because that message has not been sent yet.
     if (waiting !== undefined && node.samples.length === 0) node.samples = waiting.samples;
     this.box.put(node.nodeId, node);
   }
 
-  /** Show the nodes from the record until their owners are known. */
+  /** Show the stored state of the nodes until their owners are known. */
   async #breakLink(link: Link, why: string): Promise<void> {
     link.isBroken = true;
     await this.#showRecords([...link.ids], why);
@@ -220,11 +220,11 @@ export class HealthWatch {
       const records = await this.#records(ids.map((nodeId) => ({ nodeId })));
       for (const record of records) this.#show(recordToProto(record, why));
     } catch (err) {
-      this.#options.log.debug({ err }, "the record cannot be read either");
+      this.#options.log.debug({ err }, "the database cannot be read either");
     }
   }
 
-  async #records(nodes: readonly { readonly nodeId: string }[]): Promise<readonly RecordedHealth[]> {
+  async #records(nodes: readonly { readonly nodeId: string }[]): Promise<readonly StoredHealth[]> {
     const ids = nodes.map(({ nodeId }) => nodeId);
     return readRecords(this.#options.store.db, ids);
   }

@@ -1,24 +1,24 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { EVENT_TYPES, type EventInterest } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import type { EventFeed, Following, StoredEvent } from "@rollcall/store";
-import { MOST_WITH_SAMPLES } from "../query/held-page.ts";
+import type { EventFeed, EventRow, Following } from "@rollcall/store";
+import { MOST_WITH_SAMPLES } from "../query/live-page.ts";
 import { HealthWatch, type HealthWatchesOptions, ROUTE_PAUSE_MS, type WatchedSelection } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
 
-/** Most watches of one replica; each may have 200 nodes. */
+/** Maximum number of watches of one replica; each can have 200 nodes. */
 export const MOST_WATCHES = 100;
 const RETRY_AFTER_MS = 5_000;
-/** The longest silence of a watch: an empty message shows that it is alive. */
+/** Maximum time without a message. An empty message then shows that the watch is alive. */
 const BOOKMARK_MS = 15_000;
 
-/** Who holds a node, and its mark, may change by any event about a node. */
+/** Events about nodes. Any of them can change a node's owner and its mark. */
 const ABOUT_NODES: EventInterest = {
   types: new Set(EVENT_TYPES.filter((type) => type.startsWith("node."))),
   displaced: new Set(),
 };
 
-/** All watches of this process. They follow the log while there are any. */
+/** All watches of this process. They follow the log while there is at least one watch. */
 export class HealthWatches {
   readonly #options: HealthWatchesOptions;
   readonly #feed: Pick<EventFeed, "follow">;
@@ -30,19 +30,19 @@ export class HealthWatches {
     this.#feed = options.feed;
   }
 
-  /** How many there are. */
+  /** Number of watches. */
   get size(): number {
     return this.#watches.size;
   }
 
-  #observe(events: readonly StoredEvent[]): void {
+  #observe(events: readonly EventRow[]): void {
     for (const { subject } of events) for (const watch of this.#watches) watch.doubt(subject);
   }
 
-  /** Watch nodes until the signal aborts, which is thrown, or until the reader leaves. Throws OVERLOADED. */
+  /** Watch nodes until the reader leaves or the signal aborts. Throws the signal's reason, or OVERLOADED. */
   async *watch(selection: WatchedSelection): AsyncGenerator<Mail<NodeHealth>, never> {
     if (this.#watches.size >= MOST_WATCHES) {
-      const message = `${MOST_WATCHES} watches are open at this replica already; try again, here or at another one`;
+      const message = `this replica already has ${MOST_WATCHES} watches; retry here or at another replica`;
       throw refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
     }
     const { clock } = this.#options;
@@ -56,7 +56,7 @@ export class HealthWatches {
       deliver: (events) => this.#observe(events),
     });
     const following = watch.follow();
-    // It ends by failing, which the reader is told below.
+    // follow() always rejects when it ends. The loop below throws its error to the reader.
     following.catch(() => {});
     try {
       for (;;) {

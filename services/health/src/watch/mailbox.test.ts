@@ -4,7 +4,7 @@ import { Mailbox } from "./mailbox.ts";
 
 const NEVER = new AbortController().signal;
 
-/** Whether a rest of an hour ends at once. */
+/** Return whether a rest of up to an hour ends immediately. */
 async function isDue(box: Mailbox<number>): Promise<boolean> {
   const clock = new ManualClock();
   let ended = false;
@@ -18,7 +18,7 @@ async function isDue(box: Mailbox<number>): Promise<boolean> {
 }
 
 describe("Mailbox", () => {
-  it("should keep the latest of each id, in the order in which they came", () => {
+  it("should keep the latest item of each id, in order of arrival", () => {
     const box = new Mailbox<number>();
     box.put("a", 1);
     box.put("b", 2);
@@ -37,7 +37,7 @@ describe("Mailbox", () => {
     expect(box.take(10)).toEqual({ items: [], dropped: [] });
   });
 
-  it("should end a rest for any news, and the next one for what was left", async () => {
+  it("should end a rest on any change, and the next one if items are left", async () => {
     const box = new Mailbox<number>();
     expect(await isDue(box)).toBe(false);
     for (const id of ["a", "b", "c"]) box.put(id, 1);

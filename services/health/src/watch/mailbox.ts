@@ -1,14 +1,17 @@
 import { type Clock, WakeUp } from "@rollcall/process";
 
-/** What was put into a mailbox since it was last emptied. */
+/** The changes since a mailbox was last emptied. */
 export interface Mail<T> {
-  /** The latest of each id. */
+  /** The latest item of each id. */
   readonly items: readonly T[];
-  /** Ids that were dropped and not put again since. */
+  /** Ids that were dropped and not put again. */
   readonly dropped: readonly string[];
 }
 
-/** News for one watcher: the latest item of each id. A slow watcher skips what is between, and nothing accumulates. */
+/**
+ * Collects changes for one watcher: the latest item of each id. A slow watcher misses intermediate states, and
+ * nothing accumulates.
+ */
 export class Mailbox<T> {
   readonly #items = new Map<string, T>();
   readonly #dropped = new Set<string>();
@@ -19,7 +22,7 @@ export class Mailbox<T> {
     return this.#items.get(id);
   }
 
-  /** Put an item, in place of an older one with the same id. */
+  /** Put an item, replacing an older one with the same id. */
   put(id: string, item: T): void {
     this.#dropped.delete(id);
     this.#items.set(id, item);
@@ -33,12 +36,14 @@ export class Mailbox<T> {
     this.#wakeUp.call();
   }
 
-  /** End the current rest, or else the next one, without news. */
+  /** Wake the reader without adding anything: end its current rest(), or else its next one. */
   touch(): void {
     this.#wakeUp.call();
   }
 
-  /** Take the oldest news, `most` items at most; if some are left, the next rest ends at once. */
+  /**
+   * Take up to `most` of the oldest items, and all dropped ids. If items are left, the next rest ends immediately.
+   */
   take(most: number): Mail<T> {
     const taken = [...this.#items].slice(0, most);
     for (const [id] of taken) this.#items.delete(id);
@@ -48,7 +53,7 @@ export class Mailbox<T> {
     return mail;
   }
 
-  /** Wait for news, `ms` at most. Rejects with the signal's reason. */
+  /** Wait for a change, at most `ms` milliseconds. Rejects with the signal's reason. */
   async rest(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
     await this.#wakeUp.rest(clock, { atMostMs: ms }, signal);
   }

@@ -20,7 +20,7 @@ import { command, recordOf, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 import { MOST_WATCHES } from "./health-watches.ts";
 
-// A heartbeat every 15 s, as in earnest: faster ones are those of watched nodes.
+// A heartbeat every 15 s, as in production, because only watched nodes send heartbeats more often.
 const config = {
   "Orchestrator.NodeManager.DisconnectTimeout": 60_000,
   "Orchestrator.NodeManager.UnknownTimeout": 300_000,
@@ -98,7 +98,7 @@ class Follower {
 }
 
 describe("watchNodeHealth()", () => {
-  it("should send nodes of every replica as they are, and then each new sample", async () => {
+  it("should send the current state of nodes of every replica, and then each new sample", async () => {
     const near = await joined("w-near", left);
     const far = await joined("w-far", right);
     const follower = new Follower(["w-near", "w-far", "w-nowhere"], true);
@@ -118,7 +118,7 @@ describe("watchNodeHealth()", () => {
     follower.stop();
   });
 
-  it("should have watched nodes beat every 2 s while they are watched", async () => {
+  it("should make nodes send heartbeats every 2 s while they are watched", async () => {
     const stream = await joined("w-paced", right);
     const follower = new Follower(["w-paced"]);
     expect(await stream.nextOf("ack")).toMatchObject({ sequence: 1, nextIntervalMs: 2_000 });
@@ -134,7 +134,7 @@ describe("watchNodeHealth()", () => {
     stream.beat();
     expect(await stream.nextOf("ack")).toMatchObject({ sequence: 4, nextIntervalMs: 0 });
     await eventually(() => expect(right.app.replica.watched.size).toBe(0));
-    // The policy's interval is what is shown, and what the detector goes by.
+    // The reported interval is that of the policy, which the detector also uses.
     const { nodeHealth } = await reader.client.getNodeHealth({ node: "w-paced" });
     expect(nodeHealth?.heartbeatInterval?.seconds).toBe(15n);
   });
@@ -179,7 +179,7 @@ describe("watchNodeHealth()", () => {
     follower.stop();
   });
 
-  it("should watch all that is held when nothing is chosen, later ones too", async () => {
+  it("should watch all held nodes when none are selected, including later ones", async () => {
     const follower = new Follower([]);
     await until("the existing nodes", () => follower.latest.has("w-near"));
     await joined("w-later", left);
@@ -187,7 +187,7 @@ describe("watchNodeHealth()", () => {
     follower.stop();
   });
 
-  it("should refuse more watches than it can carry, and take them again when others have ended", async () => {
+  it("should refuse watches beyond its limit, and accept them again when others have ended", async () => {
     await eventually(() => expect(followers.every(({ failure }) => failure !== undefined)).toBe(true));
     const crowd = Array.from({ length: MOST_WATCHES }, () => new Follower(["w-near"]));
     await until("all watches", () => crowd.every(({ seen }) => seen.length > 0));
@@ -200,7 +200,7 @@ describe("watchNodeHealth()", () => {
     last.stop();
   });
 
-  it("should say what is missing when a replica is gone, and go on when its nodes are held again", async () => {
+  it("should report missing data when a replica is gone, and continue when its nodes are held again", async () => {
     const third = await replicas.start({ store: database.store, config, clock: systemClock });
     await joined("w-orphan", third);
     const follower = new Follower(["w-orphan"]);

@@ -1,33 +1,33 @@
 import { describe, expect, it } from "@jest/globals";
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 import { BareStream } from "../testing/bare-replica.ts";
-import { heldNode } from "../testing/held-node.ts";
+import { liveNode } from "../testing/live-node.ts";
 import { MOST_PACED, type NodeWatcher, WatchedNodes } from "./watched-nodes.ts";
 
 interface Fleet {
   readonly watched: WatchedNodes;
   readonly paces: Map<string, number>;
-  node(id: string): HeldNode;
+  node(id: string): LiveNode;
 }
 
-/** Nodes that remember the last interval they were told. */
+/** Create nodes that remember the last interval that was sent to them. */
 function fleet(ids: readonly string[], { heartbeatMs = 15_000, usageMs = 2_000 } = {}): Fleet {
   const intervals = { heartbeatMs, infoMs: 60_000, usageMs };
   const paces = new Map<string, number>();
   const nodes = new Map(
     ids.map((id) => {
       const stream = Object.assign(new BareStream(), { sendPace: (ms: number) => paces.set(id, ms) });
-      return [id, heldNode(id, { intervals, stream })];
+      return [id, liveNode(id, { intervals, stream })];
     }),
   );
-  const node = (id: string) => nodes.get(id) as HeldNode;
+  const node = (id: string) => nodes.get(id) as LiveNode;
   return { watched: new WatchedNodes((id) => nodes.get(id)), paces, node };
 }
 
 const watcher: NodeWatcher = { touched: () => {}, released: () => {} };
 
 describe("WatchedNodes", () => {
-  it("should have a node beat faster from its first watcher to its last", () => {
+  it("should make a node send heartbeats faster from its first watcher to its last", () => {
     const { watched, paces, node } = fleet(["a"]);
     const other = { ...watcher };
     expect(watched.paceMs(node("a"))).toBe(0);
@@ -41,13 +41,13 @@ describe("WatchedNodes", () => {
     expect([paces.get("a"), watched.paceMs(node("a")), watched.size]).toEqual([15_000, 0, 0]);
   });
 
-  it("should leave a node alone that beats as often anyway", () => {
+  it("should not change a node that already sends heartbeats as often", () => {
     const { watched, paces, node } = fleet(["a"], { heartbeatMs: 1_000, usageMs: 2_000 });
     watched.watch("a", watcher);
     expect([paces.size, watched.paceMs(node("a"))]).toEqual([0, 0]);
   });
 
-  it("should pace 200 nodes at most, and the next one when one is released", () => {
+  it("should pace at most 200 nodes, and another one once one is released", () => {
     const ids = Array.from({ length: MOST_PACED + 1 }, (_, index) => `n${index}`);
     const { watched, paces, node } = fleet(ids);
     for (const id of ids) watched.watch(id, watcher);
@@ -61,7 +61,7 @@ describe("WatchedNodes", () => {
     const { watched, node } = fleet(["a", "b"]);
     const seen: string[] = [];
     const watcher = {
-      touched: ({ id }: HeldNode) => seen.push(`touched ${id}`),
+      touched: ({ id }: LiveNode) => seen.push(`touched ${id}`),
       released: (id: string) => seen.push(`released ${id}`),
     };
     watched.watch("a", watcher);

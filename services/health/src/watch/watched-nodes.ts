@@ -1,30 +1,30 @@
-import type { HeldNode } from "../replica/held-node.ts";
+import type { LiveNode } from "../replica/live-node.ts";
 
-/** Watches some nodes. It is called for each frame, so it must only take notes. */
+/** Receives changes to some nodes. Called for each frame, so it must only record the change. */
 export interface NodeWatcher {
-  /** A frame of the node was received, or its state changed. */
-  touched(node: HeldNode): void;
-  /** The node is no longer held here. */
+  /** Called when a frame of the node was received, or its state changed. */
+  touched(node: LiveNode): void;
+  /** Called when this replica no longer holds the node. */
   released(nodeId: string): void;
 }
 
-/** Most nodes of one replica that send their usage more often at a time. */
+/** Maximum number of a replica's nodes that send their usage more often at the same time. */
 export const MOST_PACED = 200;
 
 /**
- * The watched nodes of a replica, which send their usage more often meanwhile. Without watchers this costs a heartbeat
- * one comparison.
+ * The watched nodes of a replica. They send their usage more often. While no node is watched, a heartbeat costs
+ * only one more comparison.
  */
 export class WatchedNodes {
   readonly #watchers = new Map<string, Set<NodeWatcher>>();
   readonly #paced = new Set<string>();
-  readonly #find: (nodeId: string) => HeldNode | undefined;
+  readonly #find: (nodeId: string) => LiveNode | undefined;
 
-  constructor(find: (nodeId: string) => HeldNode | undefined) {
+  constructor(find: (nodeId: string) => LiveNode | undefined) {
     this.#find = find;
   }
 
-  /** How many nodes are watched. */
+  /** Number of watched nodes. */
   get size(): number {
     return this.#watchers.size;
   }
@@ -50,21 +50,26 @@ export class WatchedNodes {
   }
 
   /** Notify the node's watchers. */
-  touched(node: HeldNode): void {
+  touched(node: LiveNode): void {
     const watchers = this.#watchers.size === 0 ? undefined : this.#watchers.get(node.id);
     if (watchers === undefined) return;
     for (const watcher of watchers) watcher.touched(node);
   }
 
-  /** A node is no longer held here. Its watchers look for it elsewhere. */
+  /**
+   * Notify the watchers that this replica no longer holds a node. The watchers look for the node at other
+   * replicas.
+   */
   released(nodeId: string): void {
     const watchers = this.#watchers.get(nodeId);
     if (watchers === undefined) return;
     for (const watcher of watchers) watcher.released(nodeId);
   }
 
-  /** The interval between a watched node's heartbeats, in milliseconds; 0 for its usual one. */
-  paceMs({ id, intervals }: HeldNode): number {
+  /**
+   * The shorter heartbeat interval of a watched node, in milliseconds; 0 if the node keeps its normal interval.
+   */
+  paceMs({ id, intervals }: LiveNode): number {
     if (this.#paced.size === 0 || intervals === null || !this.#paced.has(id)) return 0;
     return intervals.usageMs < intervals.heartbeatMs ? intervals.usageMs : 0;
   }

@@ -4,7 +4,7 @@ import { EndReason, type ExecutionObservation, ObservedState } from "@rollcall/a
 import type { EndReason as DomainEndReason, Observed } from "@rollcall/domain";
 import { refuseFields } from "@rollcall/errors";
 import type { ReportedExecution } from "@rollcall/store";
-import type { ReportPart } from "./held-work.ts";
+import type { ReportPart } from "./live-work.ts";
 
 const OBSERVED: ReadonlyMap<ObservedState, Observed> = new Map([
   [ObservedState.STARTING, "STARTING"],
@@ -24,12 +24,12 @@ const ENDS: ReadonlyMap<EndReason, DomainEndReason> = new Map([
   [EndReason.GONE, "GONE"],
 ]);
 
-/** An execution's id as schedulers make them, and no other text: it becomes a key of the record. */
+/** The format of the execution ids that schedulers create. It is checked because the id becomes a key in the store. */
 const EXECUTION_ID = /^[0-9a-z]{1,64}$/;
-/** The last millisecond that a timestamp of the record can hold: the end of the year 9999. */
+/** The last millisecond that a timestamp in the store can hold: the end of the year 9999. */
 const LAST_MS = Date.UTC(10_000, 0, 1) - 1;
 
-/** A part of a report as values. Throws INVALID_REQUEST. */
+/** Convert a part of a report. Throws INVALID_REQUEST. */
 export function reportPart(report: ExecutionReport): ReportPart {
   const { number, whole, more, digest, observations } = report;
   if (number < 1n || number > BigInt(Number.MAX_SAFE_INTEGER)) {
@@ -52,10 +52,10 @@ function reportedExecution(observation: ExecutionObservation, index: number): Re
   const refuse = (field: string, description: string) =>
     refuseFields("INVALID_REQUEST", [{ field: `execution_report.observations[${index}].${field}`, description }]);
   const observed = OBSERVED.get(state);
-  if (!EXECUTION_ID.test(id)) throw refuse("id", "not the id of an execution");
-  if (observed === undefined) throw refuse("state", "not a state of an execution");
-  if (Object.values(ports).some((port) => port < 1 || port > 65_535)) throw refuse("ports", "not the number of a port");
-  // An end that only a newer release knows is one whose way is not known.
+  if (!EXECUTION_ID.test(id)) throw refuse("id", "not a valid execution id");
+  if (observed === undefined) throw refuse("state", "not a valid execution state");
+  if (Object.values(ports).some((port) => port < 1 || port > 65_535)) throw refuse("ports", "not a valid port number");
+  // End reasons of newer releases become GONE.
   const end = observed === "ENDED" ? (ENDS.get(endReason) ?? "GONE") : null;
   return {
     id,
@@ -72,7 +72,7 @@ function reportedExecution(observation: ExecutionObservation, index: number): Re
   };
 }
 
-/** A node's clock may say anything. */
+/** Limit a time from a node, whose clock can have any value, to the store's range. */
 function withinTime(ms: number): number {
   return Math.min(Math.max(ms, 0), LAST_MS);
 }

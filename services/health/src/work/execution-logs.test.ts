@@ -18,6 +18,7 @@ const agents = new FakeAgents();
 const replicas = new TestReplicas();
 let database: TestDatabase;
 let owner: TestReplica;
+let other: TestReplica;
 let atOwner: QueryClient;
 let atOther: QueryClient;
 let asViewer: QueryClient;
@@ -29,7 +30,7 @@ let tests = 0;
 beforeAll(async () => {
   database = await createTestDatabase();
   owner = await replicas.start({ store: await database.openStore() });
-  const other = await replicas.start({ store: await database.openStore() });
+  other = await replicas.start({ store: await database.openStore() });
   atOwner = await serveQueries(owner, "submitter");
   atOther = await serveQueries(other, "submitter");
   asViewer = await serveQueries(other, "viewer");
@@ -54,7 +55,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Read output to its end, as text. */
+/** Read output until it ends, as text. */
 async function read(at: QueryClient, options: { readonly tailBytes?: bigint; readonly follow?: boolean } = {}) {
   const pieces = [];
   for await (const { stream: of, offset, data } of at.client.readExecutionLog({ executionId, ...options })) {
@@ -65,7 +66,7 @@ async function read(at: QueryClient, options: { readonly tailBytes?: bigint; rea
 
 const failureOf = (reading: Promise<unknown>) => reading.then(() => null, describeError);
 
-/** A piece of output as HTTP/2 carries it. */
+/** A piece of output as gRPC frames it for HTTP/2. */
 function envelopeOf(piece: MessageInitShape<typeof ServeLogsRequestSchema>): Buffer {
   const message = toBinary(ServeLogsRequestSchema, create(ServeLogsRequestSchema, piece));
   const prefix = Buffer.alloc(5);
@@ -73,7 +74,7 @@ function envelopeOf(piece: MessageInitShape<typeof ServeLogsRequestSchema>): Buf
   return Buffer.concat([prefix, message]);
 }
 
-/** Serve what was asked for, as an agent does. */
+/** Serve the requested output, as an agent does. */
 async function serve({ token }: LogRequest, pieces: readonly (readonly [number, bigint, string])[]) {
   const call = stream.serveLogs();
   await call.send({ token });
@@ -99,7 +100,34 @@ describe("the output of an execution", () => {
     expect(await reading).toEqual(["stdout 0 hello ", "stderr 0 oh", "stdout 6 world"]);
   });
 
-  it("should be read at full speed without an end to its agent's stream, however much it is", async () => {
+  it.each([
+    ["the replica that holds the node", () => [owner, atOwner] as const],
+    ["another replica", () => [other, atOther] as const],
+  ])("should be followed through %s with signs of life while there is none", async (_, at) => {
+    const [replica, { client }] = at();
+    const clock = replica.clock as ManualClock;
+    const leaving = new AbortController();
+    const pieces = client.readExecutionLog({ executionId, follow: true }, { signal: leaving.signal });
+    const messages = pieces[Symbol.asyncIterator]();
+    const first = messages.next();
+    const call = stream.serveLogs();
+    await call.send({ token: (await stream.nextOf("logRequest")).token, stream: 1, data: Buffer.from("early") });
+    expect((await first).value).toMatchObject({ stream: OutputStream.STDOUT, offset: 0n });
+    let isHere = false;
+    const bookmark = messages.next().finally(() => (isHere = true));
+    await until("a sign of life", () => {
+      clock.advance(10_000);
+      return isHere;
+    });
+    expect((await bookmark).value).toMatchObject({ stream: OutputStream.UNSPECIFIED, data: new Uint8Array() });
+    await call.send({ stream: 1, offset: 5n, data: Buffer.from("late") });
+    let piece = await messages.next();
+    while (piece.value?.data.byteLength === 0) piece = await messages.next();
+    expect(Buffer.from(piece.value?.data ?? []).toString()).toBe("late");
+    leaving.abort();
+  });
+
+  it("should be read at full speed without ending its agent's stream, however long it is", async () => {
     const pieces = atOwner.client.readExecutionLog({ executionId });
     const bringing = (async () => {
       const call = stream.serveLogs();
@@ -113,7 +141,7 @@ describe("the output of an execution", () => {
     let bytes = 0;
     for await (const { data } of pieces) {
       bytes += data.byteLength;
-      // More than the time that a reading takes for a piece.
+      // Advance the clock by more than the rate limit delays a piece.
       (owner.clock as ManualClock).advance(20);
     }
     await bringing;
@@ -121,11 +149,11 @@ describe("the output of an execution", () => {
     expect([bytes, stream.ended]).toEqual([LARGE_BYTES, undefined]);
   });
 
-  it("should be a flood where no reading asked for it", async () => {
+  it("should be refused as a flood if no reader requested it", async () => {
     const session = http2.connect(`http://${owner.address}`);
     session.on("error", () => {});
     const goAway = new Promise<number>((resolve) => session.on("goaway", resolve));
-    // Unlike this one, clients of gRPC stop where their call is refused.
+    // Send raw frames, because gRPC clients stop when their call is refused.
     const headers = {
       ":method": "POST",
       ":path": "/rollcall.health.v1.HealthService/ServeLogs",
@@ -156,7 +184,7 @@ describe("the output of an execution", () => {
     expect(await call.ended).toMatchObject({ code: 0 });
   });
 
-  it("should take each token once, and no other", async () => {
+  it("should accept each token once, and no other tokens", async () => {
     const reading = read(atOwner);
     const asked = await stream.nextOf("logRequest");
     const forged = stream.serveLogs();
@@ -167,7 +195,7 @@ describe("the output of an execution", () => {
     expect(await serve(asked, [[1, 0n, "again"]])).toMatchObject({ error: { reason: "LOG_NOT_FOUND" } });
   });
 
-  it("should say why there is none", async () => {
+  it("should fail with the reason when there is none", async () => {
     const gone = failureOf(read(atOther));
     const { token } = await stream.nextOf("logRequest");
     const call = stream.serveLogs();
@@ -181,10 +209,10 @@ describe("the output of an execution", () => {
   });
 
   it.each([
-    ["LOG_NOT_FOUND", "", "LOG_NOT_FOUND", /keeps no output of the execution$/],
+    ["LOG_NOT_FOUND", "", "LOG_NOT_FOUND", /has no output of the execution$/],
     ["LOG_UNAVAILABLE", "the keeper failed: EIO", "LOG_UNAVAILABLE", /cannot read the output: the keeper failed: EIO$/],
-    ["TOO_MANY_STREAMS", "16 outputs", "TOO_MANY_STREAMS", /sends no further output at the moment: 16 outputs$/],
-    // An agent cannot refuse a caller for its role.
+    ["TOO_MANY_STREAMS", "16 outputs", "TOO_MANY_STREAMS", /cannot send more outputs at the same time: 16 outputs$/],
+    // The agent sends ROLE_TOO_LOW, a reason that only the control plane can decide.
     ["ROLE_TOO_LOW", "", "LOG_UNAVAILABLE", /cannot send the output, ROLE_TOO_LOW$/],
   ])("should be refused as its node says: %s, %j", async (failure, failureMessage, reason, message) => {
     for (const at of [atOwner, atOther]) {
@@ -195,7 +223,7 @@ describe("the output of an execution", () => {
     }
   });
 
-  it("should be read by one caller a bounded number of times, and again after one has ended", async () => {
+  it("should be read by one caller a limited number of times, and again after one reader has ended", async () => {
     const leaving = Array.from({ length: 8 }, () => new AbortController());
     const readings = leaving.map(({ signal }) => {
       const pieces = atOther.client.readExecutionLog({ executionId, follow: true }, { signal });
@@ -233,7 +261,7 @@ describe("the output of an execution", () => {
         const { token } = await stream.nextOf("logRequest");
         const call = stream.serveLogs();
         await call.send({ token, stream: 1, data: Buffer.from("x") });
-        // Not all of it is taken.
+        // The call must end before this piece has been read completely.
         void call.send(bytes);
         expect(await call.ended).toMatchObject({ code, error: { reason } });
         expect(await reading).toMatchObject({
@@ -244,7 +272,7 @@ describe("the output of an execution", () => {
     },
   );
 
-  it("should be shown to no viewer", async () => {
+  it("should not be shown to viewers", async () => {
     expect(await failureOf(read(asViewer))).toMatchObject({ reason: "ROLE_TOO_LOW" });
   });
 });

@@ -8,16 +8,17 @@ import {
   readSpecs,
   saveObservations,
 } from "@rollcall/store";
-import type { WorkRecord } from "./work-record.ts";
+import type { WorkStore } from "./work-store.ts";
 
-/** The record of work, on Postgres. */
-export function createPostgresWork(store: ReservedStore): WorkRecord {
+/** The store of work, on Postgres. */
+export function createPostgresWork(store: ReservedStore): WorkStore {
   let position: ChangePosition | null = null;
   return {
     logId: () => store.logId(),
     readNodes: (queries) => readNodeWork(store.db, queries),
     changedNodes: async () => {
-      // Sessions that were opened before read their whole lists after this.
+      // The first call starts at the current position. No session misses
+      // earlier changes, because lists are read only after this call.
       position ??= await changePosition(store.db);
       const changes = await readChangedNodeWork(store.db, position);
       position = changes.position;

@@ -1,24 +1,24 @@
 import { LRUCache } from "lru-cache";
-import type { WorkRecord } from "./work-record.ts";
+import type { WorkStore } from "./work-store.ts";
 
-/** Bytes of specs that are kept. */
+/** Maximum bytes of cached specs. */
 const MOST_BYTES = 16 * 1_024 * 1_024;
 const SPECS_A_READ = 50;
 const NO_SPEC = new Uint8Array();
 
-/** Specs by their digests, read from the record where they are not kept: many nodes ask for the same few. */
+/** Caches specs by digest, because many nodes ask for the same few. Reads missing ones from the store. */
 export class SpecCache {
-  readonly #record: Pick<WorkRecord, "readSpecs">;
+  readonly #record: Pick<WorkStore, "readSpecs">;
   readonly #specs = new LRUCache<string, Uint8Array>({ maxSize: MOST_BYTES, sizeCalculation: (it) => it.byteLength });
 
-  constructor(record: Pick<WorkRecord, "readSpecs">) {
+  constructor(record: Pick<WorkStore, "readSpecs">) {
     this.#record = record;
   }
 
   /**
-   * The spec of a digest; empty when there is none.
+   * The spec for a digest; empty when there is none.
    *
-   * @param likely digests that are asked for next: they are read along.
+   * @param likely digests that will probably be needed next; they are read in the same query.
    */
   async read(digest: Uint8Array, likely: readonly Uint8Array[]): Promise<Uint8Array> {
     const known = this.#specs.get(keyOf(digest));

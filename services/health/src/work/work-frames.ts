@@ -5,7 +5,7 @@ import { DesiredState, ExecutionReferenceSchema } from "@rollcall/api/rollcall/w
 import type { Desired } from "@rollcall/domain";
 import type { WorkReference } from "@rollcall/store";
 
-/** What of an execution's output is read; see ReadExecutionLogRequest. */
+/** Which part of an execution's output to read; see ReadExecutionLogRequest. */
 export type LogQuery = Omit<ReadExecutionLogRequest, "$typeName" | "$unknown">;
 
 /** A frame about work, to an agent. */
@@ -15,16 +15,16 @@ export type WorkFrame =
       readonly logId: string;
       readonly generation: bigint;
       readonly isWhole: boolean;
-      /** Whether further parts of the same list follow. */
+      /** Whether more parts of the same list follow. */
       readonly hasMore: boolean;
       readonly isReportWanted: boolean;
       readonly references: readonly WorkReference[];
     }
-  /** A spec that was asked for; empty when there is none. */
+  /** The spec that the agent requested; empty when the store has none. */
   | { readonly kind: "spec"; readonly digest: Uint8Array; readonly spec: Uint8Array }
-  /** Output of an execution is read: the agent is to open the call that brings it. */
+  /** A request to read an execution's output. The agent opens a call that sends it. */
   | ({ readonly kind: "log-request"; readonly token: Uint8Array } & LogQuery)
-  /** All reports up to this number are in the record. */
+  /** Acknowledges that all reports up to this number are in the store. */
   | { readonly kind: "report-ack"; readonly number: bigint };
 
 type Frame = MessageInitShape<typeof HeartbeatResponseSchema>["frame"] & object;
@@ -35,7 +35,7 @@ const DESIRED: Readonly<Record<Desired, DesiredState>> = {
   FORGET: DesiredState.FORGET,
 };
 
-/** The frame as the schema has it. */
+/** Convert a frame to its message. */
 export function workFrameToProto(frame: WorkFrame): Frame {
   switch (frame.kind) {
     case "executions": {

@@ -44,7 +44,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Have the record say that an execution should run, or should not, as a scheduler's commit does. */
+/** Set in the store whether an execution should run, as a scheduler's commit does. */
 async function want(id: string, desired: "RUN" | "STOP" | "FORGET", notifies = true): Promise<void> {
   const { nodeId } = agent;
   const allocations = `
@@ -75,6 +75,15 @@ async function observed(id: string) {
   return rows[0] ?? null;
 }
 
+/** The executions in the next frame that orders the agent to forget some. */
+async function forgotten(stream: Awaited<ReturnType<typeof join>>): Promise<readonly string[]> {
+  for (;;) {
+    const { references } = await stream.nextOf("executions");
+    const ids = references.filter(({ desired }) => desired === DesiredState.FORGET).map(({ id }) => id);
+    if (ids.length > 0) return ids;
+  }
+}
+
 const join = (replica: TestReplica) => agent.join(replica.address, { runsWork: true });
 
 function report(number: number, observations: readonly Partial<ExecutionObservation>[], whole = true) {
@@ -85,7 +94,7 @@ function report(number: number, observations: readonly Partial<ExecutionObservat
 }
 
 describe("work on the wire", () => {
-  it("should tell an agent what should run, as it changes, and send the specs that it asks for", async () => {
+  it("should send an agent what should run, as it changes, and the specs that it requests", async () => {
     await want("a1", "RUN");
     const stream = await join(first);
     const whole = await stream.nextOf("executions");
@@ -107,7 +116,7 @@ describe("work on the wire", () => {
     expect(Buffer.from((await stream.nextOf("spec")).spec)).toEqual(SPEC);
   });
 
-  it("should find what should run without a notification, within seconds", async () => {
+  it("should find changes of what should run without a notification, within seconds", async () => {
     const stream = await join(first);
     await stream.nextOf("executions");
     await want(`p${nodes}`, "RUN", false);
@@ -115,7 +124,7 @@ describe("work on the wire", () => {
     expect(await stream.nextOf("executions")).toMatchObject({ references: [{ id: `p${nodes}` }] });
   });
 
-  it("should record what an agent reports before it acknowledges it", async () => {
+  it("should save an agent's report before acknowledging it", async () => {
     const stream = await join(first);
     stream.send(report(1, [{ id: `b${nodes}`, state: ObservedState.RUNNING }]));
     expect((await stream.nextOf("reportAck")).number).toBe(1n);
@@ -125,10 +134,10 @@ describe("work on the wire", () => {
     expect(await observed(`b${nodes}`)).toMatchObject({ observed: "ENDED", end_reason: "OOM" });
   });
 
-  it("should record a bounded number of what an agent claims to run, and ask again for the rest", async () => {
+  it("should save a limited number of executions that an agent claims to run, and ask again for the rest", async () => {
     const stream = await join(first);
     const claim = async (number: number, prefix: string) => {
-      // A frame has 64 KiB, and parts of a report follow each other.
+      // Send several parts, because a frame can have at most 64 KiB. The parts of a report must be consecutive.
       for (let part = 0; part < 6; part += 1) {
         const ids = Array.from({ length: 600 }, (_, index) => `${prefix}${nodes}x${part}x${index}`);
         const observations = ids.map((id) => ({ id, state: ObservedState.RUNNING })) as never;
@@ -145,7 +154,7 @@ describe("work on the wire", () => {
     expect(rows.rows).toEqual([{ count: 1_000 }]);
   });
 
-  it("should tell which executions were reported before, so that none is started a second time", async () => {
+  it("should mark executions that were reported before, so that none is started twice", async () => {
     const [seen, unseen] = [`r${nodes}`, `u${nodes}`];
     await want(seen, "RUN");
     await want(unseen, "RUN");
@@ -159,7 +168,30 @@ describe("work on the wire", () => {
     expect(reported(await again.nextOf("executions"))).toEqual({ [seen]: true, [unseen]: false });
   });
 
-  it("should let no report of a session that is over change what a later one said", async () => {
+  it("should let a node forget ended executions of a deleted job, at once or when it reconnects", async () => {
+    await want("keeps1", "RUN");
+    const session = await join(first);
+    const ended = ["gone1", "keeps1"].map((id) => ({
+      id,
+      state: ObservedState.ENDED,
+      endReason: EndReason.EXITED,
+      exitCode: 0,
+    }));
+    await want("gone1", "STOP");
+    session.send(report(1, ended));
+    expect((await session.nextOf("reportAck")).number).toBe(1n);
+    await database.store.change(async (tx) => {
+      await tx.deleteFrom("executions").where("id", "=", "gone1").execute();
+      const change = { before: null, after: null, message: "", reason: "OPERATOR_DELETED" };
+      return { result: null, events: [{ ...change, type: "job.deleted", subject: "web", actor: "token:t" }] };
+    });
+    expect(await forgotten(session)).toEqual(["gone1"]);
+    const again = await join(second);
+    again.send(report(1, ended));
+    expect(await forgotten(again)).toEqual(["gone1"]);
+  });
+
+  it("should ignore reports of an ended session after a later session's report", async () => {
     const old = await join(first);
     const id = `c${nodes}`;
     const young = await join(second);
@@ -170,7 +202,7 @@ describe("work on the wire", () => {
     expect(await observed(id)).toMatchObject({ observed: "READY", epoch: 2 });
   });
 
-  it("should send nothing of work to an agent that runs none", async () => {
+  it("should send nothing about work to an agent that runs none", async () => {
     await want("d1", "RUN");
     const stream = await agent.join(first.address);
     stream.send(report(1, [{ id: "d2", state: ObservedState.RUNNING }]));
@@ -184,7 +216,7 @@ describe("work on the wire", () => {
     expect(await observed("d2")).toBeNull();
   });
 
-  it("should end the stream of an agent that breaks the rules, and no other", async () => {
+  it("should end only the stream of the agent that breaks the rules", async () => {
     const stream = await join(first);
     stream.send(report(2, []));
     await stream.nextOf("reportAck");
@@ -192,7 +224,7 @@ describe("work on the wire", () => {
     expect(await stream.end()).toMatchObject({ error: { reason: "INVALID_REQUEST" } });
   });
 
-  it("should say that a node is away, and not that it is unwell, when its agent restarts", async () => {
+  it("should show a node as disconnected, not as unhealthy, when its agent restarts", async () => {
     const stream = await join(first);
     await stream.beatAcknowledged();
     stream.send({ case: "goodbye", value: { reason: "upgrade", kind: 2 } });

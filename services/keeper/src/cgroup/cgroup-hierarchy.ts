@@ -2,15 +2,18 @@ import { access, constants, mkdir, readFile, rmdir, writeFile } from "node:fs/pr
 import { join } from "node:path";
 import { makeDirectory } from "@rollcall/process";
 
-/** What cgroups of this machine can be made to limit. */
+/** Limits that this machine's cgroups can enforce. */
 export type Limit = "cpu" | "memory" | "pids";
 
 const LIMITS: readonly Limit[] = ["cpu", "memory", "pids"];
 
-/** Where the cgroups of executions are made, one directory for each hierarchy. */
+/** The directories in which cgroups of executions are created, one for each hierarchy. */
 export interface CgroupHierarchy {
   readonly version: 1 | 2;
-  /** By controller; of version 2 all are the same. `kill` is the one whose list of processes is read. */
+  /**
+   * The directory of each controller; with version 2, all are the same. `kill` is the directory in which the list of
+   * processes is read.
+   */
   readonly roots: {
     readonly kill: string;
     readonly cpu: string | null;
@@ -28,8 +31,9 @@ interface Mount {
 }
 
 /**
- * Find where this process may make cgroups, below `rollcall/NAME` of each hierarchy; null where it may make none. They
- * are made outside the cgroup of the keeper's own unit, so that an end of the unit does not end what it keeps.
+ * Find where this process can create cgroups, below `rollcall/NAME` of each hierarchy. Returns null if it cannot
+ * create any. The cgroups are outside the cgroup of the keeper's own unit, so that stopping the unit does not end the
+ * executions.
  */
 export async function openCgroups(name: string, mounts?: string): Promise<CgroupHierarchy | null> {
   const text = mounts ?? (await readFile("/proc/self/mounts", "utf8").catch(() => ""));
@@ -37,7 +41,10 @@ export async function openCgroups(name: string, mounts?: string): Promise<Cgroup
   return (await openSecond(found, name)) ?? (await openFirst(found, name));
 }
 
-/** Version 2, where it has the memory controller: beside version 1 it is mounted without any. */
+/**
+ * Open version 2, if it has the memory controller. On a machine that also uses version 1, version 2 is mounted without
+ * controllers.
+ */
 async function openSecond(mounts: readonly Mount[], name: string): Promise<CgroupHierarchy | null> {
   const root = mounts.find(({ type }) => type === "cgroup2")?.place;
   if (root === undefined) return null;
@@ -60,7 +67,7 @@ async function openSecond(mounts: readonly Mount[], name: string): Promise<Cgrou
   return { version: 2, roots, limits: wanted };
 }
 
-/** Version 1, a hierarchy for each controller. */
+/** Open version 1: one hierarchy for each controller. */
 async function openFirst(mounts: readonly Mount[], name: string): Promise<CgroupHierarchy | null> {
   const open = async (controller: string): Promise<string | null> => {
     const mount = mounts.find(({ type, options }) => type === "cgroup" && options.includes(controller));

@@ -4,12 +4,12 @@ import { errorCode } from "@rollcall/process";
 import { Cgroup } from "./cgroup.ts";
 import type { CgroupHierarchy } from "./cgroup-hierarchy.ts";
 
-/** The file, in an execution's directory, that says in which hierarchy it has its cgroup. */
+/** The file in an execution's directory that records the hierarchy of its cgroup. */
 const FILE = "cgroup";
 
 /**
- * Save where an execution has its cgroup, before it is made; null for an execution without one. The next keeper may
- * find others, or none, and has to end this execution all the same.
+ * Save the hierarchy of an execution's cgroup before the cgroup is created; null for an execution without a cgroup.
+ * The next keeper may find other hierarchies or none, and must still be able to end this execution.
  */
 export async function saveCgroup(directory: string, hierarchy: CgroupHierarchy | null): Promise<void> {
   const path = join(directory, FILE);
@@ -21,7 +21,7 @@ export async function saveCgroup(directory: string, hierarchy: CgroupHierarchy |
   await rename(`${path}.new`, path);
 }
 
-/** The cgroup with which an execution was launched; null for none. */
+/** The cgroup that an execution was launched in; null if there is none. */
 export async function readCgroup(directory: string, id: string): Promise<Cgroup | null> {
   const text = await readFile(join(directory, FILE), "utf8").catch((error: unknown) => {
     if (errorCode(error) === "ENOENT") return null;

@@ -12,7 +12,7 @@ const ALL: CgroupHierarchy = {
 };
 const WITHOUT_MEMORY: CgroupHierarchy = { ...ALL, limits: ["cpu", "pids"] };
 
-/** A watch that looks when the test says so. */
+/** Create a watch that searches for cgroups when the test calls look(). */
 async function watch(first: CgroupHierarchy | null) {
   let found = first;
   let looks = 0;
@@ -45,7 +45,7 @@ async function watch(first: CgroupHierarchy | null) {
 }
 
 describe("CgroupWatch", () => {
-  it("should notice cgroups that can be made later, at once", async () => {
+  it("should notice at once when cgroups become available", async () => {
     const { cgroups, look, changes, close } = await watch(null);
     expect(cgroups.current).toBeNull();
     expect(await look(ALL)).toEqual(ALL);
@@ -54,7 +54,7 @@ describe("CgroupWatch", () => {
     await close();
   });
 
-  it.each([null, WITHOUT_MEMORY])("should believe a loss after the third look only, and say so: %j", async (less) => {
+  it.each([null, WITHOUT_MEMORY])("should report lost cgroups only after the third check: %j", async (less) => {
     const { look, changes, lines, close } = await watch(ALL);
     expect(await look(less)).toEqual(ALL);
     expect(await look(less)).toEqual(ALL);

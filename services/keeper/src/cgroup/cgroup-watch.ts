@@ -2,18 +2,24 @@ import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
 import type { CgroupHierarchy } from "./cgroup-hierarchy.ts";
 
 export interface CgroupWatchOptions {
-  /** Find where cgroups can be made; null where they cannot. */
+  /** Find where cgroups can be created; null if they cannot. */
   readonly open: () => Promise<CgroupHierarchy | null>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-const LOOK_EVERY_MS = 10_000;
+const SCAN_EVERY_MS = 10_000;
 
-/** Limits that could not be set this many times in a row are gone: one attempt can fail for lack of descriptors. */
+/**
+ * Number of failed attempts in a row after which a limit counts as gone. A single attempt can fail, for example
+ * because the process has no descriptors left.
+ */
 const ABSENT_TIMES = 3;
 
-/** Keeps looking where cgroups can be made: a mount or a delegation can come and go while the keeper runs. */
+/**
+ * Keeps checking where cgroups can be created, because a mount or a delegation can appear or disappear while
+ * the keeper runs.
+ */
 export class CgroupWatch {
   readonly task: Task;
   readonly #options: CgroupWatchOptions;
@@ -25,14 +31,14 @@ export class CgroupWatch {
     this.#options = options;
     this.#current = current;
     const { clock } = options;
-    this.task = new Loop({ name: "find-cgroups", clock, everyMs: LOOK_EVERY_MS, turn: () => this.#look() });
+    this.task = new Loop({ name: "find-cgroups", clock, everyMs: SCAN_EVERY_MS, turn: () => this.#look() });
   }
 
   static async open(options: CgroupWatchOptions): Promise<CgroupWatch> {
     return new CgroupWatch(options, await options.open());
   }
 
-  /** Where new executions get their cgroups; null where they get none. */
+  /** Where to create the cgroups of new executions; null if they get none. */
   get current(): CgroupHierarchy | null {
     return this.#current;
   }
@@ -53,8 +59,8 @@ export class CgroupWatch {
     if (JSON.stringify(found) === JSON.stringify(before)) return;
     this.#current = found;
     const limits = found?.limits ?? [];
-    if (isLess) log.error({ limits }, "cgroups can no longer be made as before, executions start with these limits");
-    else log.info({ limits }, "cgroups can be made");
+    if (isLess) log.error({ limits }, "cgroups have been lost; executions start with fewer limits");
+    else log.info({ limits }, "cgroups are available");
     for (const listener of this.#listeners) listener();
   }
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { needsRoot } from "@rollcall/testkit/needs";
 import { until } from "@rollcall/testkit/time";
 import { ownerInCgroup } from "../process/process-program.ts";
 import { Cgroup } from "./cgroup.ts";
@@ -36,7 +37,7 @@ describe("a tree of cgroups", () => {
     await group.create(limits);
     expect(await text("rollcall/n1/e1/cpu.max")).toBe("25000 100000");
     expect(await text("rollcall/n1/e1/memory.max")).toBe("1048576");
-    // Two more for the processes that keep it.
+    // The limit is 100 for the execution, and 2 for the processes that supervise it.
     expect(await text("rollcall/n1/e1/pids.max")).toBe("102");
     expect(await text("rollcall/n1/e1/memory.oom.group")).toBe("1");
     await writeFile(join(place, "e1/memory.events"), "low 0\noom 2\noom_kill 1\n");
@@ -63,7 +64,7 @@ describe("a tree of cgroups", () => {
     expect(await group.wasOutOfMemory()).toEqual({ kind: "no" });
   });
 
-  it("should not know what it cannot read", async () => {
+  it("should report unknown if it cannot read its files", async () => {
     const hierarchy = { version: 1, roots: { kill: root, cpu: null, memory: root, pids: null }, limits: [] } as const;
     const group = new Cgroup(hierarchy, "e1");
     await mkdir(join(root, "e1/cgroup.procs"), { recursive: true });
@@ -79,11 +80,11 @@ describe("a tree of cgroups", () => {
       kind: "unknown",
       why: "the processes of its cgroup cannot be read: EISDIR",
     });
-    // Nothing runs in a cgroup that is not there.
+    // A cgroup that does not exist has no processes.
     await new Cgroup(hierarchy, "e2").kill();
   });
 
-  it("should be none where the memory controller is missing and nothing can be made", async () => {
+  it("should not exist without a memory controller and without permission to create cgroups", async () => {
     await mkdir(join(root, "unified"));
     await writeFile(join(root, "unified/cgroup.controllers"), "cpu pids\n");
     const mounts = `cgroup2 ${join(root, "unified")} cgroup2 rw 0 0\ncgroup /no/such cgroup rw,cpu 0 0\n`;
@@ -91,8 +92,9 @@ describe("a tree of cgroups", () => {
   });
 });
 
-// The kernel has it beside version 1 as well, with the controllers that are not used there: memory and cpu mostly are.
-(process.getuid?.() === 0 ? describe : describe.skip)("a cgroup of version 2, made by the kernel", () => {
+// The kernel offers version 2 even if the machine uses version 1. In that case, version 2 has only the controllers
+// that version 1 does not use, usually without memory and cpu.
+needsRoot().describe("a cgroup of version 2, made by the kernel", () => {
   let mount: string;
 
   beforeEach(async () => {
@@ -105,12 +107,12 @@ describe("a tree of cgroups", () => {
     await rm(mount, { recursive: true });
   });
 
-  it("should kill all that is in it, with what it has started, and remove it", async () => {
+  it("should kill its processes and their children, and remove it", async () => {
     const place = join(mount, `rollcall-test-${process.pid}`);
     const roots = { kill: place, cpu: null, memory: null, pids: null };
     const group = new Cgroup({ version: 2, roots, limits: [] }, "e1");
     await group.create({ millicores: 100, memoryBytes: 0, pids: 10 });
-    // It enters as a shim does, before it starts anything.
+    // The script enters the cgroup as a shim does, before it starts anything.
     const script = 'echo 0 >"$0/cgroup.procs" && setsid sleep 1000 & echo 0 >"$0/cgroup.procs"; echo in; wait';
     const child = spawn("sh", ["-c", script, join(place, "e1")], { stdio: ["ignore", "pipe", "ignore"] });
     await once(child.stdout, "data");

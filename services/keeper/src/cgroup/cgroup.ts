@@ -4,29 +4,37 @@ import { errorCode } from "@rollcall/process";
 import type { MemoryKill } from "../execution/execution-state.ts";
 import type { CgroupHierarchy } from "./cgroup-hierarchy.ts";
 
-/** What an execution may use; 0 for no limit. */
+/** Resource limits of an execution; 0 for no limit. */
 export interface CgroupLimits {
   readonly millicores: number;
   readonly memoryBytes: number;
-  /** Processes and threads, without those that keep it. */
+  /** The maximum number of processes and threads, not counting those that supervise the execution. */
   readonly pids: number;
 }
 
 const PERIOD_MICROS = 100_000;
-/** The kernel refuses a quota below this. */
+/** The smallest quota that the kernel accepts. */
 const LEAST_QUOTA_MICROS = 1_000;
 const SHARES_PER_CORE = 1_024;
-/** unshare, and the first process of the namespace: they are in the cgroup of the execution that they keep. */
+/**
+ * The number of processes that supervise an execution inside its cgroup: unshare, and the first process of the
+ * namespace.
+ */
 const KEEPING_PIDS = 2;
 
-/** Removing a cgroup waits for the kernel to release its last process. */
+/** Maximum number of attempts to remove a cgroup. Removal fails until the kernel has released its last process. */
 const MOST_REMOVALS = 50;
 const REMOVAL_PAUSE_MS = 100;
 
-/** Error codes of reading a file of a cgroup that was removed, before or after the file was opened. */
+/**
+ * Error codes when reading a file of a removed cgroup. The cgroup can be removed before or after the file is opened.
+ */
 const GONE: ReadonlySet<string> = new Set(["ENOENT", "ENODEV"]);
 
-/** A process forks while its cgroup is killed: each pass kills the children of those before. */
+/**
+ * Maximum number of passes that kill the processes of a cgroup. Processes can fork during a pass, and the next pass
+ * kills their children.
+ */
 const MOST_PASSES = 50;
 
 /** The cgroup of one execution. */
@@ -39,18 +47,18 @@ export class Cgroup {
     this.#id = id;
   }
 
-  /** The directories that a process enters. */
+  /** The directories that a process must enter. */
   get places(): readonly string[] {
     const { kill, cpu, memory, pids } = this.#hierarchy.roots;
     return [...new Set([kill, cpu, memory, pids])].flatMap((root) => (root === null ? [] : [join(root, this.#id)]));
   }
 
-  /** Whether it limits the number of processes. */
+  /** Whether the cgroup limits the number of processes. */
   get limitsPids(): boolean {
     return this.#hierarchy.roots.pids !== null;
   }
 
-  /** Whether it exists. It does not before create() and after end(), and where its hierarchy was unmounted. */
+  /** Whether the cgroup exists: from create() until end(), unless its hierarchy was unmounted. */
   async exists(): Promise<boolean> {
     return access(join(this.#hierarchy.roots.kill, this.#id)).then(
       () => true,
@@ -58,7 +66,10 @@ export class Cgroup {
     );
   }
 
-  /** Make it, with its limits. Rejects when one cannot be set: an execution never runs without a limit that it has. */
+  /**
+   * Create the cgroup with its limits. Rejects when a limit cannot be set, because an execution never runs without one
+   * of its limits.
+   */
   async create({ millicores, memoryBytes, pids }: CgroupLimits): Promise<void> {
     for (const place of this.places) await mkdir(place, { recursive: true });
     const { version, roots } = this.#hierarchy;
@@ -68,7 +79,8 @@ export class Cgroup {
       if (roots.cpu !== null && millicores > 0) await this.#write(roots.cpu, "cpu.max", `${quota} ${PERIOD_MICROS}`);
       if (roots.memory === null || memoryBytes === 0) return;
       await this.#write(roots.memory, "memory.max", String(memoryBytes));
-      // The group ends as one: half of it would be of no use. Older kernels, and those without swap, lack these files.
+      // If the cgroup runs out of memory, kill all of its processes, because the rest would be useless. These files
+      // are missing on older kernels and on kernels without swap.
       await this.#write(roots.memory, "memory.oom.group", "1").catch(ignoring("ENOENT", "EACCES"));
       await this.#write(roots.memory, "memory.swap.max", "0").catch(ignoring("ENOENT", "EACCES"));
       return;
@@ -85,7 +97,7 @@ export class Cgroup {
     await andSwap.catch(ignoring("ENOENT", "EACCES", "ENOTSUP", "EOPNOTSUPP"));
   }
 
-  /** Whether the kernel killed a process of it for its memory. */
+  /** Whether the kernel killed a process of the cgroup for running out of memory. */
   async wasOutOfMemory(): Promise<MemoryKill> {
     const { version, roots } = this.#hierarchy;
     if (roots.memory === null) return { kind: "no" };
@@ -97,12 +109,12 @@ export class Cgroup {
       return { kind: "unknown", why: `${file} of its cgroup cannot be read: ${errorCode(error) ?? String(error)}` };
     }
     const [, count] = /^oom_kill (\d+)$/m.exec(text) ?? [];
-    // Linux before 4.13 does not count.
-    if (count === undefined) return { kind: "unknown", why: `${file} of its cgroup does not count kills` };
+    // The count is missing on Linux before 4.13.
+    if (count === undefined) return { kind: "unknown", why: `${file} of the cgroup does not count kills` };
     return { kind: Number(count) > 0 ? "yes" : "no" };
   }
 
-  /** Ids of the processes in it. Rejects when they cannot be read. */
+  /** The ids of the cgroup's processes. Rejects when they cannot be read. */
   async processes(): Promise<readonly number[]> {
     const file = join(this.#hierarchy.roots.kill, this.#id, "cgroup.procs");
     const text = await readFile(file, "utf8");
@@ -112,13 +124,16 @@ export class Cgroup {
       .filter((pid) => pid > 1);
   }
 
-  /** Kill all processes in it, including those that they start while this runs. Rejects when they cannot be read. */
+  /**
+   * Kill all processes of the cgroup, including those that start during the call. Rejects when the processes cannot be
+   * read.
+   */
   async kill(): Promise<void> {
     const { version, roots } = this.#hierarchy;
     if (version === 2) {
       const done = await writeFile(join(roots.kill, this.#id, "cgroup.kill"), "1").then(
         () => true,
-        // Linux before 5.14.
+        // Linux before 5.14 has no cgroup.kill.
         () => false,
       );
       if (done) return;
@@ -133,11 +148,14 @@ export class Cgroup {
     }
   }
 
-  /** Kill what is in it, and remove it, whether it was made or not. Rejects when its processes cannot be killed. */
-  async end(): Promise<void> {
+  /**
+   * Kill the cgroup's processes and remove the cgroup, even if it was never created. Returns false if processes
+   * remain. Rejects when the processes cannot be killed.
+   */
+  async end(): Promise<boolean> {
     let failure: unknown;
     for (let turn = 0; turn < MOST_REMOVALS; turn += 1) {
-      if (await this.remove()) return;
+      if (await this.remove()) return true;
       failure = await this.kill().then(
         () => undefined,
         (error: unknown) => error,
@@ -145,9 +163,10 @@ export class Cgroup {
       await new Promise((resolve) => setTimeout(resolve, REMOVAL_PAUSE_MS));
     }
     if (failure !== undefined) throw failure;
+    return false;
   }
 
-  /** Remove it. False while processes are in it. */
+  /** Remove the cgroup. Returns false while it has processes. */
   async remove(): Promise<boolean> {
     const removed = await Promise.all(
       this.places.map((place) =>

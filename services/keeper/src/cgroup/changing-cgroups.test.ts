@@ -14,10 +14,10 @@ describe("executions", () => {
   afterEach(() => fixture.dispose());
 
   it.each([
-    ["can be made since it was started", { isBare: true }, {}],
-    ["can no longer be made", {}, { hasCgroups: false }],
-    ["and namespaces can no longer be made", {}, { isBare: true }],
-  ])("should be ended with all that they began by a keeper whose cgroups %s", async (_, before, after) => {
+    ["became available after its start", { isBare: true }, {}],
+    ["are lost", {}, { hasCgroups: false }],
+    ["and namespaces are lost", {}, { isBare: true }],
+  ])("should end with all their processes when the cgroups of their keeper %s", async (_, before, after) => {
     await fixture.open(before);
     const script =
       "trap '' TERM; setsid sh -c \"trap '' TERM; sleep 1000\" & echo $ROLLCALL_HOME; while :; do sleep 1; done";

@@ -27,7 +27,7 @@ describe("ownerOfPort() on this machine", () => {
     expect(await ownerOfPort(port, [])).toEqual({ kind: "other" });
   });
 
-  it("should find what one of many processes has", async () => {
+  it("should find a socket of one of many processes", async () => {
     const script = "const s=require('net').createServer().listen(0,()=>console.log(s.address().port))";
     child = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
     const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
@@ -36,7 +36,7 @@ describe("ownerOfPort() on this machine", () => {
     expect(await ownerOfPort(port, [process.pid])).toEqual({ kind: "other" });
   });
 
-  it("should not know the owner of a port on which nothing listens", async () => {
+  it("should return unknown for a port without a listener", async () => {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as { port: number };
@@ -75,7 +75,7 @@ describe("ownerOfPort() on other machines", () => {
   };
   const owner = (...pids: readonly number[]) => ownerOfPort(PORT, pids, { proc });
 
-  it("should look at the socket that takes the connection: the address itself before all addresses", async () => {
+  it("should check the socket that accepts the connection: a specific address before the wildcard", async () => {
     tcp("tcp", ["00000000", "0A", 1], ["0100007F", "0A", 2]);
     hold(7, 1);
     hold(8, 2);
@@ -83,7 +83,7 @@ describe("ownerOfPort() on other machines", () => {
     expect(await owner(8)).toEqual({ kind: "own" });
   });
 
-  it("should want all sockets that share the port", async () => {
+  it("should require all sockets that share the port", async () => {
     tcp("tcp", ["00000000", "0A", 1], ["00000000", "0A", 2]);
     hold(7, 1);
     hold(8, 2);
@@ -91,7 +91,7 @@ describe("ownerOfPort() on other machines", () => {
     expect(await owner(7, 8)).toEqual({ kind: "own" });
   });
 
-  it("should take a connection for no socket that listens", async () => {
+  it("should not mistake a connection for a listening socket", async () => {
     tcp("tcp", ["0100007F", "01", 1], ["0100007F", "0A", 2]);
     hold(7, 1);
     expect(await owner(7)).toEqual({ kind: "other" });
@@ -108,12 +108,12 @@ describe("ownerOfPort() on other machines", () => {
         writeFileSync(join(proc, "7", "fd"), "");
       },
     ],
-  ])("should not know where %s", async (_, arrange) => {
+  ])("should return unknown if %s", async (_, arrange) => {
     arrange();
     expect(await owner(7)).toEqual({ kind: "unknown", why: expect.any(String) });
   });
 
-  it("should not count a process that has ended", async () => {
+  it("should ignore an ended process", async () => {
     tcp("tcp", ["00000000", "0A", 1]);
     hold(8, 1);
     expect(await owner(7, 8)).toEqual({ kind: "own" });

@@ -3,33 +3,40 @@ import { readdir, readlink } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { errorCode } from "@rollcall/process";
 
-/** Whose socket listens on a port of the machine; `why` is for people. */
+/**
+ * The owner of the socket that listens on a port: the given processes, others, or unknown. `why` is
+ * human-readable.
+ */
 export type PortOwner =
   | { readonly kind: "own" }
   | { readonly kind: "other" }
   | { readonly kind: "unknown"; readonly why: string };
 
-/** The files of the system that are read; those of tests are elsewhere. */
+/** The /proc files to read; tests use others. */
 export interface SocketFiles {
-  /** /proc. */
+  /** The directory to read instead of /proc. */
   readonly proc: string;
 }
 
 const SYSTEM: SocketFiles = { proc: "/proc" };
 
-/** Descriptors that are looked at before the answer is unknown: a check must not take the machine's time. */
+/**
+ * Maximum number of descriptors to check. With more, the result is unknown, because a check must not slow the
+ * machine down.
+ */
 const MOST_DESCRIPTORS = 200_000;
 const AT_A_TIME = 64;
 
-/** The state of a socket that listens, in /proc/net/tcp. */
+/** State of a listening socket in /proc/net/tcp. */
 const LISTENS = "0A";
 const LOOPBACK_HEX = "0100007F";
 const MAPPED_LOOPBACK_HEX = `0000000000000000FFFF0000${LOOPBACK_HEX}`;
 const ANY_HEX = "00000000";
 
 /**
- * Decide whether the sockets that take connections to 127.0.0.1:port belong to some processes. Several can share the
- * port; then all of them have to, since any of them may take the next connection.
+ * Find out whether the sockets that accept connections to 127.0.0.1:port belong to the given processes. Several
+ * sockets can share the port. All of them must belong to these processes, since any of them may accept the next
+ * connection.
  */
 export async function ownerOfPort(
   port: number,
@@ -42,7 +49,8 @@ export async function ownerOfPort(
   } catch (error) {
     return unknown(`the sockets of this machine cannot be read: ${errorCode(error) ?? String(error)}`);
   }
-  // It listened a moment ago, and does not any more; or the system shows none of the sockets of others.
+  // The result is unknown, because the socket was closed a moment ago, or the system hides the sockets of other
+  // users.
   if (wanted.size === 0) return unknown(`no socket that listens on port ${port} can be found`);
   const left = new Set(wanted);
   let unreadable = 0;
@@ -74,7 +82,10 @@ export async function ownerOfPort(
   return { kind: "other" };
 }
 
-/** What a descriptor is of; empty for one that was closed meanwhile, null for one that may not be seen. */
+/**
+ * The target of a descriptor's link; empty if the descriptor was closed in the meantime, null if this process may
+ * not read it.
+ */
 async function linkOf(path: string): Promise<string | null> {
   try {
     return await readlink(path);
@@ -87,14 +98,17 @@ function unknown(why: string): PortOwner {
   return { kind: "unknown", why };
 }
 
-/** The inodes of the sockets that take connections to 127.0.0.1:port: the more specific address wins. */
+/**
+ * The inodes of the sockets that accept connections to 127.0.0.1:port. The sockets with the most specific address
+ * win.
+ */
 async function listeningOn(port: number, proc: string): Promise<ReadonlySet<string>> {
   const fourth = await listeners(`${proc}/self/net/tcp`, port);
   for (const address of [LOOPBACK_HEX, ANY_HEX]) {
     const inodes = fourth.get(address);
     if (inodes !== undefined) return inodes;
   }
-  // A machine without IPv6 has no such file.
+  // Ignore a missing file: the machine has no IPv6.
   const sixth = await listeners(`${proc}/self/net/tcp6`, port).catch((error: unknown) => {
     if (errorCode(error) === "ENOENT") return new Map<string, ReadonlySet<string>>();
     throw error;
@@ -102,13 +116,13 @@ async function listeningOn(port: number, proc: string): Promise<ReadonlySet<stri
   return sixth.get(MAPPED_LOOPBACK_HEX) ?? sixth.get(ANY_HEX.repeat(4)) ?? new Set();
 }
 
-/** The inodes of the sockets that listen on a port, by the address in the kernel's hexadecimal. */
+/** Inodes of the sockets that listen on a port, keyed by address in the kernel's hexadecimal form. */
 async function listeners(file: string, port: number): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const found = new Map<string, Set<string>>();
   const hex = port.toString(16).toUpperCase().padStart(4, "0");
   const stream = createReadStream(file);
   const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
-  // An interface of lines hides the errors of what it reads.
+  // Listen for errors of the stream, because readline does not report them.
   const failed = new Promise<never>((_, reject) => stream.once("error", reject));
   failed.catch(() => {});
   const read = (async () => {
@@ -116,7 +130,8 @@ async function listeners(file: string, port: number): Promise<ReadonlyMap<string
       const [, local = "", , state, , , , , , inode = ""] = line.trim().split(/ +/);
       const [address = "", itsPort] = local.split(":");
       if (state !== LISTENS) {
-        // Linux shows the sockets that listen first: a machine with 100,000 connections has megabytes after them.
+        // Stop early. Linux lists listening sockets first, and on a machine with 100,000 connections, megabytes
+        // follow.
         if (found.size > 0) break;
         continue;
       }

@@ -2,16 +2,19 @@ import { spawn } from "node:child_process";
 import { type Command, programScript } from "../launch/launch-script.ts";
 import { type CheckResult, failed } from "./try-port.ts";
 
-/** What a command is run with. */
+/** The context in which a command runs. */
 export interface CommandContext {
   readonly timeoutMs: number;
-  /** Directories of cgroups that it enters. */
+  /** The cgroup directories that the command enters. */
   readonly cgroups: readonly string[];
-  /** The words before `sh`, which enter the namespaces and change the user. */
+  /** The words to put before `sh`. They enter the namespaces and change the user. */
   readonly words: readonly string[];
 }
 
-/** Run a command once, as an execution's user and in its environment. It takes hardly longer than its time. */
+/**
+ * Run a command once, as an execution's user and in its environment. Returns at the latest shortly after the
+ * timeout.
+ */
 export async function tryCommand(
   command: Command,
   { timeoutMs, cgroups, words: before }: CommandContext,
@@ -26,16 +29,16 @@ export async function tryCommand(
     });
     const settle = (result: CheckResult): void => {
       clearTimeout(timer);
-      // What the command began ends with it.
+      // Kill everything that the command started.
       killGroup(child.pid);
       resolve(result);
     };
     const timer = setTimeout(() => settle(failed(`its command took longer than ${timeoutMs} ms`)), timeoutMs);
     child.once("error", (error) => settle(failed(error.message)));
     child.once("exit", (code, signal) =>
-      settle(code === 0 ? { passed: true, message: "" } : failed(`its command ended with ${signal ?? code}`)),
+      settle(code === 0 ? { passed: true, message: "" } : failed(`the command ended with ${signal ?? code}`)),
     );
-    // A shell that ended early does not read it.
+    // Ignore errors, because a shell that exits early does not read its input.
     child.stdin.on("error", () => {});
     child.stdin.end(programScript(command));
   });
@@ -46,6 +49,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It is gone.
+    // Ignore the error, because the process group is gone.
   }
 }

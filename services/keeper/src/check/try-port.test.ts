@@ -26,11 +26,11 @@ describe("tryPort()", () => {
     for (const server of open.splice(0)) server.close();
   });
 
-  it("should try a connection", async () => {
+  it("should connect to the port", async () => {
     const port = await portOf(createServer((socket) => socket.destroy()));
     const probe = { kind: "tcp", port: "web" } as const;
     expect(await tryPort(probe, contextOf({ web: port }))).toEqual({ passed: true, message: "" });
-    expect(await tryPort(probe, contextOf({}))).toEqual({ passed: false, message: "it has no port web" });
+    expect(await tryPort(probe, contextOf({}))).toEqual({ passed: false, message: "the execution has no port web" });
     open.pop()?.close();
     expect((await tryPort(probe, contextOf({ web: port }))).message).toContain("ECONNREFUSED");
   });
@@ -40,7 +40,7 @@ describe("tryPort()", () => {
     [302, true],
     [400, false],
     [503, false],
-  ])("should judge an answer of HTTP by its status: %i", async (status, passed) => {
+  ])("should pass or fail by the HTTP status: %i", async (status, passed) => {
     const paths: (string | undefined)[] = [];
     const server = createHttp((request, response) => {
       paths.push(request.url);
@@ -65,13 +65,13 @@ describe("tryPort()", () => {
     }
   });
 
-  it("should not wait for an answer that does not come", async () => {
+  it("should not wait forever for an answer", async () => {
     const port = await portOf(createServer(() => {}));
     const result = await tryPort({ kind: "http", port: "web", path: "/" }, contextOf({ web: port }, { timeoutMs: 50 }));
     expect(result).toEqual({ passed: false, message: "no answer within 50 ms" });
   });
 
-  it("should fail for a path that no request can have", async () => {
+  it("should fail for an invalid path", async () => {
     const result = await tryPort({ kind: "http", port: "web", path: "/a b\n" }, contextOf({ web: 1 }));
     expect(result.passed).toBe(false);
   });

@@ -3,18 +3,20 @@ import { connect } from "node:net";
 import type { Probe } from "../spec/read-spec.ts";
 import type { PortOwner } from "./port-owner.ts";
 
-/** The outcome of one try. */
 export interface CheckResult {
-  /** Null where that cannot be determined: what was found before stays, and nothing becomes ready by it. */
+  /**
+   * Whether the check passed; null if unknown. If unknown, the earlier result stays, and the execution does not
+   * become ready.
+   */
   readonly passed: boolean | null;
-  /** Why not, or why that is unknown; empty when it passed. */
+  /** Why the check failed, or why its result is unknown. Empty if it passed. */
   readonly message: string;
 }
 
-/** Where ports of an execution are reached, and for how long a try may last. */
+/** How to reach the ports of an execution, and the time limit of a check. */
 export interface PortContext {
   readonly host: string;
-  /** Whose socket takes connections to a port there. */
+  /** Finds out who owns the socket that accepts connections to a port of the host. */
   readonly ownerOf: (port: number) => Promise<PortOwner>;
   readonly ports: Readonly<Record<string, number>>;
   readonly timeoutMs: number;
@@ -23,22 +25,23 @@ export interface PortContext {
 const PASSED: CheckResult = { passed: true, message: "" };
 
 /**
- * Try a port once. It passes only if the execution itself listens there: another program may have had the port before.
- * Never rejects, and takes hardly longer than its time.
+ * Check a port once. The check passes only if the execution itself listens there, because another program may
+ * have taken the port. Never rejects, and returns at the latest shortly after the timeout.
  */
 export async function tryPort(
   probe: Exclude<Probe, { readonly kind: "command" }>,
   { host, ownerOf, ports, timeoutMs }: PortContext,
 ): Promise<CheckResult> {
   const port = ports[probe.port];
-  if (port === undefined) return failed(`it has no port ${probe.port}`);
+  if (port === undefined) return failed(`the execution has no port ${probe.port}`);
   try {
     const result = await (probe.kind === "tcp"
       ? tryTcp(host, port, timeoutMs)
       : tryHttp(host, port, probe.path, timeoutMs));
     return result === PASSED ? ofOwner(port, await ownerOf(port)) : result;
   } catch (error) {
-    // What a job asks for may be what no request can have: a path with a space, a port beyond all.
+    // Creating the request failed, because a job can define an impossible request, for example a path with a
+    // space, or a port out of range.
     return failed(error instanceof Error ? error.message : String(error));
   }
 }
@@ -48,9 +51,12 @@ function ofOwner(port: number, owner: PortOwner): CheckResult {
     case "own":
       return PASSED;
     case "other":
-      return failed(`a process that is not of this execution listens on port ${port}; \`ss -ltnp\` shows which`);
+      return failed(`port ${port} is used by a process outside this execution; run \`ss -ltnp\` to see which`);
     case "unknown":
-      return { passed: null, message: `cannot determine who listens on port ${port}: ${owner.why}`.slice(0, 200) };
+      return {
+        passed: null,
+        message: `cannot determine which process listens on port ${port}: ${owner.why}`.slice(0, 200),
+      };
   }
 }
 
@@ -83,7 +89,7 @@ function tryHttp(host: string, port: number, path: string, timeoutMs: number): P
   });
 }
 
-/** A try that failed, in words that are not too many. */
+/** A failed check, with its message cut to a bounded length. */
 export function failed(message: string): CheckResult {
   return { passed: false, message: message.slice(0, 200) };
 }

@@ -9,29 +9,30 @@ import { LogMarks } from "./log-marks.ts";
 import { joinParts, type LogPart } from "./log-parts.ts";
 import { type LogPlace, resumeLog, takeEntry } from "./log-place.ts";
 
-/** What a log is read with. */
+/** How to read a container's log. */
 export interface ContainerLogOptions {
   readonly engine: Pick<DockerEngine, "client">;
   readonly containerId: string;
-  /** Whether it runs: the log of one that has ended is read, and not followed. */
+  /** Whether the container runs. The log of an ended container is read but not followed. */
   readonly isRunning: boolean;
   readonly stores: OutputStores;
   /** The execution's directory. */
   readonly directory: string;
   readonly log: Logger;
-  /** Called when the engine sends nothing further: the container may have ended. */
+  /** Called when the engine stops sending, because the container may have ended. */
   readonly onEnd: () => void;
 }
 
-/** An engine that ends a log while the container runs is asked again after this. */
+/** How long to wait before requesting the log again when the engine ends it while the container runs. */
 const AGAIN_AFTER_MS = 1_000;
 
-/** What follows a log is given this long to see the end by itself. */
+/** How long to wait for the engine to end the log that is being followed. */
 const FOLLOW_LIMIT_MS = 2_000;
 
 /**
- * What is followed is taken this late. Podman sees the end of a container some 250 ms after it, and from then on may
- * drop a line that no reader is waiting for: what came shortly before the end of a log is read again.
+ * How long to hold back followed output, in milliseconds. Podman notices the end of a container about 250 ms late, and
+ * after the end can drop a line that no reader is waiting for. Output from shortly before the end of a log is
+ * therefore dropped and read again.
  */
 const HOLD_MS = 500;
 const MOST_HELD = 1_048_576;
@@ -39,18 +40,18 @@ const MOST_HELD = 1_048_576;
 const NS_PER_S = 1_000_000_000n;
 const NS_PER_MS = 1_000_000n;
 
-/** Reading the rest of the log of a container that has ended: 32 MiB at most. */
+/** Time limit for reading the rest of an ended container's log, which has at most 32 MiB. */
 const REST_LIMIT_MS = 30_000;
 
 /**
- * Moves what a container writes from the engine's log to the stores. It remembers how far it is by the times of the
- * entries and the bytes that the stores have, so that the next keeper goes on where this one was killed.
+ * Copies a container's output from the engine's log to the stores. Its position consists of the times of the entries
+ * and the number of stored bytes, so that the next keeper continues where this one was killed.
  */
 export class ContainerLog implements OutputReader {
   readonly #options: ContainerLogOptions;
   readonly #marks: LogMarks;
   readonly #closing = new AbortController();
-  /** Aborted where following takes too long to see the end. */
+  /** Aborted when the log that is being followed does not end in time. */
   readonly #following = new AbortController();
   readonly #running: Promise<void>;
   #finishing: Promise<void> | null = null;
@@ -68,7 +69,9 @@ export class ContainerLog implements OutputReader {
     return this.#isDone;
   }
 
-  /** Take what is left: the container has ended. Resolves when all is taken, or cannot be. */
+  /**
+   * Read the rest of the log after the container has ended. Resolves when all is stored, or when reading has failed.
+   */
   finish(): Promise<void> {
     this.#finishing ??= this.#takeRest();
     return this.#finishing;
@@ -90,7 +93,7 @@ export class ContainerLog implements OutputReader {
         await this.#read(this.#following.signal, true);
         hasFailed = false;
       } catch (error) {
-        if (!hasFailed && this.#isFollowing) log.warn({ err: error }, "log of a container cannot be followed");
+        if (!hasFailed && this.#isFollowing) log.warn({ err: error }, "cannot follow the log of a container");
         hasFailed = true;
       }
       if (!this.#isFollowing) return;
@@ -109,15 +112,15 @@ export class ContainerLog implements OutputReader {
     try {
       if (!this.#closing.signal.aborted) await this.#read(AbortSignal.timeout(REST_LIMIT_MS), false);
     } catch (error) {
-      this.#options.log.warn({ err: error }, "end of a container's log cannot be read");
+      this.#options.log.warn({ err: error }, "cannot read the rest of a container's log");
     } finally {
       this.#isDone = true;
     }
   }
 
   /**
-   * Read from where the stores end: what there is, or what comes as well, until the engine says no more. Of a container
-   * that has ended nothing is followed: podman may then drop a line that is not taken from it at once.
+   * Read what the stores do not have yet, until the engine stops sending. With `follow`, also read new output. The log
+   * of an ended container is not followed, because podman can drop a line that is not read immediately.
    */
   async #read(limit: AbortSignal, follow: boolean): Promise<void> {
     const { engine, containerId, stores } = this.#options;
@@ -160,8 +163,9 @@ export class ContainerLog implements OutputReader {
     try {
       for (const { atMs, data } of joinParts(parts)) await this.#options.stores[name].append(data, atMs);
     } catch (error) {
-      // A full disk costs output; a log that is not followed would cost the sight of the end.
-      if (!this.#hasLost) this.#options.log.error({ err: error }, "output cannot be written, it is lost");
+      // On a full disk, lose output but continue to follow the log. Otherwise the keeper would also miss the end of
+      // the container.
+      if (!this.#hasLost) this.#options.log.error({ err: error }, "cannot write output; it is lost");
       this.#hasLost = true;
     }
   }
@@ -170,7 +174,7 @@ export class ContainerLog implements OutputReader {
     try {
       await this.#marks.save();
     } catch (error) {
-      this.#options.log.warn({ err: error }, "place in a container's log cannot be kept");
+      this.#options.log.warn({ err: error }, "cannot save the position in a container's log");
     }
   }
 }

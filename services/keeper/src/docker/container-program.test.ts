@@ -13,7 +13,7 @@ describe("ownerOfPublished()", () => {
     ["published as another port", "127.0.0.1", at("0.0.0.0", "20001"), "unknown"],
     ["not published", "127.0.0.1", { "20000/tcp": null }, "unknown"],
     ["not exposed", "127.0.0.1", {}, "unknown"],
-  ] as const)("should decide by what the engine has published: %s", (_, host, published, kind) => {
+  ] as const)("should decide by the ports that the engine has published: %s", (_, host, published, kind) => {
     expect(ownerOfPublished(20_000, host, published)).toMatchObject({ kind });
   });
 });

@@ -5,7 +5,7 @@ import type Docker from "dockerode";
 import type { PortOwner } from "../check/port-owner.ts";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
 import type { Exit } from "../execution/execution-state.ts";
-import type { Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
+import type { Launch, Program, ProgramContext, ProgramStatus } from "../execution/executor.ts";
 import type { MachineClock } from "../execution/keeper-services.ts";
 import { environmentOf, Refusal, wordsOf } from "../launch/job-environment.ts";
 import type { WorkRules } from "../launch/permissions.ts";
@@ -13,23 +13,23 @@ import type { ContainerPlan } from "../spec/read-spec.ts";
 import { ContainerLog } from "./container-log.ts";
 import { containerName, containerSettings, isContainerOf, LABELS } from "./container-settings.ts";
 import { type DockerEngine, messageOf, orNull, type Patience, statusOf } from "./docker-engine.ts";
+import { evaluateContainer } from "./evaluate-container.ts";
 import { ExecCheck } from "./exec-check.ts";
 import type { ImageStore } from "./image-store.ts";
-import { judgeContainer } from "./judge-container.ts";
 import { kernelKilled } from "./kernel-log.ts";
 
 const LOOPBACK = "127.0.0.1";
-/** The exit code of a container that SIGKILL ended. */
+/** The exit code of a container that was ended by SIGKILL. */
 const KILLED_CODE = 137;
-/** What engines call a container of which nothing runs any more. */
+/** Engine states of a container that no longer runs. */
 const ENDED: ReadonlySet<string> = new Set(["exited", "stopped", "dead"]);
 
-/** What containers are run with. */
+/** The services that a container program uses. */
 export interface ContainerServices {
   readonly engine: DockerEngine;
   readonly images: ImageStore;
   readonly rules: WorkRules;
-  /** Of the state directory alone: the containers of its keepers bear it. */
+  /** An id that is unique to the state directory. Each container has it as a label. */
   readonly keeper: string;
   readonly clock: MachineClock;
 }
@@ -43,14 +43,14 @@ export class ContainerProgram implements Program {
   readonly #ending = new AbortController();
   readonly #engine: Pick<DockerEngine, "client">;
   #log: ContainerLog | null = null;
-  /** The socket of the engine that has it; null before its start was asked for. */
+  /** The socket of the engine that has the container; null until that engine was asked to start it. */
   #socket: string | null = null;
 
   constructor(services: ContainerServices, context: ProgramContext<ContainerPlan>) {
     this.#services = services;
     this.#context = context;
     this.#name = containerName(services.keeper, context.identity.id);
-    // Another engine that is found later knows nothing about it.
+    // Use the engine that has the container. An engine that was found later does not know the container.
     this.#engine = {
       client: async (patience) => services.engine.client(patience, (await this.#begunOn()) ?? undefined),
     };
@@ -65,10 +65,10 @@ export class ContainerProgram implements Program {
     try {
       return await this.#launchOn(engine.facts.kind);
     } catch (error) {
-      if (error === this.#ending.signal.reason) return refusal("it was stopped before it was started");
+      if (error === this.#ending.signal.reason) return refusal("stopped before it was started");
       if (error instanceof Refusal) return refusal(error.message);
       if (statusOf(error) !== null) return refusal(`it could not be started: ${messageOf(error)}`);
-      return refusal(`the container engine does not answer: ${messageOf(error)}`);
+      return refusal(`the container engine does not respond: ${messageOf(error)}`);
     }
   }
 
@@ -76,7 +76,7 @@ export class ContainerProgram implements Program {
     this.#ending.abort(new Error("the execution is stopped"));
   }
 
-  async look(isLate: boolean): Promise<Verdict> {
+  async look(isLate: boolean): Promise<ProgramStatus> {
     const found = await this.#inspect().catch((error: unknown) => {
       if (statusOf(error) === null) return "unreachable" as const;
       throw error;
@@ -88,12 +88,12 @@ export class ContainerProgram implements Program {
     if (found === null)
       return hasBegun ? { kind: "exited", exit: null, wallMs: null, about: "" } : { kind: "not-launched" };
     if (!isContainerOf(found.Config.Labels, keeper, identity.id)) {
-      return { kind: "launch-failed", message: `the name ${this.#name} is that of a container which is not its own` };
+      return { kind: "launch-failed", message: `container name ${this.#name} is already used by another container` };
     }
-    const verdict = judgeContainer(found.State, isOfThisBoot ? null : clock.wallMs() - clock.nowMs());
-    switch (verdict.kind) {
+    const programStatus = evaluateContainer(found.State, isOfThisBoot ? null : clock.wallMs() - clock.nowMs());
+    switch (programStatus.kind) {
       case "created":
-        // A start that another keeper asked for may be under way.
+        // Wait, because an earlier keeper may have requested a start that is still in progress.
         return hasBegun && !isLate ? { kind: "wait" } : { kind: "not-launched" };
       case "runs":
         await this.#takeLog(found.Id, true);
@@ -102,8 +102,8 @@ export class ContainerProgram implements Program {
         await this.#takeLog(found.Id, false);
         await this.#log?.finish();
         return {
-          ...verdict,
-          exit: verdict.exit && (await this.#withMemory(found.Id, verdict.exit)),
+          ...programStatus,
+          exit: programStatus.exit && (await this.#withMemory(found.Id, programStatus.exit)),
           about: aboutOf(found),
         };
     }
@@ -113,19 +113,18 @@ export class ContainerProgram implements Program {
     const isSure = exit.memoryKill.kind === "yes" || exit.code === 0 || this.#context.plan.memoryBytes === 0;
     if (isSure) return exit;
     const memoryKill = await kernelKilled(containerId);
-    // Without an entry in the log the engine's answer counts, except for a container that was killed.
+    // If the kernel's log has no entry, use the engine's response, except for a container that was killed.
     return memoryKill.kind === "unknown" && exit.code !== KILLED_CODE ? exit : { ...exit, memoryKill };
   }
 
-  /** Its output was taken before its end was told. */
-  async lookAfterEnd(): Promise<boolean> {
-    return false;
-  }
+  /** Does nothing, because look() reports the end only after it has stored the output. */
+  async checkAfterEnd(): Promise<void> {}
 
   async signal(signal: string): Promise<void> {
     await this.#unlessGone("quick", (container) =>
       container.kill({ signal }).catch(async (error: unknown) => {
-        // It may have ended since it was looked at: docker answers 409 then, podman 500.
+        // Ignore a refusal by the engine, because the container may have ended since the last scan. In that case,
+        // docker returns 409, podman 500.
         if (statusOf(error) === null) throw error;
         const found = await this.#inspect();
         if (found !== null && !ENDED.has(found.State.Status)) throw error;
@@ -141,7 +140,7 @@ export class ContainerProgram implements Program {
     const { identity, plan } = this.#context;
     const { probe, probeTimeoutMs: timeoutMs } = plan;
     const found = await this.#inspect().catch((error: unknown) => (statusOf(error) === null ? "unreachable" : null));
-    if (found === "unreachable") return { passed: null, message: "the container engine does not answer" };
+    if (found === "unreachable") return { passed: null, message: "the container engine does not respond" };
     if (found === null || probe === null) return { passed: false, message: "its container cannot be found" };
     if (probe.kind === "command") return this.#check.run(found.Id, probe.argv, timeoutMs);
     const host = this.#addressOf(found);
@@ -149,15 +148,17 @@ export class ContainerProgram implements Program {
     return tryPort(probe, { host, ownerOf, ports: identity.ports, timeoutMs });
   }
 
-  /** The container stays until its end is known to the control plane, for people to look at. */
-  async release(): Promise<void> {}
+  /** Keep the container for inspection until the control plane knows that it ended. */
+  async release(): Promise<boolean> {
+    return true;
+  }
 
   async remove(): Promise<void> {
     await this.#unlessGone("slow", (container) => container.remove({ force: true, v: true }));
   }
 
   close(): void {
-    this.#ending.abort(new Error("the keeper ends"));
+    this.#ending.abort(new Error("the keeper is shutting down"));
   }
 
   async #launchOn(kind: "docker" | "podman"): Promise<Launch> {
@@ -174,8 +175,8 @@ export class ContainerProgram implements Program {
     const limits = engine.facts?.limits ?? [];
     const settings = containerSettings({ keeper, engine: kind, limits, identity, plan, image: found.image, env, argv });
     await client.createContainer(settings).catch(async (error: unknown) => {
-      // The name is taken by the one that a keeper made which was killed then; look() has seen that it was never
-      // started. Docker says 409, podman 500.
+      // Ignore a refusal if the container is this execution's own: an earlier keeper created it and was then killed,
+      // and look() has found that the container was never started. Docker returns 409, podman 500.
       if (statusOf(error) === null || !(await this.#isOwn())) throw error;
     });
     await this.#begin(socket);
@@ -183,7 +184,8 @@ export class ContainerProgram implements Program {
       .getContainer(this.#name)
       .start()
       .catch((error: unknown) => {
-        // Without an answer nothing is known of what the engine did: look() sees it once it answers again.
+        // Ignore a missing response. It is unknown what the engine did; look() finds out when the engine responds
+        // again.
         if (statusOf(error) !== null) throw error;
       });
     this.#context.onNotice();
@@ -200,7 +202,10 @@ export class ContainerProgram implements Program {
     return orNull(client.getContainer(this.#name).inspect());
   }
 
-  /** Note that its start is asked for, and of which engine: what is gone there afterwards is not made again. */
+  /**
+   * Record which engine is asked to start the container. If that engine loses the container later, no engine creates it
+   * again.
+   */
   async #begin(socket: string): Promise<void> {
     const file = await open(join(this.#context.directory, "run", "started"), "w", 0o600);
     try {
@@ -212,7 +217,7 @@ export class ContainerProgram implements Program {
     this.#socket = socket;
   }
 
-  /** The socket of the engine that was asked to start it; null where none was. */
+  /** The socket of the engine that was asked to start the container; null if no engine was asked. */
   async #begunOn(): Promise<string | null> {
     if (this.#socket !== null) return this.#socket;
     try {
@@ -232,14 +237,17 @@ export class ContainerProgram implements Program {
     });
   }
 
-  /** Where its ports are reached. What a proxy of the engine accepts, the container need not. */
+  /**
+   * The address for reaching the container's ports. Prefer the container's own address, because on loopback, a proxy of
+   * the engine can accept connections that the container does not.
+   */
   #addressOf({ NetworkSettings }: Docker.ContainerInspectInfo): string {
     if (this.#services.engine.facts?.isRootless !== false) return LOOPBACK;
     const networks = Object.values(NetworkSettings.Networks ?? {});
     return networks.map(({ IPAddress }) => IPAddress).find((address) => address !== "") ?? LOOPBACK;
   }
 
-  /** Ask for something of its own container; one that is gone, or has ended, needs nothing. */
+  /** Send the engine a request about its own container. Does nothing if the container is gone or has ended. */
   async #unlessGone(patience: Patience, ask: (container: Docker.Container) => Promise<unknown>): Promise<void> {
     const found = await this.#inspect();
     if (!isContainerOf(found?.Config.Labels, this.#services.keeper, this.#context.identity.id)) return;
@@ -261,8 +269,9 @@ function aboutOf({ Config }: Docker.ContainerInspectInfo): string {
 }
 
 /**
- * Whose socket takes connections to a port of a container. At the container's own address nobody else can listen. On
- * the loopback it is the engine's, if the engine has published the port there: it cannot while another program has it.
+ * Find out who owns the socket that accepts connections to a container's port. Only the container can listen at its own
+ * address. On loopback, the engine owns the socket if it has published the port there. The engine cannot publish a port
+ * that another program has.
  */
 export function ownerOfPublished(
   port: number,

@@ -43,7 +43,7 @@ function settings(more: Partial<ContainerRequest> = {}, identity = {}) {
 }
 
 describe("containerSettings()", () => {
-  it("should publish each port as it is, and bear the limits", () => {
+  it("should publish each port unchanged, and set the limits", () => {
     const { HostConfig, ExposedPorts } = settings();
     expect(ExposedPorts).toEqual({ "8080/tcp": {}, "8080/udp": {} });
     expect(HostConfig?.PortBindings).toEqual({
@@ -59,7 +59,7 @@ describe("containerSettings()", () => {
     expect(settings({ limits: [] }).HostConfig).not.toHaveProperty("PidsLimit");
   });
 
-  it("should mount nothing, and give no privilege", () => {
+  it("should mount nothing and grant no privilege", () => {
     const { HostConfig } = settings();
     expect(HostConfig).toMatchObject({ Privileged: false, CapDrop: ["ALL"], SecurityOpt: ["no-new-privileges"] });
     expect(Object.keys(HostConfig ?? {})).not.toEqual(expect.arrayContaining(["Binds"]));
@@ -75,12 +75,12 @@ describe("containerSettings()", () => {
     ["", "1000", false],
     ["web", "", false],
     ["10:0", "", false],
-  ])("should leave capabilities to root alone: user %j of an image of %j", (user, own, has) => {
+  ])("should grant capabilities only to root: user %j in an image with user %j", (user, own, has) => {
     const { HostConfig } = settings({ plan: { ...PLAN, user }, image: { ...IMAGE, user: own } });
     expect(HostConfig?.CapAdd?.length).toBe(has ? 7 : 0);
   });
 
-  it("should grant the GPUs that were given, and no other", () => {
+  it("should grant only the assigned GPUs", () => {
     const gpuUuids = ["GPU-1", "GPU-2"];
     expect(settings({}, { gpuUuids }).HostConfig?.DeviceRequests).toEqual([
       { Driver: "nvidia", DeviceIDs: gpuUuids, Capabilities: [["gpu"]] },

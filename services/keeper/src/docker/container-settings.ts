@@ -1,36 +1,40 @@
 import type Docker from "dockerode";
-import type { ExecutionIdentity } from "../journal/execution-record.ts";
+import type { ExecutionIdentity } from "../journal/execution-entry.ts";
 import type { ContainerPlan } from "../spec/read-spec.ts";
 import type { EngineFacts } from "./docker-engine.ts";
 import type { Image } from "./image-store.ts";
 
-/** What a container is made from. */
+/** The parameters of a new container. */
 export interface ContainerRequest {
-  /** Name of the keeper that makes it. */
+  /** The name of the keeper that creates the container. */
   readonly keeper: string;
   readonly engine: EngineFacts["kind"];
-  /** What the engine can limit. */
+  /** Limits that the engine can enforce. */
   readonly limits: EngineFacts["limits"];
   readonly identity: ExecutionIdentity;
   readonly plan: ContainerPlan;
   readonly image: Image;
   readonly env: Readonly<Record<string, string>>;
-  /** Empty for the image's own. */
+  /** The command; empty for the image's own. */
   readonly argv: readonly string[];
 }
 
 /**
- * What images of services need, which begin as root, to take over their files and to become another user. Nothing to
- * make devices, raw sockets or file capabilities. Other users have none: podman gives them what is named, root or not.
+ * Capabilities of containers that run as root. Service images start as root to take ownership of their files and then
+ * switch to another user. None of these capabilities creates devices, raw sockets or file capabilities. Containers of
+ * other users get none, because podman grants named capabilities to root and non-root alike.
  */
 const CAPABILITIES_OF_ROOT = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
-/** The engine's own log is read by the keeper as it is written; this much waits for one that is away. */
+/**
+ * How much of a log the engine keeps. The keeper reads the log as it is written, so this only matters while no keeper
+ * runs.
+ */
 const LOG_BOUNDS = { "max-size": "16m", "max-file": "2" };
 
 const NANOCPUS_PER_MILLICORE = 1_000_000;
 
-/** The labels by which a keeper knows its containers. */
+/** Labels that identify a keeper's containers. */
 export const LABELS = {
   keeper: "rollcall.keeper",
   execution: "rollcall.execution",
@@ -40,17 +44,17 @@ export const LABELS = {
   image: "rollcall.image",
 } as const;
 
-/** Labels by name. */
+/** Label values, keyed by name. */
 type Labels = Readonly<Record<string, string>>;
 
-/** Say to an engine what container to make. Nothing of the machine is mounted, and nothing is privileged. */
+/** Build the engine's settings for a container. The container mounts nothing of the machine, and has no privileges. */
 export function containerSettings(request: ContainerRequest): Docker.ContainerCreateOptions {
   const { keeper, identity, plan, image, env, argv, engine, limits } = request;
   const { millicores, memoryBytes, pids } = plan;
   const ports = Object.values(identity.ports).flatMap((port) => [`${port}/tcp`, `${port}/udp`]);
   return {
     name: containerName(keeper, identity.id),
-    // Its name may mean another one by now.
+    // Use the id, because the name may refer to another image by now.
     Image: image.id,
     Env: Object.entries({ ...env, ...gpuEnvironment(identity.gpuUuids) }).map(([name, value]) => `${name}=${value}`),
     ...(argv.length > 0 && { Cmd: [...argv] }),
@@ -60,10 +64,10 @@ export function containerSettings(request: ContainerRequest): Docker.ContainerCr
     AttachStdin: false,
     Tty: false,
     HostConfig: {
-      // Inside and outside the port is the same: it is what PORT_* says.
+      // Use the same port number inside and outside the container, because PORT_* has this value.
       PortBindings: Object.fromEntries(ports.map((port) => [port, [{ HostPort: port.split("/")[0] ?? "" }]])),
       ...(millicores > 0 && { NanoCpus: millicores * NANOCPUS_PER_MILLICORE }),
-      // As much with swap as without: none.
+      // Set the limit that includes swap to the memory limit, so that the container cannot swap.
       ...(memoryBytes > 0 && { Memory: memoryBytes, MemorySwap: memoryBytes }),
       ...(limits.includes("pids") && { PidsLimit: pids }),
       ...gpuDevices(engine, identity.gpuUuids),
@@ -83,12 +87,15 @@ function isRoot(user: string): boolean {
   return name === "" || name === "root" || /^0+$/.test(name ?? "");
 }
 
-/** Images for GPUs ask for all of them, which an engine with NVIDIA's runtime as its default would grant. */
+/**
+ * Variables that select the execution's GPUs. Without them, a GPU image requests all GPUs, and an engine whose default
+ * is NVIDIA's runtime grants them.
+ */
 function gpuEnvironment(uuids: readonly string[]): Readonly<Record<string, string>> {
   return { NVIDIA_VISIBLE_DEVICES: uuids.length === 0 ? "void" : uuids.join(",") };
 }
 
-/** Docker asks the runtime for devices; podman has their descriptions by name. */
+/** Settings that give a container its GPUs. Docker requests devices from the runtime; podman uses CDI names. */
 function gpuDevices(engine: EngineFacts["kind"], uuids: readonly string[]): Partial<Docker.HostConfig> {
   if (uuids.length === 0) return {};
   if (engine === "docker") {
@@ -113,12 +120,14 @@ function labelsOf(keeper: string, { id, job, nodeId, specDigest }: ExecutionIden
   };
 }
 
-/** The name of an execution's container. An engine gives a name once: no two keepers make two containers. */
+/**
+ * The name of an execution's container. Names are unique within an engine, so two keepers never create two containers.
+ */
 export function containerName(keeper: string, id: string): string {
   return `rollcall-${keeper}-${id}`;
 }
 
-/** Whether a container is that of an execution, whatever its name says. */
+/** Whether a container belongs to an execution, regardless of its name. */
 export function isContainerOf(labels: Labels | null | undefined, keeper: string, id: string): boolean {
   return labels?.[LABELS.keeper] === keeper && labels[LABELS.execution] === id;
 }

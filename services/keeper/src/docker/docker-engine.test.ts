@@ -7,10 +7,10 @@ import { silentLogger } from "@rollcall/process";
 import { DockerEngine, parseDockerHost } from "./docker-engine.ts";
 import { ExecCheck } from "./exec-check.ts";
 
-/** As much as the test wants to wait: real engines have 20 s. */
+/** These limits are short for the test; a real engine gets 20 s. */
 const LIMITS = { quick: 1_000, slow: 1_000 };
 
-/** How an answer may end before it is whole. */
+/** Ways to cut off a response before it is complete. */
 const CUTS: Readonly<Record<string, (answer: ServerResponse) => void>> = {
   "is cut off": (answer) => answer.write('{"Vers', () => answer.destroy()),
   "stops in the middle": (answer) => answer.write('{"Vers'),
@@ -43,17 +43,17 @@ describe("an engine whose answer", () => {
     await rm(root, { recursive: true });
   });
 
-  it.each(Object.keys(CUTS))("%s should be looked at again", async (name) => {
+  it.each(Object.keys(CUTS))("%s should be asked again", async (name) => {
     cut = CUTS[name] ?? null;
     await engine.look();
     expect(engine.facts).toBeNull();
-    expect(engine.problem).toContain("does not answer");
+    expect(engine.problem).toContain("does not respond");
     cut = null;
     await engine.look();
     expect(engine.facts).toMatchObject({ kind: "docker", version: "4.3" });
   });
 
-  it.each(Object.keys(CUTS))("%s should end the try of a check", async (name) => {
+  it.each(Object.keys(CUTS))("%s should fail a check", async (name) => {
     cut = CUTS[name] ?? null;
     const check = new ExecCheck(engine);
     expect(await check.run("c1", ["true"], 60_000)).toMatchObject({ passed: false });

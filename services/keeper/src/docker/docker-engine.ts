@@ -5,47 +5,53 @@ import { type Logger, Loop, systemClock, type Task } from "@rollcall/process";
 import type Docker from "dockerode";
 import type { Limit } from "../cgroup/cgroup-hierarchy.ts";
 
-/** What an engine that answers says of itself. */
+/** The properties that a responding engine reports about itself. */
 export interface EngineFacts {
   readonly kind: "docker" | "podman";
   readonly version: string;
-  /** Whether its containers belong to a user who is not root: their addresses are not this machine's then. */
+  /**
+   * Whether the engine's containers belong to a non-root user. If they do, this machine cannot reach the
+   * containers' addresses.
+   */
   readonly isRootless: boolean;
   readonly limits: readonly Limit[];
 }
 
-/** What an engine is reached with. */
+/** How to reach an engine. */
 export interface DockerEngineOptions {
-  /** As DOCKER_HOST; null for the engine that is found. */
+  /** The value of DOCKER_HOST; null to search for an engine. */
   readonly host: string | null;
   readonly log: Logger;
   readonly limits?: AnswerLimits;
 }
 
-/** How long an answer may take. What is created may be copied first; what is followed has no end. */
+/**
+ * How long to wait for a complete response. Slow calls, such as creating a container, may copy data first.
+ * Following a log has no limit.
+ */
 export type Patience = "quick" | "slow" | "endless";
 
-/** In milliseconds. */
+/** Time limits in milliseconds. */
 type AnswerLimits = Readonly<Record<Exclude<Patience, "endless">, number>>;
 
 const LIMITS: AnswerLimits = { quick: 20_000, slow: 300_000 };
-const LOOK_EVERY_MS = 2_000;
+const SCAN_EVERY_MS = 2_000;
 
-/** Where a container engine listens on this machine, or why that cannot be. */
+/** Where a container engine listens on this machine, or why there is none. */
 type DockerHost = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly problem: string };
 
 const DOCKER = "/var/run/docker.sock";
 const PODMAN = "/run/podman/podman.sock";
 
-/** The container engine of this machine, whether it answers or not. */
+/** The container engine of this machine, whether it responds or not. */
 export class DockerEngine {
-  /** Sees whether it answers. */
+  /** Checks repeatedly whether the engine responds. */
   readonly task: Task;
   readonly #options: DockerEngineOptions;
   readonly #clients = new Map<string, Promise<Docker>>();
   readonly #listeners = new Set<() => void>();
   #facts: EngineFacts | null = null;
-  #problem = "it was not looked for yet";
+  #problem = "the container engine has not been contacted yet";
   #isUnresponsive = false;
 
   constructor(options: DockerEngineOptions) {
@@ -53,32 +59,34 @@ export class DockerEngine {
     this.task = new Loop({
       name: "container-engine",
       clock: systemClock,
-      everyMs: LOOK_EVERY_MS,
+      everyMs: SCAN_EVERY_MS,
       turn: () => this.look(),
     });
   }
 
-  /** Null while it does not answer. */
+  /** The properties of the engine; null while it does not respond. */
   get facts(): EngineFacts | null {
     return this.#facts;
   }
 
-  /** Why it does not answer; empty while it does. */
+  /** Why the engine does not respond; empty while it does. */
   get problem(): string {
     return this.#problem;
   }
 
-  /** Whether it takes connections and does not answer, which is a fault; one that is not there is none. */
+  /**
+   * Whether the engine accepts connections but does not respond, which is a fault. A missing engine is not a fault.
+   */
   get isUnresponsive(): boolean {
     return this.#isUnresponsive;
   }
 
-  /** Be told when it begins or ceases to answer. */
+  /** Call the listener when the engine's facts or its problem change. */
   subscribe(listener: () => void): void {
     this.#listeners.add(listener);
   }
 
-  /** See whether it answers, and what it is. */
+  /** Check whether the engine responds, and which engine it is. */
   async look(): Promise<void> {
     const before = JSON.stringify([this.#facts, this.#problem]);
     try {
@@ -90,23 +98,23 @@ export class DockerEngine {
     } catch (error) {
       this.#facts = null;
       this.#isUnresponsive = error instanceof LateAnswer;
-      this.#problem = `the container engine does not answer: ${messageOf(error)}`;
+      this.#problem = `the container engine does not respond: ${messageOf(error)}`;
     }
     if (JSON.stringify([this.#facts, this.#problem]) === before) return;
     const { log } = this.#options;
-    if (this.#facts === null) log.warn({ problem: this.#problem }, "container engine does not answer");
+    if (this.#facts === null) log.warn({ problem: this.#problem }, "container engine does not respond");
     else log.info({ ...this.#facts }, "container engine found");
     for (const listener of this.#listeners) listener();
   }
 
-  /** The socket of it. Rejects when there is none. */
+  /** The engine's socket. Rejects when there is none. */
   async socket(): Promise<string> {
     const host = await findDockerHost(this.#options.host);
     if (!host.ok) throw new Error(host.problem);
     return host.path;
   }
 
-  /** A client of it, or of the engine at a socket. Rejects when there is no socket. */
+  /** A client of this engine, or of the engine at `socket`. Rejects when there is no socket. */
   async client(patience: Patience, socket?: string): Promise<Docker> {
     const path = socket ?? (await this.socket());
     const key = `${patience} ${path}`;
@@ -117,13 +125,16 @@ export class DockerEngine {
   }
 }
 
-/** The status of an engine's answer; null when it gave none, so that it is not known what it did. */
+/**
+ * The status code of an engine's response. Null if there was no response, in which case it is unknown what the
+ * engine did.
+ */
 export function statusOf(error: unknown): number | null {
   const { statusCode } = (error ?? {}) as { readonly statusCode?: unknown };
   return typeof statusCode === "number" ? statusCode : null;
 }
 
-/** What an engine says of an error, without the words that the client adds. */
+/** The engine's own error message, without the text that the client adds. */
 export function messageOf(error: unknown): string {
   const { json } = (error ?? {}) as { readonly json?: { readonly message?: unknown } | null };
   const text =
@@ -131,7 +142,7 @@ export function messageOf(error: unknown): string {
   return text.replace(/\s+/g, " ").trim().slice(0, 400);
 }
 
-/** Resolves with null where the engine says that there is no such thing. */
+/** The response, or null when the engine reports that the object does not exist. */
 export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
   return answer.catch((error: unknown) => {
     if (statusOf(error) === 404) return null;
@@ -139,7 +150,7 @@ export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
   });
 }
 
-/** The library is loaded where there is an engine: most machines run processes alone. */
+/** Load the library and connect. Most machines only run processes, and do not need the library. */
 async function connectTo(socketPath: string, limitMs: number | null): Promise<Docker> {
   const { default: Client } = await import("dockerode");
   const client = new Client({ socketPath });
@@ -153,19 +164,21 @@ class LateAnswer extends Error {
 
 type Answered = (error: Error | null, answer?: unknown) => void;
 
-/** The part of the library that asks: each call of it goes through `dial`. */
+/** The part of the library that sends requests. Each call goes through `dial`. */
 interface Modem {
   dial(options: { readonly abortSignal?: AbortSignal }, answered: Answered): void;
 }
 
-/** What is asked of a container's log. */
 export interface LogRequest {
   readonly containerId: string;
   readonly query: Readonly<Record<string, unknown>>;
   readonly signal: AbortSignal;
 }
 
-/** Open the log of a container. The library holds one that is not followed in memory: it is asked one level below. */
+/**
+ * Open the log of a container. This calls one level below the library's method, which would hold the whole log in
+ * memory if the log is not followed.
+ */
 export function openLog(client: Docker, { containerId, query, signal }: LogRequest): Promise<Readable> {
   const request = {
     path: `/containers/${containerId}/logs?`,
@@ -182,8 +195,8 @@ export function openLog(client: Docker, { containerId, query, signal }: LogReque
 }
 
 /**
- * Have each call end within a time, whatever happens to its answer: the library says nothing about one that is cut off
- * after it has begun, and its own limit only counts while nothing comes.
+ * Limit the total time of each call. The library does not report a response that breaks off, and its own limit only
+ * counts while no data arrives.
  */
 function limitAnswers(modem: Modem, limitMs: number): void {
   const dial = modem.dial.bind(modem);
@@ -199,7 +212,7 @@ function limitAnswers(modem: Modem, limitMs: number): void {
       answered(error, answer);
     };
     const late = setTimeout(() => {
-      answerOnce(new LateAnswer(`no whole answer within ${limitMs / 1_000} s`));
+      answerOnce(new LateAnswer(`no complete answer within ${limitMs / 1_000} s`));
       ending.abort();
     }, limitMs);
     dial({ ...options, abortSignal }, answerOnce);
@@ -221,14 +234,17 @@ function toFacts(version: Docker.DockerVersion, info: Readonly<Record<string, un
   };
 }
 
-/** Read an address as DOCKER_HOST has it. Its engine must be this machine's: ports, GPUs and limits are. */
+/**
+ * Parse an address in the form of DOCKER_HOST. The engine must run on this machine, since executions use this
+ * machine's ports, GPUs and limits.
+ */
 export function parseDockerHost(words: string): DockerHost {
   const path = words.replace(/^unix:\/\//, "");
   if (path.startsWith("/")) return { ok: true, path };
-  return { ok: false, problem: `${words} is no address of a socket of this machine, such as unix://${DOCKER}` };
+  return { ok: false, problem: `${words} is not the address of a local socket, such as unix://${DOCKER}` };
 }
 
-/** Find the engine of this machine: the one that is named, else docker's, else podman's. */
+/** Find this machine's engine: the configured one, else docker, else podman. */
 async function findDockerHost(
   words: string | null,
   runtimeDirectory = process.env.XDG_RUNTIME_DIR,
@@ -242,5 +258,5 @@ async function findDockerHost(
     );
     if (isSocket) return { ok: true, path };
   }
-  return { ok: false, problem: `there is no socket ${DOCKER} or ${PODMAN}: see Work.Docker.Host` };
+  return { ok: false, problem: `neither ${DOCKER} nor ${PODMAN} is a socket: set Work.Docker.Host` };
 }

@@ -7,7 +7,7 @@ import { LABELS } from "./container-settings.ts";
 import type { DockerEngine } from "./docker-engine.ts";
 import { DockerExecutor } from "./docker-executor.ts";
 
-/** An executor of an engine with these containers, by execution, and their states. */
+/** Create an executor whose engine has containers in these states, keyed by execution. */
 function setUp(containers: Readonly<Record<string, string>>) {
   const present = new Map(Object.entries(containers));
   const world = { isAway: false };
@@ -34,7 +34,7 @@ function setUp(containers: Readonly<Record<string, string>>) {
 }
 
 describe("DockerExecutor", () => {
-  it("should remove later what it could not end while the engine was away", async () => {
+  it("should later remove containers that it could not end while the engine was away", async () => {
     const { executor, world, left } = setUp({ stopped: "running", other: "running" });
     const standing = (id: string): Standing => (id === "stopped" ? "ended" : "kept");
     world.isAway = true;
@@ -49,12 +49,12 @@ describe("DockerExecutor", () => {
   it.each([
     ["kept", "running", true],
     ["kept", "exited", true],
-    // For people to look at, until its end is known to the control plane.
+    // The container stays for inspection until the control plane knows that it ended.
     ["ended", "exited", true],
     ["ended", "running", false],
     ["forgotten", "running", false],
     ["forgotten", "exited", false],
-    // Where the journal was lost, a person decides.
+    // The container stays, because the journal may have been lost, so the operator decides.
     ["unknown", "running", true],
     ["unknown", "exited", false],
   ] as const)(

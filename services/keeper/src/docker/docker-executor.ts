@@ -9,30 +9,35 @@ import { LABELS } from "./container-settings.ts";
 import { type DockerEngine, statusOf } from "./docker-engine.ts";
 import { ImageStore } from "./image-store.ts";
 
-/** While the engine is away, executions are looked at in one of so many surveys. */
-const SURVEYS_BETWEEN_LOOKS = 60;
+/** Number of surveys between two that check each execution, while the engine does not respond. */
+const SURVEYS_BETWEEN_SCANS = 60;
 
-/** What a docker executor is made of. */
 export interface DockerExecutorOptions {
   readonly engine: DockerEngine;
   readonly rules: WorkRules;
-  /** Of the state directory alone: the containers of its keepers bear it. */
+  /** An id that is unique to the state directory. Each container has it as a label. */
   readonly keeper: string;
   readonly clock: MachineClock;
   readonly log: Logger;
 }
 
-/** Runs containers, by the engine of this machine. */
+/** Runs containers with this machine's engine. */
 export class DockerExecutor implements Executor<ContainerPlan> {
-  /** Most of a start is waiting for an image or for the engine: one large image must not hold up all others. */
+  /**
+   * Maximum number of executions to start at the same time. A start mostly waits for an image or for the engine,
+   * and one large image must not block all others.
+   */
   readonly mostLaunching = 64;
   readonly #options: DockerExecutorOptions;
   readonly #images: ImageStore;
   readonly #left = new Set<string>();
-  /** Whether all executions are to be looked at: what happened meanwhile, no list tells. */
+  /**
+   * Whether the next survey must check all executions. True at the start, and after the engine did not respond,
+   * because its list does not show past events.
+   */
   #wasAway = true;
   #surveysAway = 0;
-  /** Whether anything here is, or was, a container. */
+  /** Whether any execution on this machine is or was a container. */
   #isUsed = false;
 
   constructor(options: DockerExecutorOptions) {
@@ -46,14 +51,18 @@ export class DockerExecutor implements Executor<ContainerPlan> {
     return new ContainerProgram({ ...this.#options, images: this.#images }, context);
   }
 
-  /** One list for all: to inspect each would take the engine longer than the time between two looks. */
+  /**
+   * List all containers in one call, because inspecting each would take the engine longer than the interval
+   * between scans.
+   */
   async survey(): Promise<(id: string) => boolean> {
     const listed = await this.#list();
     if (listed === null) {
       this.#wasAway = true;
       this.#surveysAway += 1;
-      // Now and then, since what ran in another boot is over whether the engine answers or not.
-      const isDue = this.#surveysAway % SURVEYS_BETWEEN_LOOKS === 0;
+      // Still check each execution now and then. Executions of an earlier boot have ended, and must be reported even if
+      // the engine never responds.
+      const isDue = this.#surveysAway % SURVEYS_BETWEEN_SCANS === 0;
       return () => isDue;
     }
     this.#surveysAway = 0;
@@ -70,9 +79,10 @@ export class DockerExecutor implements Executor<ContainerPlan> {
   }
 
   /**
-   * Remove containers of executions that were forgotten, and those of none that do not run. One of no execution that
-   * runs is left alone: where the journal was lost, a person decides. One that runs although its execution has ended
-   * could not be ended then, since the engine did not answer.
+   * Remove the containers of forgotten executions, and stopped containers of unknown ones. Keep a running
+   * container of an unknown execution: the journal may have been lost, so the operator decides. Also remove a
+   * running container of an ended execution: the engine did not respond when the container should have been
+   * stopped.
    */
   async tidy(standing: (id: string) => Standing): Promise<void> {
     if (!this.#isUsed) return;
@@ -95,7 +105,7 @@ export class DockerExecutor implements Executor<ContainerPlan> {
     }
   }
 
-  /** Null when the engine does not answer. */
+  /** List the keeper's containers; null when the engine does not respond. */
   async #list(): Promise<readonly Docker.ContainerInfo[] | null> {
     const { engine, keeper } = this.#options;
     try {
@@ -112,8 +122,8 @@ export class DockerExecutor implements Executor<ContainerPlan> {
     try {
       await (await engine.client("slow")).getContainer(Id).remove({ force: true, v: true });
     } catch (error) {
-      // It is gone, or the next tidying tries again.
-      if (statusOf(error) !== 404) log.warn({ err: error, container: Id }, "container cannot be removed");
+      // Ignore the error, because the container is gone, or the next tidy() tries again.
+      if (statusOf(error) !== 404) log.warn({ err: error, container: Id }, "cannot remove container");
     }
   }
 
@@ -121,7 +131,7 @@ export class DockerExecutor implements Executor<ContainerPlan> {
     if (this.#left.has(container.Id)) return;
     this.#left.add(container.Id);
     const facts = { container: container.Id, execution_id: executionOf(container) };
-    this.#options.log.warn(facts, "container of an execution that is not known runs, it is left alone");
+    this.#options.log.warn(facts, "container of an unknown execution is running; left unchanged");
   }
 }
 

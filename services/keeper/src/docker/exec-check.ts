@@ -3,10 +3,10 @@ import type Docker from "dockerode";
 import type { CheckResult } from "../check/try-port.ts";
 import { type DockerEngine, messageOf, statusOf } from "./docker-engine.ts";
 
-/** Runs the command of a check inside a container, one at a time. */
+/** Runs the commands of checks inside a container, one at a time. */
 export class ExecCheck {
   readonly #engine: Pick<DockerEngine, "client">;
-  /** One that took longer than its time: an engine cannot end it. */
+  /** A command that exceeded its time limit and may still run, because an engine cannot end it. */
   #late: Docker.Exec | null = null;
 
   constructor(engine: Pick<DockerEngine, "client">) {
@@ -25,7 +25,7 @@ export class ExecCheck {
   async #tryOnce(containerId: string, argv: readonly string[], timeoutMs: number): Promise<CheckResult> {
     const [quick, endless] = await Promise.all([this.#engine.client("quick"), this.#engine.client("endless")]);
     if (this.#late !== null && (await isRunning(this.#late))) {
-      return { passed: false, message: "its command of an earlier try has not ended" };
+      return { passed: false, message: "its command from an earlier check is still running" };
     }
     this.#late = null;
     const exec = await quick
@@ -38,10 +38,10 @@ export class ExecCheck {
       return { passed: false, message: `its command took longer than ${timeoutMs} ms` };
     }
     const { ExitCode: code } = await exec.inspect();
-    return code === 0 ? { passed: true, message: "" } : { passed: false, message: `its command ended with ${code}` };
+    return code === 0 ? { passed: true, message: "" } : { passed: false, message: `the command ended with ${code}` };
   }
 
-  /** Its output has an end when it has. What it says is for nothing. */
+  /** Run a command until its output ends, and discard the output. Returns false if time ran out. */
   async #runToEnd(exec: Docker.Exec, limit: AbortSignal): Promise<boolean> {
     try {
       const stream = (await exec.start({ hijack: false, stdin: false, abortSignal: limit })) as Readable;
@@ -54,14 +54,15 @@ export class ExecCheck {
       }
       return !limit.aborted;
     } catch (error) {
-      // The engine may have begun it all the same.
+      // Treat a request that the limit aborted as a timeout, because the engine may have started the command
+      // nevertheless.
       if (limit.aborted) return false;
       throw error;
     }
   }
 }
 
-/** An engine forgets a try that ended long ago. */
+/** Whether a command still runs. An engine forgets a command that ended long ago. */
 async function isRunning(exec: Docker.Exec): Promise<boolean> {
   try {
     return (await exec.inspect()).Running;

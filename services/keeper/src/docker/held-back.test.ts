@@ -11,7 +11,7 @@ describe("heldBack()", () => {
     const ended = (async () => {
       for await (const piece of heldBack(source, { clock, holdMs: 500, mostBytes })) taken.push(String(piece));
     })();
-    /** Let a piece come, and some time pass. */
+    /** Let a piece arrive, and then let time pass. */
     const come = async (text: string, thenMs: number): Promise<void> => {
       source.write(text);
       await settle();
@@ -21,7 +21,7 @@ describe("heldBack()", () => {
     return { clock, source, taken, ended, come };
   }
 
-  it("should pass pieces on after a time, and drop what came shortly before the end", async () => {
+  it("should yield pieces after a delay, and drop those from shortly before the end", async () => {
     const { source, taken, ended, come } = setUp();
     await come("one", 499);
     expect(taken).toEqual([]);
@@ -34,7 +34,7 @@ describe("heldBack()", () => {
     expect(taken).toEqual(["one", "two"]);
   });
 
-  it("should read no more while it holds enough", async () => {
+  it("should pause reading while it holds enough", async () => {
     const { source, taken, come } = setUp(3);
     await come("one", 0);
     await come("two", 499);
@@ -43,7 +43,7 @@ describe("heldBack()", () => {
     expect(taken).toEqual(["one"]);
   });
 
-  it("should fail as its source does", async () => {
+  it("should fail when its source fails", async () => {
     const { source, ended, come } = setUp();
     await come("one", 0);
     source.destroy(new Error("broken"));

@@ -1,10 +1,10 @@
 import type { Clock } from "@rollcall/process";
 
-/** How pieces are held back. */
+/** Options for delaying pieces. */
 export interface HoldOptions {
   readonly clock: Pick<Clock, "nowMs" | "sleep">;
   readonly holdMs: number;
-  /** When so much is held, no more is read. */
+  /** Number of held bytes at which reading pauses. */
   readonly mostBytes: number;
 }
 
@@ -13,7 +13,9 @@ interface Held {
   readonly dueMs: number;
 }
 
-/** Pass on each piece some time after it came. What is held when the source ends, or fails, is dropped. */
+/**
+ * Yield each piece some time after its arrival. Pieces that are still held when the source ends or fails are dropped.
+ */
 export async function* heldBack(source: AsyncIterable<Uint8Array>, options: HoldOptions): AsyncGenerator<Uint8Array> {
   const { clock, holdMs, mostBytes } = options;
   const pieces = source[Symbol.asyncIterator]();
@@ -45,7 +47,7 @@ export async function* heldBack(source: AsyncIterable<Uint8Array>, options: Hold
 
 const NEVER = new AbortController().signal;
 
-/** What comes within a time; null for nothing. */
+/** The value of a promise, or null if the promise does not settle in time. */
 async function within<T>(coming: Promise<T>, ms: number, clock: HoldOptions["clock"]): Promise<T | null> {
   const over = new AbortController();
   const late = clock.sleep(ms, over.signal).then(

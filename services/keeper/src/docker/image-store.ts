@@ -5,9 +5,9 @@ import { progressOf } from "./pull-progress.ts";
 /** An image of the engine. */
 export interface Image {
   readonly id: string;
-  /** Its name with its digest; its id where it came from no registry. */
+  /** The image's name with its digest, or its id if it did not come from a registry. */
   readonly digest: string;
-  /** Whom it runs as where its job names none; empty for root. */
+  /** The user that the image runs as if its job names none; empty for root. */
   readonly user: string;
 }
 
@@ -22,10 +22,10 @@ interface Pull {
   readonly listeners: Set<(message: string) => void>;
 }
 
-/** An image of 20 GB at 25 MB a second. */
+/** The time limit of a pull in milliseconds, which is enough for an image of 20 GB at 25 MB/s. */
 const PULL_LIMIT_MS = 900_000;
 
-/** Has the images that executions need. Those that need the same one at a time wait for one pull. */
+/** Provides the images that executions need. Executions that wait for the same image share one pull. */
 export class ImageStore {
   readonly #engine: DockerEngine;
   readonly #pulls = new Map<string, Pull>();
@@ -35,8 +35,8 @@ export class ImageStore {
   }
 
   /**
-   * Find an image, and pull it when it is missing. `onProgress` is told in words how far that is. Rejects when the
-   * engine does not answer, and when the signal aborts.
+   * Find an image, and pull it if it is missing. `onProgress` receives the progress as text. Rejects when the engine
+   * does not respond, and when the signal aborts.
    */
   async ensure(name: string, onProgress: (message: string) => void, signal: AbortSignal): Promise<FoundImage> {
     const found = await this.#find(name);
@@ -48,7 +48,9 @@ export class ImageStore {
       return { ok: false, problem: `image ${name} cannot be pulled: ${messageOf(error)}` };
     }
     const image = await this.#find(name);
-    return image === null ? { ok: false, problem: `image ${name} was pulled and is not there` } : { ok: true, image };
+    return image === null
+      ? { ok: false, problem: `image ${name} was pulled but cannot be found` }
+      : { ok: true, image };
   }
 
   async #find(name: string): Promise<Image | null> {
@@ -74,8 +76,8 @@ export class ImageStore {
     } finally {
       signal.removeEventListener("abort", onAbort);
       pull.listeners.delete(onProgress);
-      // The last one that waited for it.
-      if (pull.listeners.size === 0) pull.ending.abort(new Error("no execution waits for it any more"));
+      // No other execution waits for this image, so cancel the pull.
+      if (pull.listeners.size === 0) pull.ending.abort(new Error("no execution is waiting for it"));
     }
   }
 
@@ -83,7 +85,7 @@ export class ImageStore {
     const ending = new AbortController();
     const listeners = new Set<(message: string) => void>();
     const late = setTimeout(() => {
-      ending.abort(new Error(`it took longer than ${PULL_LIMIT_MS / 60_000} minutes`));
+      ending.abort(new Error(`the pull took longer than ${PULL_LIMIT_MS / 60_000} minutes`));
     }, PULL_LIMIT_MS);
     const done = this.#run(name, ending.signal, (message) => {
       for (const listener of listeners) listener(message);
@@ -111,7 +113,7 @@ export class ImageStore {
   }
 }
 
-/** A name with a digest is its own; one that has a tag is the digest that its repository gave it. */
+/** The name of an image with its digest. A name with a tag gets the digest from its repository. */
 function digestOf(name: string, id: string, digests: readonly string[]): string {
   const at = name.indexOf("@sha256:");
   if (at >= 0) return name;

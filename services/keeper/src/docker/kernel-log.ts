@@ -6,12 +6,12 @@ import type { MemoryKill } from "../execution/execution-state.ts";
 const KERNEL_LOG = "/dev/kmsg";
 const MOST_RECORD_BYTES = 8_192;
 
-/** The kernel keeps a megabyte or so of records, hardly ever shorter than this. */
+/** The maximum number of records to read. The kernel keeps about a megabyte, which hardly ever contains more. */
 const MOST_RECORDS = 20_000;
 
 /**
- * See in the kernel's log whether it killed a process of a container for its memory. Some engines do not tell: podman's
- * conmon notes it, with cgroups of version 1, where podman does not look.
+ * Find out from the kernel's log whether it killed a process of a container for running out of memory. Some engines do
+ * not report this: with cgroups of version 1, podman's conmon records the kill where podman does not look.
  */
 export async function kernelKilled(containerId: string, path = KERNEL_LOG): Promise<MemoryKill> {
   let file: FileHandle;
@@ -32,19 +32,19 @@ export async function kernelKilled(containerId: string, path = KERNEL_LOG): Prom
   }
 }
 
-/** Whether a record says that a cgroup which is named after the container ran out of memory. */
+/** Whether a record reports that a cgroup named after the container ran out of memory. */
 export function isKillOf(record: string, containerId: string): boolean {
   const [, group = ""] = /oom-kill:.*\boom_memcg=([^,\s]*)/.exec(record) ?? [];
   return group.includes(containerId);
 }
 
-/** Each read gives one record. Null at the end. */
+/** Read one record. Null at the end. */
 async function readRecord(file: FileHandle): Promise<string | null> {
   try {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(MOST_RECORD_BYTES), 0, MOST_RECORD_BYTES, null);
     return bytesRead === 0 ? null : buffer.toString("utf8", 0, bytesRead);
   } catch (error) {
-    // The record was overwritten meanwhile; the next read has the oldest one that is there.
+    // The record was overwritten in the meantime. The next read returns the oldest existing one.
     return errorCode(error) === "EPIPE" ? "" : null;
   }
 }

@@ -9,7 +9,7 @@ function frame(stream: number, payload: string): Buffer {
 }
 
 describe("LogFrames", () => {
-  it("should read frames in whatever pieces they come", () => {
+  it("should parse frames from chunks of any size", () => {
     const bytes = Buffer.concat([frame(1, "2026-11-23T15:08:40Z one\n"), frame(2, "2026-11-23T15:08:40.5Z  two\n")]);
     for (let size = 1; size <= bytes.length; size += 1) {
       const frames = new LogFrames();
@@ -24,7 +24,7 @@ describe("LogFrames", () => {
   });
 
   it.each([
-    ["a frame beyond all bounds", Buffer.from([1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])],
+    ["a frame that is too large", Buffer.from([1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])],
     ["an entry without its time", frame(1, "no time at all")],
   ])("should refuse %s", (_, bytes) => {
     expect(() => new LogFrames().take(bytes)).toThrow();

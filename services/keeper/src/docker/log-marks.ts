@@ -3,15 +3,21 @@ import { join } from "node:path";
 import type { StreamName } from "../output/output-plan.ts";
 import { LOG_BEGIN, type LogMark } from "./log-place.ts";
 
-/** How far each stream of a log was taken. */
+/** How much of each stream of a log is stored. */
 export type Marks = Readonly<Record<StreamName, LogMark>>;
 
 const FILE = "log-marks.json";
 
-/** How many entries may come before a mark is written. What is read again after it was taken already is dropped. */
+/**
+ * Minimum time between two saves of the marks. After a crash, the entries since the last save are read again,
+ * and those that were already stored are dropped.
+ */
 const SAVE_EVERY_MS = 1_000;
 
-/** Keeps the marks of a log in the execution's directory. One that is lost costs reading the log from its begin. */
+/**
+ * Stores the marks of a log in the execution's directory. If a mark is lost, the log is read again from its
+ * beginning.
+ */
 export class LogMarks {
   readonly #path: string;
   #marks: Marks | null = null;
@@ -23,24 +29,24 @@ export class LogMarks {
     this.#path = join(directory, FILE);
   }
 
-  /** What was noted last, here or by an earlier keeper. */
+  /** The latest marks, from this keeper or an earlier one. */
   async load(): Promise<Marks> {
     this.#marks ??= parseMarks(await readFile(this.#path, "utf8").catch(() => ""));
     return this.#marks;
   }
 
-  /** Note marks. They are written now and then. */
+  /** Remember the marks, and write them if the last write was long enough ago. */
   note(marks: Marks): void {
     this.#marks = marks;
     this.#isSaved = false;
     const nowMs = performance.now();
     if (nowMs - this.#savedAtMs < SAVE_EVERY_MS) return;
     this.#savedAtMs = nowMs;
-    // One that fails is written again with the next entry, or at the end.
+    // Ignore the error, because the next entry or the end of the log writes the marks again.
     this.save().catch(() => {});
   }
 
-  /** Write what was noted. */
+  /** Write the remembered marks. */
   save(): Promise<void> {
     this.#saving = this.#saving.catch(() => {}).then(() => this.#write());
     return this.#saving;

@@ -1,11 +1,11 @@
-/** Output of a container with the engine's time. */
+/** Output of a container, with the time at which its engine received it. */
 export interface LogPart {
   /** Milliseconds since 1970. */
   readonly atMs: number;
   readonly data: Uint8Array;
 }
 
-/** The store has no finer times. */
+/** Time within which parts are joined. The store keeps no finer times. */
 const JOINED_MS = 1_000;
 
 /** Join parts that were written within a second, so that many short lines are stored in few writes. */

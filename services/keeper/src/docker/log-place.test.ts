@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { LOG_BEGIN, type LogMark, resumeLog, takeEntry } from "./log-place.ts";
 
-/** What a log has: entries in the order of their times, of which several may be the same. */
+/** A log's entries in the order of their times. Several entries can have the same time. */
 const LOG = fc
   .array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.string({ minLength: 1, maxLength: 4 })), {
     minLength: 1,
@@ -28,12 +28,12 @@ function read(entries: readonly { atNs: bigint; text: string }[], mark: LogMark,
 }
 
 describe("takeEntry()", () => {
-  it("should take each byte once, however often and wherever reading was cut off", () => {
+  it("should take each byte once, however often and wherever reading is interrupted", () => {
     fc.assert(
       fc.property(LOG, fc.array(fc.tuple(fc.nat(), fc.boolean()), { maxLength: 5 }), (log, cuts) => {
         let [store, mark] = ["", LOG_BEGIN];
         for (const [cut, isMarkKept] of [...cuts, [log.length, true] as const]) {
-          // Engines give whole seconds: what comes may begin before the mark.
+          // A log may begin before the mark, because engines filter by whole seconds.
           const result = read(log.slice(0, cut % (log.length + 1)), mark, store);
           store = result.text;
           if (isMarkKept) mark = result.mark;
@@ -44,12 +44,12 @@ describe("takeEntry()", () => {
     );
   });
 
-  it("should go on with what is there when the engine has let go of what was marked", () => {
+  it("should continue with the existing entries when the engine has dropped the marked one", () => {
     const { text } = read([{ atNs: 9n, text: "new" }], { atNs: 5n, offset: 3 }, "before");
     expect(text).toBe("beforenew");
   });
 
-  it("should not skip what a store has lost", () => {
+  it("should read output again that a store has lost", () => {
     const { text } = read([{ atNs: 5n, text: "last" }], { atNs: 5n, offset: 10 }, "first");
     expect(text).toBe("firstlast");
   });

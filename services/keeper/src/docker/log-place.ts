@@ -1,28 +1,29 @@
-/** A place in a stream that can be found again in the engine's log. */
+/** A position in a stream that can be found again in the engine's log. */
 export interface LogMark {
-  /** The time of an entry, in nanoseconds since 1970; 0 for the begin of the log. */
+  /** Time of an entry, in nanoseconds since 1970; 0 for the beginning of the log. */
   readonly atNs: bigint;
-  /** Where the first entry of that time begins, in bytes since the execution began. */
+  /** Where the first entry with that time begins, in bytes since the start of the execution. */
   readonly offset: number;
 }
 
-/** How far a stream of a log has been taken. */
+/** How much of a stream of a log is stored. */
 export interface LogPlace {
   readonly mark: LogMark;
-  /** Where the next entry begins. Before `end` while entries come that were taken already. */
+  /** Where the next entry begins. It is before `end` while entries arrive that are already stored. */
   readonly position: number;
-  /** Bytes that are in the store. */
+  /** Number of bytes in the store. */
   readonly end: number;
-  /** Whether no entry was seen since the log was opened. */
+  /** Whether no entry has been seen since the log was opened. */
   readonly isFresh: boolean;
 }
 
-/** The begin of every log. */
+/** The beginning of every log. */
 export const LOG_BEGIN: LogMark = { atNs: 0n, offset: 0 };
 
-/** A place from which a log is read that was opened again at a mark, or before it. */
+/** The position after a log was opened again, at or before a mark. */
 export function resumeLog(mark: LogMark, end: number): LogPlace {
-  // A store that lost its last bytes with the power has less than the mark says.
+  // Limit the position to the end of the store, which is before the mark if the store lost its last bytes in a
+  // power failure.
   const { atNs, offset } = mark;
   return { mark: { atNs, offset: Math.min(offset, end) }, position: Math.min(offset, end), end, isFresh: true };
 }
@@ -34,9 +35,10 @@ export function takeEntry(
   bytes: number,
 ): { readonly place: LogPlace; readonly from: number } {
   const { mark, end } = place;
-  // Later a lower time is that of a clock that was set back, and its entry is new.
+  // Skip an entry from before the mark. This applies only to the first entry. In later entries, an earlier time
+  // means that the clock was set back, and the entry is new.
   if (place.isFresh && atNs < mark.atNs) return { place, from: bytes };
-  // The engine has dropped the entry that was marked: what comes now is new.
+  // The engine has dropped the marked entry, so everything that follows is new.
   const isLost = place.isFresh && mark.atNs > 0n && atNs > mark.atNs;
   const position = isLost ? end : place.position;
   const from = Math.min(bytes, Math.max(0, end - position));

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 
-/** One line of what an engine says while it pulls. */
+/** One line of an engine's output during a pull. */
 interface PullLine {
   readonly error?: unknown;
   readonly id?: unknown;
@@ -12,7 +12,10 @@ const MIB = 1_048_576;
 const MOST_LAYERS = 1_000;
 const MOST_LINE = 65_536;
 
-/** Read what an engine says while it pulls: how far it is, in words to append. Throws what it says went wrong. */
+/**
+ * Read an engine's output during a pull and yield the progress as text to append. Throws the error that the
+ * engine reports.
+ */
 export async function* progressOf(stream: Readable): AsyncGenerator<string> {
   const layers = new Map<string, { readonly current: number; readonly total: number }>();
   for await (const text of linesOf(stream)) {
@@ -21,7 +24,7 @@ export async function* progressOf(stream: Readable): AsyncGenerator<string> {
     if (typeof line.error === "string") throw new Error(line.error);
     const { id, progressDetail, status } = line;
     const { current, total } = progressDetail ?? {};
-    // "Extracting" counts the same bytes again.
+    // Count only "Downloading", because "Extracting" counts the same bytes again.
     if (status !== "Downloading" || typeof id !== "string" || layers.size >= MOST_LAYERS) continue;
     if (typeof current !== "number" || typeof total !== "number") continue;
     layers.set(id, { current, total });

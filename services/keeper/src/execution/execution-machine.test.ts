@@ -20,7 +20,7 @@ const stop: ExecutionEvent = { kind: "stop" };
 const due: ExecutionEvent = { kind: "due" };
 const checked = (passed: boolean): ExecutionEvent => ({ kind: "checked", passed, message: passed ? "" : "no answer" });
 
-/** An execution, and what its keeper was told to do. */
+/** An execution, and the effects that it requested. */
 class Run {
   state: ExecutionState;
   nowMs = 0;
@@ -38,7 +38,7 @@ class Run {
     return effects.map((effect) => (effect.kind === "signal" ? effect.signal : effect.kind));
   }
 
-  /** Do what is due, once. */
+  /** Send one `due` event. */
   due(): readonly string[] {
     const atMs = dueAtMs(this.state, this.seenAtMs);
     if (atMs === null) return ["never"];
@@ -48,7 +48,7 @@ class Run {
 }
 
 describe("stepExecution()", () => {
-  it("should run, and end with the code of its process", () => {
+  it("should run, and end with the exit code of its process", () => {
     const run = new Run(RULES);
     expect(run.step(launched)).toEqual(["save"]);
     expect(run.state.phase).toMatchObject({ kind: "running", isReady: true });
@@ -58,7 +58,7 @@ describe("stepExecution()", () => {
     expect(run.state.change).toBe(3);
   });
 
-  it("should signal, and kill after the grace, again and again", () => {
+  it("should send the signal, and kill repeatedly after the grace period", () => {
     const run = new Run(RULES);
     run.step(launched);
     expect(run.step(stop)).toEqual(["save", "SIGINT"]);
@@ -70,7 +70,7 @@ describe("stepExecution()", () => {
     expect(run.state.phase).toMatchObject({ cause: "STOPPED", signal: "SIGKILL" });
   });
 
-  it("should stop one that is being started as soon as it has been", () => {
+  it("should stop an execution as soon as its start is done", () => {
     const run = new Run(RULES);
     expect(run.step(stop)).toEqual(["save"]);
     expect(run.step(launched)).toEqual(["save", "SIGINT"]);
@@ -84,20 +84,20 @@ describe("stepExecution()", () => {
     ["a signal of the kernel", exited(null, { kind: "yes" }), "OOM"],
     ["a code after a child was killed for memory", exited(1, { kind: "yes" }), "OOM"],
     ["a success after a child was killed for memory", exited(0, { kind: "yes" }), "EXITED"],
-    ["an end that was not seen", { kind: "exited", exit: null }, "GONE"],
-  ])("should tell how it ended: %s", (_, event, cause) => {
+    ["an end that was not observed", { kind: "exited", exit: null }, "GONE"],
+  ])("should report how it ended: %s", (_, event, cause) => {
     const run = new Run(RULES);
     run.step(launched);
     run.step(event);
     expect(run.state.phase).toMatchObject({ kind: "ended", cause });
   });
 
-  it("should tell that it may have run out of memory, unless it succeeded", () => {
+  it("should report that it may have run out of memory, unless it succeeded", () => {
     const unknown = { kind: "unknown", why: "memory.events cannot be read" } as const;
     const run = new Run(RULES);
     run.step(launched);
     run.step(exited(null, unknown));
-    const message = "it is not known whether it ran out of memory: memory.events cannot be read";
+    const message = "unknown whether the process ran out of memory: memory.events cannot be read";
     expect(run.state).toMatchObject({ phase: { kind: "ended", cause: "EXITED" }, message });
     const other = new Run(RULES);
     other.step(launched);
@@ -109,7 +109,7 @@ describe("stepExecution()", () => {
     [{ maxRunMs: 5_000 }, 5_000, "DEADLINE_EXCEEDED"],
     [{ stopOnAgentAfterMs: 7_000 }, 7_000, "CONTROL_PLANE_LOST"],
     [{ maxRunMs: 9_000, stopOnAgentAfterMs: 7_000 }, 7_000, "CONTROL_PLANE_LOST"],
-  ])("should stop by its rules: %j", (rules, atMs, cause) => {
+  ])("should stop according to its rules: %j", (rules, atMs, cause) => {
     const run = new Run({ ...RULES, ...rules });
     run.step(launched);
     expect(run.step(due, atMs - 1)).toEqual([]);
@@ -118,7 +118,7 @@ describe("stepExecution()", () => {
     expect(run.state.phase).toMatchObject({ cause });
   });
 
-  it("should put off its stop while the control plane is seen", () => {
+  it("should postpone its stop while the control plane is seen", () => {
     const run = new Run({ ...RULES, stopOnAgentAfterMs: 7_000 });
     run.step(launched);
     run.seenAtMs = 6_000;
@@ -126,12 +126,12 @@ describe("stepExecution()", () => {
     expect(run.step(due, 1)).toEqual(["save", "SIGINT"]);
   });
 
-  it("should be ready once its check passes, not ready after failures in a row, and ready again", () => {
+  it("should become ready when its check passes, unready after consecutive failures, and ready again", () => {
     const run = new Run(CHECKED);
     run.step(launched);
     expect(run.state.phase).toMatchObject({ isReady: false });
     expect(run.due()).toEqual(["check"]);
-    // While the check is under way, only the deadline is due.
+    // While a check is running, only the deadline can be due.
     expect(dueAtMs(run.state, run.seenAtMs)).toBe(60_000);
     expect(run.step(checked(true))).toEqual(["save"]);
     expect(run.step(checked(true))).toEqual([]);
@@ -145,7 +145,7 @@ describe("stepExecution()", () => {
     expect(run.state.phase).toMatchObject({ isReady: true });
   });
 
-  it("should try again until its deadline where it never was ready, and report once that it fails", () => {
+  it("should check until its deadline if it was never ready, and report the failure once", () => {
     const run = new Run(CHECKED);
     run.step(launched);
     expect(run.step(checked(false))).toEqual([]);
@@ -155,13 +155,13 @@ describe("stepExecution()", () => {
     expect(run.due()).toEqual(["check"]);
     expect(run.step(checked(true), 59_000 - run.nowMs)).toEqual(["save"]);
     expect(run.state).toMatchObject({ message: "", phase: { isReady: true } });
-    // From now on failures count, and the deadline does not.
+    // From now on, only failures count, and the deadline does not.
     expect(run.step(checked(false), 60_000)).toEqual([]);
     expect(run.step(checked(false))).toEqual(["save"]);
     expect(run.state.phase).toMatchObject({ kind: "running", isReady: false, wasReady: true });
   });
 
-  it("should not say of one that exited what its check said", () => {
+  it("should not use the message of its check when it exits", () => {
     const run = new Run(CHECKED);
     run.step(launched);
     run.step(checked(false));
@@ -175,8 +175,8 @@ describe("stepExecution()", () => {
       [checked(false), checked(false), checked(false)],
       "check failed 3 times in a row: no answer",
     ],
-    ["whose check was not tried", [], "its check was not tried"],
-  ])("should end one %s at its deadline, and say why", (_, events, why) => {
+    ["whose check was not tried", [], "the check has not run"],
+  ])("should end an execution %s at its deadline, and say why", (_, events, why) => {
     const run = new Run(CHECKED);
     run.step(launched);
     for (const event of events) run.step(event);
@@ -193,7 +193,7 @@ describe("stepExecution()", () => {
     expect(run.state).toMatchObject({ message: "no program", phase: { cause: "START_FAILED", code: null } });
   });
 
-  it("should never leave its end, nor lower its change, and report each change", () => {
+  it("should stay ended, never lower its change number, and report each change", () => {
     const event = fc.constantFrom(
       ...[launched, stop, due, exited(0), exited(null, { kind: "yes" }), checked(true), checked(false)],
       ...[{ kind: "exited", exit: null } as const, { kind: "launch-failed", message: "" } as const],
@@ -204,7 +204,11 @@ describe("stepExecution()", () => {
         for (const [one, afterMs] of events) {
           const before = run.state;
           const effects = run.step(one, afterMs);
-          if (before.phase.kind === "ended") expect(run.state).toBe(before);
+          if (before.phase.kind === "ended") {
+            const { killAtMs, ...end } = before.phase;
+            expect(run.state).toMatchObject({ ...before, phase: end });
+            if (killAtMs === null) expect(run.state).toBe(before);
+          }
           if (run.state.change !== before.change) expect(effects).toContain("save");
           expect(run.state.change).toBeGreaterThanOrEqual(before.change);
         }
@@ -213,10 +217,29 @@ describe("stepExecution()", () => {
   });
 });
 
+describe("an execution that has ended", () => {
+  it("should be killed repeatedly until none of its processes is left", () => {
+    const run = new Run(RULES);
+    run.step(launched);
+    run.step(exited(0));
+    const { change } = run.state;
+    expect([run.due(), run.due(), run.nowMs]).toEqual([["kill"], ["kill"], 10_000]);
+    expect(run.step({ kind: "released" })).toEqual(["save"]);
+    expect([run.due(), run.step({ kind: "released" })]).toEqual([["never"], []]);
+    expect(run.state).toMatchObject({ change, phase: { kind: "ended", cause: "EXITED", code: 0 } });
+  });
+
+  it("should be killed again if its start failed", () => {
+    const run = new Run(RULES);
+    run.step({ kind: "launch-failed", message: "no" });
+    expect(run.due()).toEqual(["kill"]);
+  });
+});
+
 describe("neverStarted()", () => {
   it("should have ended", () => {
     const { phase, message } = neverStarted(RULES, { cause: "STOPPED", message: "stopped before" }, 7);
-    expect(phase).toEqual({ kind: "ended", wallMs: 7, cause: "STOPPED", code: null, signal: null });
+    expect(phase).toEqual({ kind: "ended", killAtMs: null, wallMs: 7, cause: "STOPPED", code: null, signal: null });
     expect(message).toBe("stopped before");
   });
 });

@@ -10,7 +10,7 @@ import type {
   StopCause,
 } from "./execution-state.ts";
 
-/** A state, and what has to be done to get there. */
+/** A new state and the effects to carry out. */
 export interface ExecutionStep {
   readonly state: ExecutionState;
   readonly effects: readonly ExecutionEffect[];
@@ -18,37 +18,40 @@ export interface ExecutionStep {
 
 type RunningPhase = Extract<Phase, { readonly kind: "running" }>;
 
-/** What did not end by SIGKILL within this is killed again: the signal waits while the kernel waits for a disk. */
+/**
+ * How long to wait before killing again, if processes are still running after SIGKILL. The signal has no effect while
+ * the kernel waits for a disk, and a kill can fail, for example when the keeper cannot open a file.
+ */
 const KILL_AGAIN_MS = 5_000;
 
-/** A check is first tried soon after the start, and not at once, when hardly any program listens. */
+/** How long after the start the first check runs. Immediately after the start, hardly any program listens yet. */
 const FIRST_CHECK_MS = 500;
 
 const MOST_MESSAGE = 512;
 
-/** An execution whose process is about to be started. */
+/** The state of an execution whose process is about to be started. */
 export function beginExecution(rules: KeepingRules): ExecutionState {
   return { rules, phase: { kind: "starting", stop: null }, change: 1, startedWallMs: null, message: "" };
 }
 
-/** How an execution ends that the keeper has not started, or of which it knows nothing. */
+/** The end of an execution that the keeper did not start or does not know. */
 export interface NeverStarted {
   readonly cause: Extract<EndCause, "STOPPED" | "START_FAILED" | "GONE">;
   readonly message: string;
 }
 
-/** An execution that ends before it was started. */
+/** The state of an execution that ended before it was started. */
 export function neverStarted(rules: KeepingRules, end: NeverStarted, wallMs: number): ExecutionState {
-  return ended(beginExecution(rules), { ...end, code: null, signal: null }, wallMs);
+  return ended(beginExecution(rules), { ...end, code: null, signal: null, killAtMs: null }, wallMs);
 }
 
-/** When the next `due` event is to come; null for never. */
+/** When the next `due` event must be sent; null for never. */
 export function dueAtMs({ phase, rules }: ExecutionState, seenAtMs: number): number | null {
   switch (phase.kind) {
     case "starting":
-    case "ended":
       return null;
     case "stopping":
+    case "ended":
       return phase.killAtMs;
     case "running": {
       const times = [
@@ -63,7 +66,7 @@ export function dueAtMs({ phase, rules }: ExecutionState, seenAtMs: number): num
   }
 }
 
-/** Decide what an event does to an execution. One that has ended ignores all. */
+/** Apply an event to an execution. After the end, processes are only killed until none remains. */
 export function stepExecution(state: ExecutionState, event: ExecutionEvent, input: ExecutionInput): ExecutionStep {
   const { phase } = state;
   switch (event.kind) {
@@ -77,8 +80,8 @@ export function stepExecution(state: ExecutionState, event: ExecutionEvent, inpu
         : stay(state);
     case "launch-failed": {
       if (phase.kind !== "starting") return stay(state);
-      const cause = phase.stop ?? "START_FAILED";
-      const end = { cause, message: event.message, code: null, signal: null } as const;
+      const cause: EndCause = phase.stop ?? "START_FAILED";
+      const end = { cause, message: event.message, code: null, signal: null, killAtMs: killAgainAtMs(input) };
       return { state: ended(state, end, input.wallMs), effects: [{ kind: "kill" }, { kind: "save" }] };
     }
     case "stop":
@@ -89,6 +92,11 @@ export function stepExecution(state: ExecutionState, event: ExecutionEvent, inpu
       return phase.kind === "running" ? stop(state, phase, "STOPPED", input) : stay(state);
     case "exited":
       return phase.kind === "ended" ? stay(state) : onExited(state, phase, event.exit, input);
+    case "released": {
+      if (phase.kind !== "ended" || phase.killAtMs === null) return stay(state);
+      // Report nothing, because the control plane already knows the end, which does not change.
+      return { state: { ...state, phase: { ...phase, killAtMs: null } }, effects: [{ kind: "save" }] };
+    }
     case "checked":
       return phase.kind === "running" ? onChecked(state, phase, event, input) : stay(state);
     case "unchecked":
@@ -122,7 +130,7 @@ function onUnchecked(
   if (check === null) return stay(state);
   const next = { ...state, phase: { ...phase, checkAtMs: nowMs + check.intervalMs } };
   const told = cut(`check: ${message}`);
-  // A ready one stays ready, and what is said of it stays true.
+  // Keep a ready execution ready, and keep its message.
   if (phase.isReady || state.message === told) return stay(next);
   return { state: changed({ ...next, message: told }), effects: [{ kind: "save" }] };
 }
@@ -143,8 +151,12 @@ function onChecked(
   }
   const failures = phase.failures + 1;
   const failed = { ...phase, failures, checkAtMs };
-  const told = { ...state, message: cut(`check failed ${failures} times in a row: ${message}`) };
-  // Reported once, and not with each try. What ends it at its deadline says the last one.
+  const told = {
+    ...state,
+    message: cut(`check failed ${failures === 1 ? "once" : `${failures} times in a row`}: ${message}`),
+  };
+  // Report the failures once, not with each check. If the execution ends at its deadline, its message is that of the
+  // last check.
   if (!phase.wasReady && failures !== check.failures) return stay({ ...told, phase: failed });
   if (failures < check.failures || (phase.wasReady && !phase.isReady)) return stay({ ...state, phase: failed });
   return { state: changed({ ...told, phase: { ...failed, isReady: false } }), effects: [{ kind: "save" }] };
@@ -156,11 +168,13 @@ function onDue(state: ExecutionState, phase: Phase, input: ExecutionInput): Exec
   const isDue = (atMs: number | null): boolean => atMs !== null && atMs <= nowMs;
   switch (phase.kind) {
     case "starting":
-    case "ended":
       return stay(state);
+    case "ended":
+      if (!isDue(phase.killAtMs)) return stay(state);
+      return { state: { ...state, phase: { ...phase, killAtMs: killAgainAtMs(input) } }, effects: [{ kind: "kill" }] };
     case "stopping": {
       if (!isDue(phase.killAtMs)) return stay(state);
-      const again = { ...phase, killAtMs: nowMs + KILL_AGAIN_MS, isKilled: true };
+      const again = { ...phase, killAtMs: killAgainAtMs(input), isKilled: true };
       const effects: readonly ExecutionEffect[] = [{ kind: "kill" }];
       return { state: { ...state, phase: again }, effects: phase.isKilled ? effects : [...effects, { kind: "save" }] };
     }
@@ -185,7 +199,8 @@ function stop(
   const killAtMs = nowMs + graceMs;
   return {
     state: { ...state, phase: { kind: "stopping", cause, killAtMs, isKilled: false, wasReady } },
-    // Saved first: a keeper that is killed in between signals again, instead of taking the end for its own.
+    // Save before sending the signal. If this keeper is killed in between, the next one sends the signal. In the
+    // reverse order, the next keeper could report the exit as the program's own.
     effects: [{ kind: "save" }, { kind: "signal", signal: stopSignal }],
   };
 }
@@ -194,13 +209,13 @@ function onExited(
   state: ExecutionState,
   phase: Exclude<Phase, { readonly kind: "ended" }>,
   exit: Exit | null,
-  { wallMs }: ExecutionInput,
+  input: ExecutionInput,
 ): ExecutionStep {
   const { code, signal } = exit ?? { code: null, signal: null };
   const { cause, message } = causeOf(state, phase, exit);
-  // What the process left behind goes with it.
+  // Also kill the processes that the program left behind.
   return {
-    state: ended(state, { cause, message, code, signal }, wallMs),
+    state: ended(state, { cause, message, code, signal, killAtMs: killAgainAtMs(input) }, input.wallMs),
     effects: [{ kind: "kill" }, { kind: "save" }],
   };
 }
@@ -213,12 +228,12 @@ function causeOf(
   const { message } = state;
   if (phase.kind === "stopping") return { cause: phase.cause, message };
   if (phase.kind === "starting" && phase.stop !== null) return { cause: phase.stop, message };
-  if (exit === null) return { cause: "GONE", message: "the process was gone, and how it ended was not seen" };
-  // What its check said last is not why it ended.
+  if (exit === null) return { cause: "GONE", message: "the process disappeared, and how it ended is unknown" };
+  // Drop the message of the last check, because it does not explain why the program ended.
   const { code, memoryKill } = exit;
   if (code === 0 || memoryKill.kind === "no") return { cause: "EXITED", message: "" };
   if (memoryKill.kind === "yes") return { cause: "OOM", message: "" };
-  return { cause: "EXITED", message: `it is not known whether it ran out of memory: ${memoryKill.why}` };
+  return { cause: "EXITED", message: `unknown whether the process ran out of memory: ${memoryKill.why}` };
 }
 
 function ended(
@@ -228,16 +243,17 @@ function ended(
     readonly message: string;
     readonly code: number | null;
     readonly signal: string | null;
+    readonly killAtMs: number | null;
   },
   wallMs: number,
 ): ExecutionState {
-  const { cause, message, code, signal } = end;
-  // A file's time is coarser than the clock.
+  const { message, ...others } = end;
+  // Use the start as a lower limit, because the end comes from a file's time, which is coarser than the clock.
   const endedWallMs = Math.max(wallMs, state.startedWallMs ?? 0);
   return changed({
     ...state,
     message: cut(message),
-    phase: { kind: "ended", wallMs: endedWallMs, cause, code, signal },
+    phase: { kind: "ended", wallMs: endedWallMs, ...others },
   });
 }
 
@@ -245,7 +261,7 @@ function deadlineAtMs({ maxRunMs }: KeepingRules, sinceMs: number): number | nul
   return maxRunMs === null ? null : sinceMs + maxRunMs;
 }
 
-/** Until when it must be ready; null for one that was, or that has no check. */
+/** The deadline for becoming ready; null if the execution was ready before or has no check. */
 function readyUntilMs({ check }: KeepingRules, { sinceMs, wasReady }: RunningPhase): number | null {
   return check === null || wasReady ? null : sinceMs + check.readyWithinMs;
 }
@@ -253,7 +269,7 @@ function readyUntilMs({ check }: KeepingRules, { sinceMs, wasReady }: RunningPha
 function neverReady(state: ExecutionState): ExecutionState {
   const { message, rules } = state;
   const withinS = (rules.check?.readyWithinMs ?? 0) / 1_000;
-  const why = message === "" ? "its check was not tried" : message;
+  const why = message === "" ? "the check has not run" : message;
   return { ...state, message: cut(`not ready within ${withinS} s: ${why}`) };
 }
 
@@ -263,6 +279,10 @@ function lostAtMs({ stopOnAgentAfterMs }: KeepingRules, seenAtMs: number): numbe
 
 function changed(state: ExecutionState): ExecutionState {
   return { ...state, change: state.change + 1 };
+}
+
+function killAgainAtMs({ nowMs }: ExecutionInput): number {
+  return nowMs + KILL_AGAIN_MS;
 }
 
 function stay(state: ExecutionState): ExecutionStep {

@@ -1,4 +1,4 @@
-/** How an execution ended, as EndReason of the schema without its prefix. */
+/** The reason for the end of an execution: EndReason of the schema without its prefix. */
 export type EndCause =
   | "EXITED"
   | "OOM"
@@ -9,24 +9,24 @@ export type EndCause =
   | "CONTROL_PLANE_LOST"
   | "GONE";
 
-/** Why a running execution is ended. */
+/** Why a running execution is stopped. */
 export type StopCause = Extract<EndCause, "STOPPED" | "CHECK_FAILED" | "DEADLINE_EXCEEDED" | "CONTROL_PLANE_LOST">;
 
 /** How a process ended. */
 export interface Exit {
-  /** Null for one that a signal ended, and for one whose end was not seen. */
+  /** The exit code; null if a signal ended the process, or if its end was not observed. */
   readonly code: number | null;
   readonly signal: string | null;
   readonly memoryKill: MemoryKill;
 }
 
-/** Whether the kernel killed a process of the execution for its memory; `why` is for people. */
+/** Whether the kernel killed a process of the execution for running out of memory; `why` is human-readable. */
 export type MemoryKill =
   | { readonly kind: "yes" }
   | { readonly kind: "no" }
   | { readonly kind: "unknown"; readonly why: string };
 
-/** What of a spec decides how an execution is kept. */
+/** The parts of a spec that decide how an execution is run. */
 export interface KeepingRules {
   readonly stopSignal: string;
   readonly graceMs: number;
@@ -38,27 +38,30 @@ export interface KeepingRules {
 /** When an execution counts as ready. */
 export interface CheckRules {
   readonly intervalMs: number;
-  /** Failed tries in a row after which a ready execution is no longer ready. */
+  /** The number of consecutive failures after which a ready execution is no longer ready. */
   readonly failures: number;
-  /** How long it may run until it is ready for the first time. */
+  /** Time limit, from the start, for the execution to become ready for the first time. */
   readonly readyWithinMs: number;
 }
 
-/** Where an execution stands. `...AtMs` are of the machine's monotonic clock, unless they say wall. */
+/**
+ * The phase of an execution. Fields named `...AtMs` are times of the machine's monotonic clock, and `wallMs` is
+ * wall time.
+ */
 export type Phase =
-  /** Its process is being started; `stop` when it is to end as soon as it has been. */
+  /** The process is being started. `stop` is the reason for stopping it as soon as it runs; null for none. */
   | { readonly kind: "starting"; readonly stop: StopCause | null }
   | {
       readonly kind: "running";
       readonly sinceMs: number;
       readonly isReady: boolean;
       readonly wasReady: boolean;
-      /** Failed tries of the check in a row. */
+      /** Consecutive failures of the check. */
       readonly failures: number;
-      /** Null without a check, and while one is under way. */
+      /** When the next check runs; null without a check, and while a check is running. */
       readonly checkAtMs: number | null;
     }
-  /** It was sent a signal, and is killed at `killAtMs`; `isKilled` once that was done. */
+  /** The process was sent a signal, and is killed at `killAtMs`. `isKilled` is set once it has been killed. */
   | {
       readonly kind: "stopping";
       readonly cause: StopCause;
@@ -68,6 +71,8 @@ export type Phase =
     }
   | {
       readonly kind: "ended";
+      /** When to kill the remaining processes again; null if none remains. */
+      readonly killAtMs: number | null;
       readonly wallMs: number;
       readonly cause: EndCause;
       readonly code: number | null;
@@ -78,49 +83,54 @@ export type Phase =
 export interface ExecutionState {
   readonly rules: KeepingRules;
   readonly phase: Phase;
-  /** Rises with each change that is reported. */
+  /** A number that is incremented with each reported change. */
   readonly change: number;
-  /** When its process was started, by the wall clock. */
+  /** When the execution's process was started, in wall time. */
   readonly startedWallMs: number | null;
   readonly message: string;
-  /** More of what runs, such as the digest of an image. Absent in records of a version that ran processes alone. */
+  /**
+   * Details of the program, such as the digest of an image. Absent in records of a version that only ran
+   * processes.
+   */
   readonly about?: string;
 }
 
-/** What happens to an execution. */
+/** An event in the life of an execution. */
 export type ExecutionEvent =
-  /** Its launch takes longer, and this is how far it is. */
+  /** The launch takes a while; the message is its progress. */
   | { readonly kind: "progress"; readonly message: string }
-  /** It runs. */
+  /** The program has been started. */
   | { readonly kind: "launched"; readonly about: string }
-  /** It could not be started. */
+  /** The program could not be started. */
   | { readonly kind: "launch-failed"; readonly message: string }
-  /** It is not desired any more. */
+  /** The execution is no longer desired. */
   | { readonly kind: "stop" }
-  /** Its process ended; null when how was not seen. */
+  /** The execution has ended, and none of its processes is left. */
+  | { readonly kind: "released" }
+  /** The process ended; `exit` is null if its end was not observed. */
   | { readonly kind: "exited"; readonly exit: Exit | null }
-  /** A try of its check is over. */
+  /** A check has finished. */
   | { readonly kind: "checked"; readonly passed: boolean; readonly message: string }
-  /** The check could not be tried: it comes again, and nothing is known. */
+  /** The check gave no result, and is repeated. */
   | { readonly kind: "unchecked"; readonly message: string }
-  /** The time that dueAtMs() named has come. */
+  /** The time returned by dueAtMs() has come. */
   | { readonly kind: "due" };
 
-/** What the keeper carries out, in order. */
+/** Effects that the keeper must carry out, in order. */
 export type ExecutionEffect =
   | { readonly kind: "signal"; readonly signal: string }
   /** Kill all processes of the execution. */
   | { readonly kind: "kill" }
-  /** Try the check, then answer `checked`. */
+  /** Run the check, then send `checked` or `unchecked`. */
   | { readonly kind: "check" }
-  /** Write the state to the disk, and report it where it has changed for others. */
+  /** Write the state to disk, and report it if `change` has grown. */
   | { readonly kind: "save" };
 
-/** The times by which is decided. */
+/** The times that stepExecution() needs. */
 export interface ExecutionInput {
-  /** Of the machine's monotonic clock. */
+  /** Current time of the machine's monotonic clock. */
   readonly nowMs: number;
   readonly wallMs: number;
-  /** When the agent last heard from the control plane, of the monotonic clock. */
+  /** When the agent last received something from the control plane, on the monotonic clock. */
   readonly seenAtMs: number;
 }

@@ -1,87 +1,99 @@
 import type { Logger } from "@rollcall/process";
 import type { CheckResult } from "../check/try-port.ts";
-import type { ExecutionIdentity } from "../journal/execution-record.ts";
+import type { ExecutionIdentity } from "../journal/execution-entry.ts";
 import type { ExecutionOutput } from "../output/execution-output.ts";
 import type { ExecutionPlan } from "../spec/read-spec.ts";
 import type { Exit } from "./execution-state.ts";
 
-/** What runs the executions of one kind of task. */
+/** Runs the executions of one kind of task. */
 export interface Executor<Plan extends ExecutionPlan = ExecutionPlan> {
-  /** Executions that it starts at a time. */
+  /** Maximum number of executions that the executor starts at the same time. */
   readonly mostLaunching: number;
-  /** Describe what an execution runs. Nothing is started, and nothing looked at. */
+  /** Create the program of an execution. Does not start or inspect anything. */
   programOf(context: ProgramContext<Plan>): Program;
-  /** Look at all that runs, as far as that is cheap. Returns which executions are to be looked at one by one. */
+  /** Check all running executions together if that is cheap. Returns which executions need a separate check. */
   survey(): Promise<(id: string) => boolean>;
-  /** End what still runs of an execution whose record was lost: no keeper could take it over. */
+  /** Kill everything that an execution left running, if its record was lost, since no keeper can adopt it. */
   end(id: string): Promise<void>;
-  /** Remove what is left of executions that nothing is kept of any more, and what runs of those that have ended. */
+  /** Remove the remains of forgotten executions, and anything of ended ones that still runs. */
   tidy(standing: (id: string) => Standing): Promise<void>;
 }
 
-/** What a keeper says of an execution: whether it is in its journal, has ended there, and is still reported. */
+/**
+ * The keeper's view of an execution: in the journal and not ended, ended but still reported, forgotten, or not in
+ * the journal.
+ */
 export type Standing = "kept" | "ended" | "forgotten" | "unknown";
 
-/** The executors of a machine by the kind of task. */
+/** The executors of a machine, keyed by kind of task. */
 export type Executors = {
   readonly [Kind in ExecutionPlan["kind"]]: Executor<Extract<ExecutionPlan, { readonly kind: Kind }>>;
 };
 
-/** What a program is made of. */
+/** The facts that a program is created from. */
 export interface ProgramContext<Plan extends ExecutionPlan = ExecutionPlan> {
   readonly identity: ExecutionIdentity;
   readonly plan: Plan;
   /** The execution's directory, closed to all other users. */
   readonly directory: string;
-  /** Whether the execution was begun in this boot of the machine. */
+  /** Whether the execution was started in this boot of the machine. */
   readonly isOfThisBoot: boolean;
   readonly log: Logger;
   readonly output: () => Promise<ExecutionOutput>;
   /** Milliseconds since 1970. */
   readonly wallMs: () => number;
-  /** To be called with how far the launch is. */
+  /** To be called with the progress of the launch. */
   readonly onProgress: (message: string) => void;
-  /** To be called when something may have happened to the program: it is looked at. */
+  /** To be called when something may have happened to the program. The keeper then calls look(). */
   readonly onNotice: () => void;
 }
 
-/** What an execution runs. It goes on when the keeper ends. */
+/** The program of an execution. It keeps running when the keeper exits. */
 export interface Program {
-  /** Start it for the first time. What happened to it is seen by look(). Rejects when it could not be started. */
+  /**
+   * Start the program for the first time. look() shows what happened to it. Rejects when it could not be started.
+   */
   launch(): Promise<Launch>;
-  /** Give up what launch() waits for before it starts anything: the execution is not desired any more. */
+  /**
+   * Cancel a launch() that is still waiting and has started nothing, because the execution is no longer desired.
+   */
   abandon(): void;
-  /** See what happened to it. `isLate` when what was launched has had its time to appear. */
-  look(isLate: boolean): Promise<Verdict>;
-  /** Take what it writes and has not been taken. Returns whether anything of an execution that has ended is left. */
-  lookAfterEnd(): Promise<boolean>;
-  /** Send it a signal, unless it has ended. */
+  /**
+   * Find out what happened to the program. `isLate` is set once it has had enough time to appear after its launch.
+   */
+  look(isLate: boolean): Promise<ProgramStatus>;
+  /** Store the rest of the output that the program wrote before its end. */
+  checkAfterEnd(): Promise<void>;
+  /** Send a signal to the program, unless it has ended. */
   signal(signal: string): Promise<void>;
-  /** Kill it, with all that it began. */
+  /** Kill the program and everything that it started. */
   kill(): Promise<void>;
-  /** Try its check once. */
+  /** Run the program's check once. */
   check(): Promise<CheckResult>;
-  /** Let go of what it had to run. Its end is on the disk. */
-  release(): Promise<void>;
-  /** Remove what is left of it when its end is known to the control plane. */
+  /**
+   * Release the resources of the program, after its end was written to disk. Returns whether none of its processes
+   * is left.
+   */
+  release(): Promise<boolean>;
+  /** Remove the remains of the program, once the control plane knows that it ended. */
   remove(): Promise<void>;
-  /** Leave it as it is, for the next keeper. */
+  /** Leave the program running for the next keeper. */
   close(): void;
 }
 
-/** Whether a start was begun, or why it cannot be. */
+/** Whether the launch has begun, or why it could not begin. */
 export type Launch = { readonly ok: true } | { readonly ok: false; readonly problem: string };
 
-/** What happened to a program. */
-export type Verdict =
-  /** It was never started. */
+/** The current state of a program, or how it ended. */
+export type ProgramStatus =
+  /** The program was never started. */
   | { readonly kind: "not-launched" }
-  /** It is being started. */
+  /** The program is being started. */
   | { readonly kind: "wait" }
-  /** What runs it does not answer. */
+  /** The engine that runs the program does not respond. */
   | { readonly kind: "unreachable" }
-  /** `about` tells more of what runs, such as the digest of an image; empty for a process. */
+  /** `about` gives details of the program, such as the digest of an image. It is empty for a process. */
   | { readonly kind: "runs"; readonly about: string }
   | { readonly kind: "launch-failed"; readonly message: string }
-  /** `exit` is null when how it ended was not seen, `wallMs` when it is not known when. */
+  /** `exit` is null if the end was not observed. `wallMs` is null if its time is unknown. */
   | { readonly kind: "exited"; readonly exit: Exit | null; readonly wallMs: number | null; readonly about: string };

@@ -1,37 +1,33 @@
-import type { Logger } from "@rollcall/process";
-import type { ExecutionRecord } from "../journal/execution-record.ts";
+import { type Clock, type Logger, systemClock } from "@rollcall/process";
+import type { Execution } from "../journal/execution-entry.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { Executor, Executors } from "./executor.ts";
 
-/** The clock of a machine, which goes on when a keeper ends. */
-export interface MachineClock {
-  /** Milliseconds since the machine was started. */
-  nowMs(): number;
-  /** Milliseconds since 1970. */
-  wallMs(): number;
-}
+/** A clock whose monotonic time counts from the start of the machine, so that it continues when a keeper exits. */
+export type MachineClock = Clock;
 
-/** What is launched in its turn among those of its executor. */
+/** An execution to launch, queued per executor. */
 export type ToLaunch = { readonly launch: () => Promise<void>; readonly executor: Executor | null };
 
-/** What executions work with. */
+/** Dependencies of executions. */
 export interface KeeperServices {
   readonly journal: Journal;
   readonly executors: Executors;
   readonly clock: MachineClock;
-  /** This boot of the machine. */
+  /** Id of this boot of the machine. */
   readonly bootId: string;
   readonly log: Logger;
-  /** When the agent last heard from the control plane. */
+  /** When the agent last received something from the control plane. */
   readonly seenAtMs: () => number;
-  /** To be called for an execution to launch in its turn. Returns what takes it out of the queue again. */
+  /** Queue an execution for its launch. Returns a function that removes it from the queue. */
   readonly toLaunch: (execution: ToLaunch) => () => void;
-  /** Told of each change, once it is on the disk. */
-  readonly onChange: (record: ExecutionRecord) => void;
+  /** Called with each change, once it is on disk or could not be written. A failed write is repeated. */
+  readonly onChange: (record: Execution) => void;
 }
 
 /** The clock of this machine. */
 export const machineClock: MachineClock = {
   nowMs: () => Number(process.hrtime.bigint() / 1_000_000n),
-  wallMs: () => Date.now(),
+  wallMs: systemClock.wallMs,
+  sleep: systemClock.sleep,
 };

@@ -2,25 +2,47 @@ import { randomBytes } from "node:crypto";
 import { chmod, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode, type Logger, makeDirectory } from "@rollcall/process";
-import { type ExecutionRecord, formatRecord, isExecutionId, parseRecord } from "./execution-record.ts";
+import { type Execution, formatRecord, isExecutionId, parseRecord } from "./execution-entry.ts";
+
+/** The calls of a journal to the file system. */
+export interface JournalFiles {
+  readonly chmod: (path: string, mode: number) => Promise<void>;
+  readonly makeDirectory: typeof makeDirectory;
+  readonly open: (path: string, flags: string, mode: number) => Promise<JournalFile>;
+  readonly readFile: (path: string, encoding: "utf8") => Promise<string>;
+  readonly readdir: (path: string) => Promise<string[]>;
+  readonly rename: (from: string, to: string) => Promise<void>;
+  readonly rm: (path: string, options: { readonly recursive?: boolean; readonly force: boolean }) => Promise<void>;
+}
+
+/** A file that a journal writes. */
+interface JournalFile {
+  writeFile(text: string): Promise<void>;
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const MACHINE_FILES: JournalFiles = { chmod, makeDirectory, open, readdir, readFile, rename, rm };
 
 const DIRECTORY_MODE = 0o700;
 const RECORD = "record.json";
 
-/** The executions of a keeper on its disk, each with a directory that is closed to all other users. */
+/** A keeper's executions on disk, each in a directory that is closed to all other users. */
 export class Journal {
   readonly #root: string;
+  readonly #files: JournalFiles;
 
-  private constructor(root: string) {
+  private constructor(root: string, files: JournalFiles) {
     this.#root = root;
+    this.#files = files;
   }
 
-  /** Open the journal below the keeper's directory, made when it is missing. */
-  static async open(keeperDirectory: string): Promise<Journal> {
+  /** Open the journal below the keeper's directory, and create it if it is missing. */
+  static async open(keeperDirectory: string, files = MACHINE_FILES): Promise<Journal> {
     const root = join(keeperDirectory, "executions");
-    await makeDirectory(root, DIRECTORY_MODE);
-    await chmod(root, DIRECTORY_MODE);
-    return new Journal(root);
+    await files.makeDirectory(root, DIRECTORY_MODE);
+    await files.chmod(root, DIRECTORY_MODE);
+    return new Journal(root, files);
   }
 
   directoryOf(id: string): string {
@@ -28,49 +50,51 @@ export class Journal {
   }
 
   /**
-   * All records. One that makes no sense is logged and left where it is. Rejects when the disk fails, or no file can be
-   * opened: an execution whose record could not be read would be reported as gone although it runs.
+   * Load all records. Invalid records are logged and left unchanged. Rejects when the disk fails or a file cannot
+   * be opened, because the execution of a skipped record would be reported as gone although it runs.
    */
-  async load(log: Logger): Promise<readonly ExecutionRecord[]> {
-    const records: ExecutionRecord[] = [];
-    for (const id of (await readdir(this.#root)).filter(isExecutionId)) {
-      const text = await readFile(join(this.#root, id, RECORD), "utf8").catch((error: unknown) => {
+  async load(log: Logger): Promise<readonly Execution[]> {
+    const records: Execution[] = [];
+    for (const id of (await this.#files.readdir(this.#root)).filter(isExecutionId)) {
+      const text = await this.#files.readFile(join(this.#root, id, RECORD), "utf8").catch((error: unknown) => {
         if (errorCode(error) === "ENOENT") return "";
         throw error;
       });
       const record = parseRecord(text);
       if (record?.identity.id === id) records.push(record);
-      else log.error({ execution_id: id }, "record of an execution cannot be read, it is left alone");
+      else log.error({ execution_id: id }, "cannot read the record of an execution; left unchanged");
     }
     return records;
   }
 
-  /** Make the directories of a new execution, and write its record. */
-  async create(record: ExecutionRecord): Promise<void> {
-    await makeDirectory(join(this.directoryOf(record.identity.id), "run"), DIRECTORY_MODE);
+  /** Create the directories of a new execution, and write its record. */
+  async create(record: Execution): Promise<void> {
+    await this.#files.makeDirectory(join(this.directoryOf(record.identity.id), "run"), DIRECTORY_MODE);
     await this.save(record);
   }
 
-  /** Replace a record: a crash leaves the old one or the new one. It is on the disk once this resolves. */
-  async save(record: ExecutionRecord): Promise<void> {
+  /**
+   * Replace a record. Once this resolves, the new record is on disk. A crash leaves either the old or the new one.
+   */
+  async save(record: Execution): Promise<void> {
     const path = join(this.directoryOf(record.identity.id), RECORD);
     const temporary = `${path}.${randomBytes(4).toString("hex")}`;
     try {
-      const file = await open(temporary, "wx", 0o600);
+      const file = await this.#files.open(temporary, "wx", 0o600);
       try {
         await file.writeFile(formatRecord(record));
         await file.sync();
       } finally {
         await file.close();
       }
-      await rename(temporary, path);
+      await this.#files.rename(temporary, path);
     } finally {
-      await rm(temporary, { force: true });
+      await this.#files.rm(temporary, { force: true });
     }
   }
 
-  /** Remove an execution with its output. */
+  /** Remove an execution and its output. */
   async remove(id: string): Promise<void> {
-    await rm(this.directoryOf(id), { recursive: true, force: true });
+    await this.#files.rm(this.directoryOf(id), { recursive: true, force: true });
   }
 }

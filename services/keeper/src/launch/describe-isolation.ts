@@ -3,7 +3,7 @@ import { WorkContainment, WorkIdentity, type WorkIsolationSchema } from "@rollca
 import { type Isolation, NAMESPACES } from "./isolation.ts";
 import type { WorkRules } from "./permissions.ts";
 
-/** What decides how executions are kept apart. */
+/** The facts that determine how executions are isolated. */
 export interface IsolationFacts {
   readonly rules: Pick<WorkRules, "user" | "users" | "userIds">;
   readonly isolation: Isolation;
@@ -12,7 +12,7 @@ export interface IsolationFacts {
 
 const MOST_PROBLEM = 512;
 
-/** Describe for others what separates the executions of this machine. */
+/** Describe what isolates the executions of this machine from each other. */
 export function describeIsolation(facts: IsolationFacts): MessageInitShape<typeof WorkIsolationSchema> {
   const { rules, isolation } = facts;
   const isOwn = rules.user === null && rules.userIds !== null;
@@ -30,7 +30,10 @@ function identityOf({ rules }: IsolationFacts): WorkIdentity {
   return rules.userIds === null ? WorkIdentity.AGENT : WorkIdentity.OWN;
 }
 
-/** The weakest way in which executions are ended here. A user id that executions share identifies none of them. */
+/**
+ * The weakest method that ends executions on this machine. A user id that executions share cannot identify the
+ * processes of one execution.
+ */
 function containmentOf({ rules, isolation, hasCgroups }: IsolationFacts): WorkContainment {
   if (hasCgroups) return WorkContainment.CGROUP;
   if (isolation.hasNamespaces) return WorkContainment.NAMESPACE;

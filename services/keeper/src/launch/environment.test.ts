@@ -17,7 +17,7 @@ const FACTS = {
 };
 
 describe("makeEnvironment()", () => {
-  it("should let a job replace what is for it, and nothing that says where it runs", () => {
+  it("should let a job replace its own variables, but not those that describe where it runs", () => {
     const env = { PATH: "/opt/bin", ROLLCALL_NODE: "another", PORT_HTTP: "1", CUDA_VISIBLE_DEVICES: "0" };
     expect(makeEnvironment({ ...FACTS, env })).toMatchObject({
       PATH: "/opt/bin",
@@ -42,19 +42,19 @@ describe("expand()", () => {
     ["$NONE", "$NONE"],
     ["$constructor", "$constructor"],
     ["100$", "100$"],
-  ])("should make %s %s", (word, expanded) => {
+  ])("should expand %s to %s", (word, expanded) => {
     expect(expand(word, { A: "1" })).toBe(expanded);
   });
 });
 
 describe("wrongNames()", () => {
-  it("should name what no shell can hold", () => {
+  it("should name variables that a shell cannot hold", () => {
     expect(wrongNames({ A: "1", "A-B": "1", "": "1", "A=B": "1", C: "\0" })).toEqual(["A-B", "", "A=B", "C"]);
   });
 });
 
 describe("programScript()", () => {
-  it("should hand any word and any value to the program as it is", () => {
+  it("should pass any word and value to the program unchanged", () => {
     const text = fc.string({ unit: "grapheme", maxLength: 20 }).map((one) => one.replaceAll("\0", ""));
     fc.assert(
       fc.property(fc.array(text, { minLength: 1, maxLength: 4 }), text, (words, value) => {

@@ -2,38 +2,40 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-/** A machine that boots is slow. */
+/** The time limit of a test, in milliseconds. A machine is slow while it boots. */
 const LIMIT_MS = 15_000;
 const MOST_TRIES = 3;
 
-/** What keeps executions apart on this machine. */
+/** The isolation that this machine supports. */
 export interface Isolation {
-  /** Options by which setpriv gives up privileges; empty where there is no setpriv. */
+  /** setpriv options that drop privileges; empty without setpriv. */
   readonly privileges: readonly string[];
   /** Whether processes can be started in PID, mount and IPC namespaces. */
   readonly hasNamespaces: boolean;
-  /** What is not possible here and why, for people; empty when everything is. */
+  /** Which isolation is impossible on this machine and why, human-readable. Empty if everything is possible. */
   readonly problem: string;
 }
 
-/** The namespaces of an execution with a user id of its own. */
+/** The namespaces of an execution with its own user id. */
 export const NAMESPACES = ["pid", "mount", "ipc"] as const;
 
-/** Options that give up the keeper's privileges for good, the most complete first. */
+/** Options that permanently drop the keeper's privileges. The most complete ones come first. */
 const PRIVILEGES: readonly (readonly string[])[] = [
   ["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"],
-  // Without CAP_SETPCAP, as in some containers, and for users other than root. With no-new-privs no program gains any.
+  // For users other than root, and for root without CAP_SETPCAP, as in some containers. With no-new-privs, no program
+  // gains capabilities.
   ["--no-new-privs", "--inh-caps=-all"],
 ];
 
 /**
- * The words that start a command as the first process of new namespaces. It ends when unshare does.
+ * The words that start a command as the first process of new namespaces. The command ends when unshare ends.
  *
- * @param isPrivate whether it has IPC objects of its own as well.
+ * @param isPrivate whether the command also gets its own IPC namespace.
  */
 export function unsharing(isPrivate: boolean): readonly string[] {
   const names = ["--pid", "--mount", ...(isPrivate ? ["--ipc"] : [])];
-  // Mounts that the machine makes later are seen inside, and none that is made inside is seen outside.
+  // Use slave propagation, so that mounts that the machine makes later are visible inside the namespace, but mounts
+  // made inside are not visible outside.
   return ["unshare", ...names, "--propagation", "slave", "--fork", "--kill-child"];
 }
 
@@ -42,17 +44,17 @@ export function entering(pid: number, isPrivate: boolean): readonly string[] {
   return ["nsenter", `--target=${pid}`, "--pid", "--mount", ...(isPrivate ? ["--ipc"] : [])];
 }
 
-/** What is mounted in the namespaces of an execution, tried without one. */
+/** A script that makes the same mounts as an execution with namespaces, to test whether this machine allows them. */
 const TRY_MOUNTS =
   "mount -n -t proc -o nosuid,nodev,noexec proc /proc && mount -n -t tmpfs tmpfs /tmp && mount -n -o rbind / /tmp";
 
-/** Try out what this machine allows. */
+/** Find out which isolation this machine allows. */
 export async function probeIsolation(): Promise<Isolation> {
   const privileges = await firstThatWorks(PRIVILEGES);
   const tried = await tryRun([...unsharing(true), "sh", "-c", TRY_MOUNTS]);
   const problems = [
     ...(privileges === null ? ["setpriv of util-linux is missing: executions can gain privileges"] : []),
-    ...(tried === "" ? [] : [`no namespaces can be made (${tried})`]),
+    ...(tried === "" ? [] : [`cannot create namespaces (${tried})`]),
   ];
   return { privileges: privileges ?? [], hasNamespaces: tried === "", problem: problems.join("; ") };
 }
@@ -71,8 +73,8 @@ interface RunError {
 }
 
 /**
- * Why a command does not end well; empty when it does. One that did not end by itself, or could not be started for lack
- * of something, is tried again: what is found here lasts as long as the keeper.
+ * Why a command fails; empty if it succeeds. A command that times out, or cannot be started for lack of resources, is
+ * tried again, because the result is used as long as the keeper runs.
  */
 async function tryRun([program = "", ...args]: readonly string[]): Promise<string> {
   for (let tries = 1; ; tries += 1) {

@@ -3,28 +3,28 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode, systemErrorWords } from "@rollcall/process";
 import { canUseSecret } from "@rollcall/wire";
-import type { ExecutionIdentity } from "../journal/execution-record.ts";
+import type { ExecutionIdentity } from "../journal/execution-entry.ts";
 import { expand, makeEnvironment, wrongNames } from "./environment.ts";
 import { isSecretName, type WorkRules } from "./permissions.ts";
 
-/** What of a plan its environment is made from. */
+/** The parts of a plan that determine an execution's environment. */
 export interface JobEnvironment {
   readonly job: string;
   /** Who submitted the job. */
   readonly owner: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Names of files, by variable. */
+  /** The secrets' file names, keyed by variable. */
   readonly secretEnv: Readonly<Record<string, string>>;
 }
 
-/** Why an execution is not started, for people. */
+/** Why an execution is not started, human-readable. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 }
 
 const MOST_SECRET_BYTES = 65_536;
 
-/** Make the environment of an execution, with the secrets that its job asks for. Throws Refusal. */
+/** Build the environment of an execution, including the secrets that its job requests. Throws Refusal. */
 export async function environmentOf(
   identity: ExecutionIdentity,
   plan: JobEnvironment,
@@ -39,10 +39,10 @@ export async function environmentOf(
   return made;
 }
 
-/** The words of a command, with the variables that the environment has. Throws Refusal. */
+/** The words of a command, with variables replaced. Throws Refusal. */
 export function wordsOf(argv: readonly string[], env: Readonly<Record<string, string>>): readonly string[] {
   const words = argv.map((word) => expand(word, env));
-  if (words.some((word) => word.includes("\0"))) throw new Refusal("its command holds a NUL");
+  if (words.some((word) => word.includes("\0"))) throw new Refusal("its command contains a NUL byte");
   return words;
 }
 
@@ -52,10 +52,10 @@ async function readSecrets(
 ): Promise<Readonly<Record<string, string>>> {
   const entries = Object.entries(secretEnv);
   if (entries.length === 0) return {};
-  if (secrets === null) throw new Refusal("the node keeps no secrets: its Work.Secrets is not set");
+  if (secrets === null) throw new Refusal("the node has no secrets: Work.Secrets is not set");
   const values: [string, string][] = [];
   for (const [variable, name] of entries) {
-    if (!isSecretName(name)) throw new Refusal(`${JSON.stringify(name)} is not the name of a secret`);
+    if (!isSecretName(name)) throw new Refusal(`${JSON.stringify(name)} is not a valid secret name`);
     if (!canUseSecret(secretGrants, name, { owner, job })) {
       const who = `job ${job} of ${owner === "" ? "an unknown owner" : owner}`;
       throw new Refusal(`the node does not allow ${who} to use the secret ${name}: see its Work.SecretGrants`);
@@ -66,7 +66,7 @@ async function readSecrets(
 }
 
 async function readSecret(directory: string, name: string): Promise<string> {
-  // A keeper that is root must not be led to files of root's by whom the directory belongs to.
+  // Do not follow links: the owner of the directory must not be able to point a root keeper at root's files.
   const file = await open(join(directory, name), constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
     const isAbsent = errorCode(error) === "ENOENT";
     throw new Refusal(
@@ -76,9 +76,10 @@ async function readSecret(directory: string, name: string): Promise<string> {
   try {
     const found = await file.stat();
     if (found.uid !== 0 && found.uid !== process.getuid?.()) {
-      throw new Refusal(`the secret ${name} belongs to a user who is neither root nor the keeper's`);
+      throw new Refusal(`the secret ${name} must belong to root or the keeper's user`);
     }
-    if (!found.isFile() || found.size > MOST_SECRET_BYTES) throw new Refusal(`the secret ${name} is no small file`);
+    if (!found.isFile() || found.size > MOST_SECRET_BYTES)
+      throw new Refusal(`the secret ${name} is not a file of at most ${MOST_SECRET_BYTES} bytes`);
     return (await file.readFile("utf8")).replace(/\r?\n$/, "");
   } finally {
     await file.close();

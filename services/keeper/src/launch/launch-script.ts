@@ -1,12 +1,12 @@
-/** Which user a command becomes. */
+/** The user that a command runs as. */
 export interface Account {
-  /** Null for a user id without an account: it is in no group but its own. */
+  /** The account's name; null for a user id without an account, whose only group has the same id. */
   readonly name: string | null;
   readonly uid: number;
   readonly gid: number;
 }
 
-/** A command as it is run. */
+/** A command, ready to run. */
 export interface Command {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -14,30 +14,30 @@ export interface Command {
 }
 
 /**
- * Keeps one execution, and nothing else: it starts the program in a session of its own, holds both pipes of its output
- * open, and writes down how it ended. It outlives the keeper, which may be killed and finds the end here. A shell,
- * since there is one for each execution: it takes 1 MB where Node takes 45.
+ * Supervises one execution: it starts the program in a separate session, holds both output pipes open, and records how
+ * the program ended. It outlives the keeper, so that the next keeper finds the exit if a keeper was killed. It is a
+ * shell because there is one for each execution, and a shell takes 1 MB where Node.js takes 45.
  *
- * Its arguments: the directory of the execution, the group that may write to its pipes or nothing, `plain` or
- * `namespaces`, then the directories of the cgroups that the program enters, then `--`, then the words that come before
- * `sh`: those that make the program another user's. With `namespaces` these words end in this script again, with
- * `--inside`, as the first process of the new namespaces. Its arguments are there pairs of directories, the second of
- * which the first one covers, then `--`, then the words that come before `sh`.
+ * Its arguments: the directory of the execution, the group that can write to its pipes or nothing, `plain` or
+ * `namespaces`, then the directories of the cgroups that the program enters, then `--`, then the words before `sh` that
+ * change the user of the program. With `namespaces`, these words end in this script again, with `--inside`, as the
+ * first process of the new namespaces. The arguments of `--inside` are pairs of directories (the first is mounted over
+ * the second), then `--`, then the words before `sh`.
  *
- * - `run/started` is made first and only once, so that two keepers never start one execution twice.
- * - Traps that do something are reset in children; those that ignore a signal would be inherited.
- * - `3` and `4` are opened to read and to write, so that the pipes have both ends while no keeper reads. The program
- *   gets descriptors that only write: who takes them over cannot read what was written.
- * - `6` takes the word that the program is about to begin, or why not. The program never has it. `7` to `9` are closed:
- *   a shell names no higher ones, which the keeper has closed before.
- * - The program runs in the foreground: one in the background would be born with SIGINT and SIGQUIT ignored.
- * - In namespaces it is not the first process: that one ignores signals that it does not handle. The first process
- *   waits for the program, and what still runs ends with it.
- * - Processes write down their ids before /proc is replaced, as the keeper sees them.
- * - What it writes down is one write for each file, and a reader waits for the end of the line.
- * - Shells have one number for a signal and a code above 128, but say a few words about a signal.
- * - At the end it waits for a keeper that has taken note, a day at most: what is left in the pipes would be lost with
- *   it.
+ * - `run/started` is created first and only once, so that two keepers never start one execution twice.
+ * - Traps that do something are reset in child processes. Traps that ignore a signal would be inherited.
+ * - `3` and `4` are opened for reading and writing, so that the pipes have both ends while no keeper reads. The program
+ *   gets descriptors that can only write: a process that takes them over cannot read the output.
+ * - `6` receives whether the program is about to begin, or why not. The program never gets it. `7` to `9` are closed. A
+ *   shell cannot name higher ones, which the keeper has closed before.
+ * - The program runs in the foreground: in the background it would start with SIGINT and SIGQUIT ignored.
+ * - In namespaces, the program is not the first process, because that ignores signals that it does not handle. The
+ *   first process waits for the program, and everything that still runs ends with it.
+ * - Processes record their ids before /proc is replaced, so that these are the ids that the keeper sees.
+ * - Each file is written with one write, and a reader waits for the end of the line.
+ * - Shells use the same number for a signal and for an exit code above 128, but print a few words about a signal.
+ * - At the end, the shim waits up to a day until a keeper acknowledges the exit: without the shim, unread output in the
+ *   pipes would be lost.
  */
 export const SHIM_SCRIPT = `
 set -u
@@ -97,17 +97,17 @@ echo "$code $words" >run/exit
 timeout 86400 sh -c 'read -r seen' <&5
 `;
 
-/** The program that a shell reads as the execution's own user: it sets the environment and becomes the command. */
+/** The script that a shell reads as the execution's user. It sets the environment and becomes the command. */
 export function programScript({ argv, env, directory }: Command): string {
   const [program = ""] = argv;
   const exports = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`);
   return [
     'fail() { echo "$1" >&6; exit 127; }',
     `cd ${quote(directory)} 2>/dev/null || fail ${quote(`cannot enter the directory ${directory}`)}`,
-    // Set by cd, and nothing that a program expects to find.
+    // Unset OLDPWD, which cd sets and programs do not expect.
     "unset OLDPWD",
     ...exports,
-    `command -v ${quote(program)} >/dev/null 2>&1 || fail ${quote(`cannot find a program ${program}`)}`,
+    `command -v ${quote(program)} >/dev/null 2>&1 || fail ${quote(`cannot find the program ${program}`)}`,
     "echo begun >&6",
     "exec 6>&-",
     `exec ${argv.map(quote).join(" ")} </dev/null`,
@@ -116,10 +116,10 @@ export function programScript({ argv, env, directory }: Command): string {
 }
 
 /**
- * The words that make a command another user's, with no way back: no capability is left, and no program with the setuid
- * bit gives one.
+ * The words that run a command as another user, with no way back: no capability is left, and setuid programs have no
+ * effect.
  *
- * @param privileges the options of setpriv by which it gives up privileges on this machine; empty without setpriv.
+ * @param privileges setpriv options that drop privileges on this machine; empty without setpriv.
  */
 export function becoming(account: Account | null, privileges: readonly string[]): readonly string[] {
   if (account === null) return privileges.length === 0 ? [] : ["setpriv", ...privileges];
@@ -128,7 +128,7 @@ export function becoming(account: Account | null, privileges: readonly string[])
   return ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, groups, ...privileges];
 }
 
-/** A word that a shell takes as it is. */
+/** Quote a word so that a shell takes it literally. */
 export function quote(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -1,33 +1,36 @@
 import { isAbsolute, sep } from "node:path";
 
-/** A secret with those who can use it, see canUseSecret() of the domain. */
+/** A secret and who can use it, see canUseSecret() of the domain. */
 export interface SecretGrants {
   readonly name: string;
-  /** OWNER/JOB each. */
+  /** The jobs that can use the secret, each as OWNER/JOB. */
   readonly grants: readonly string[];
 }
 
-/** What the operator of a machine lets executions do. */
+/** The permissions that the operator of a machine grants to executions. */
 export interface WorkRules {
-  /** Executors that are turned on. */
+  /** The enabled executors. */
   readonly executors: readonly string[];
-  /** The user that executions run as when their job names none; null for an id of their own, or the keeper's user. */
+  /**
+   * The user of executions whose job names none. If null, each execution has its own user id, or runs as the
+   * keeper's user.
+   */
   readonly user: string | null;
-  /** The first and the last of the user ids that executions are given, each its own; null for none. */
+  /** The first and last user id for executions, each of which gets its own id; null for none. */
   readonly userIds: readonly number[] | null;
-  /** Whom a job may name. */
+  /** Users that a job can name. */
   readonly users: readonly string[];
-  /** In, or below, which a job may run. */
+  /** A job can run in these directories and below them. */
   readonly directories: readonly string[];
-  /** Where the files of secrets are; null for none. */
+  /** The directory of the secrets' files; null for none. */
   readonly secrets: string | null;
-  /** Which jobs can use them. */
+  /** Which jobs can use each secret. */
   readonly secretGrants: readonly SecretGrants[];
-  /** Users who can read the node's key, or act as the keeper: executions never run as one of them. */
+  /** Users who can read the node's key or control the keeper. Executions never run as one of them. */
   readonly closedUserIds: readonly number[];
 }
 
-/** The user of an execution, or why it is not allowed. */
+/** The user of an execution, or why that user is not allowed. */
 export type UserChoice =
   | { readonly ok: true; readonly kind: "named"; readonly user: string }
   /** A user id that no other execution has. */
@@ -35,7 +38,7 @@ export type UserChoice =
   | { readonly ok: true; readonly kind: "keeper" }
   | { readonly ok: false; readonly problem: string };
 
-/** Decide whom an execution runs as. */
+/** Decide which user an execution runs as. */
 export function chooseUser(named: string, rules: WorkRules): UserChoice {
   const { user, users, userIds } = rules;
   if (user !== null && (named === "" || named === user)) return { ok: true, kind: "named", user };
@@ -44,13 +47,13 @@ export function chooseUser(named: string, rules: WorkRules): UserChoice {
   return { ok: false, problem: `the node does not allow the user ${named}: see its Work.Users` };
 }
 
-/** Whether a directory is one of those allowed or below one. All paths are real: without links and dots. */
+/** Whether a directory is an allowed directory or below one. All paths must be resolved, without links and dots. */
 export function isAllowedDirectory(path: string, allowed: readonly string[]): boolean {
   if (!isAbsolute(path)) return false;
   return allowed.some((one) => path === one || path.startsWith(one.endsWith(sep) ? one : `${one}${sep}`));
 }
 
-/** Whether a name is that of a file in the directory of secrets, and of no other. */
+/** Whether a name can only refer to a file in the directory of secrets. */
 export function isSecretName(name: string): boolean {
   return /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$/.test(name);
 }

@@ -3,7 +3,7 @@ import { chown, lstat, mkdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { errorCode } from "@rollcall/process";
-import type { ExecutionIdentity } from "../journal/execution-record.ts";
+import type { ExecutionIdentity } from "../journal/execution-entry.ts";
 import type { ProcessPlan } from "../spec/read-spec.ts";
 import type { UserIds } from "../users/user-ids.ts";
 import { closedGroupOf } from "./closed-groups.ts";
@@ -12,33 +12,33 @@ import { environmentOf, Refusal, wordsOf } from "./job-environment.ts";
 import { type Account, becoming, type Command } from "./launch-script.ts";
 import { chooseUser, isAllowedDirectory, type UserChoice, type WorkRules } from "./permissions.ts";
 
-/** A command with its user; null for the keeper's own. */
+/** A command and the account that runs it. `account` is null for the keeper's own user. */
 export interface PreparedCommand {
   readonly command: Command;
   readonly account: Account | null;
-  /** Whether no other execution has the user id of its account. */
+  /** Whether the account's user id belongs to this execution only. */
   readonly isOwn: boolean;
   /** The execution's own directory. */
   readonly home: string;
 }
 
-/** What a launch is prepared with. */
+/** Dependencies of a launch. */
 export interface LaunchServices {
   readonly rules: WorkRules;
-  /** Where executions have directories of their own. */
+  /** Parent of the executions' own directories. */
   readonly scratch: string;
-  /** Null where executions are given none. */
+  /** The pool of user ids; null if executions do not have their own user ids. */
   readonly userIds: UserIds | null;
 }
 
-/** What to run, or why nothing is. */
+/** The command to run, or the reason why it cannot run. */
 export type Prepared = ({ readonly ok: true } & PreparedCommand) | { readonly ok: false; readonly problem: string };
 
 const run = promisify(execFile);
 const LOOKUP_LIMIT_MS = 5_000;
 const USER_NAME = /^[A-Za-z0-9_.@][A-Za-z0-9_.@-]*\$?$/;
 
-/** Decide as whom, where and with what an execution runs, and make its own directory. */
+/** Decide the user, directory and environment of an execution, and create its own directory. */
 export async function prepareLaunch(
   identity: ExecutionIdentity,
   plan: ProcessPlan,
@@ -50,25 +50,26 @@ export async function prepareLaunch(
     const choice = chooseUser(plan.user, rules);
     if (!choice.ok) throw new Refusal(choice.problem);
     const isOwn = choice.kind === "own";
-    // Before a user id is claimed for it, which only counts as used while there is a directory.
+    // Create the directory before claiming a user id, because an id only counts as used while its directory exists.
     const home = await makeHome(path);
     const account = isOwn ? await ownAccount(path, userIds) : await accountOf(choice, rules);
     if (account !== null) await chown(home, account.uid, account.gid);
     const directory = plan.directory === "" ? home : await allowedDirectory(plan.directory, rules);
     const given = await environmentOf(identity, plan, rules, { PATH: SEARCH_PATH, HOME: home });
-    // By it processesOfExecution() finds its processes: no other keeper of the machine gives out this directory.
+    // Set a variable by which processesOfExecution() finds the processes. No other keeper of the machine uses the
+    // same directory.
     const env = { ...given, ROLLCALL_HOME: home };
     return { ok: true, command: { argv: wordsOf(plan.argv, env), env, directory }, account, isOwn, home };
   } catch (error) {
     if (error instanceof Refusal) return { ok: false, problem: error.message };
-    return { ok: false, problem: `its start cannot be prepared: ${error instanceof Error ? error.message : error}` };
+    return { ok: false, problem: `the start cannot be prepared: ${error instanceof Error ? error.message : error}` };
   }
 }
 
-/** The user id by which the directory of an execution is its own; null for one that has none. */
+/** Return the execution's own user id, which is the owner of its directory; null if the execution has none. */
 export async function ownUserId(home: string, userIds: readonly number[] | null): Promise<number | null> {
   const [first = 0, last = -1] = userIds ?? [];
-  // Only root can change its owner.
+  // Trust the owner of the directory, because only root can change it.
   const uid = await stat(home).then(
     (found) => found.uid,
     () => 0,
@@ -77,9 +78,9 @@ export async function ownUserId(home: string, userIds: readonly number[] | null)
 }
 
 async function ownAccount(home: string, userIds: UserIds | null): Promise<Account> {
-  if (userIds === null) throw new Refusal("the node gives executions no user ids of their own");
+  if (userIds === null) throw new Refusal("the node has no user ids for executions: see its Work.UserIds");
   const found = await stat(home);
-  // An execution that is running keeps its user id, also when the configuration has changed since it was started.
+  // Keep the user id of a running execution, even if the configuration has changed since its start.
   if (found.uid !== 0) return { name: null, uid: found.uid, gid: found.gid };
   const uid = await userIds.claim(home);
   return { name: null, uid, gid: uid };
@@ -96,15 +97,15 @@ async function accountOf(
   if (rules.closedUserIds.includes(account.uid)) throw new Refusal("executions never run as the agent's own user");
   const group = await closedGroupOf(choice.user);
   if (group === null) return account;
-  throw new Refusal(`executions never run as ${choice.user}, whose group ${group} can have the rights of root`);
+  throw new Refusal(`executions never run as ${choice.user}: members of its group ${group} can become root`);
 }
 
 async function makeHome(path: string): Promise<string> {
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
     if (errorCode(error) !== "EEXIST") throw error;
   });
-  // A link in its place, however it came there, would give away what it points to.
-  if (!(await lstat(path)).isDirectory()) throw new Refusal(`${path} is no directory`);
+  // Refuse a link, because its target would get another owner.
+  if (!(await lstat(path)).isDirectory()) throw new Refusal(`${path} is not a directory`);
   return path;
 }
 
@@ -113,31 +114,31 @@ async function allowedDirectory(named: string, rules: WorkRules): Promise<string
   const path = await realpath(named).catch(() => null);
   const allowed = await Promise.all(rules.directories.map((one) => realpath(one).catch(() => null)));
   const known = allowed.filter((one) => one !== null);
-  // Links are followed first, so that one inside an allowed directory leads nowhere else.
+  // Resolve links first, so that a link inside an allowed directory cannot lead elsewhere.
   if (path === null || !isAllowedDirectory(path, known)) throw refusal;
   return path;
 }
 
-/** Find a user of this machine, wherever its users are kept; null when there is none of this name. */
+/** Find a user of this machine, in any user database; null if the name does not exist. */
 export async function findAccount(name: string): Promise<Account | null> {
   if (!USER_NAME.test(name)) return null;
   try {
     const { stdout } = await run("getent", ["passwd", name], { timeout: LOOKUP_LIMIT_MS });
     return parseAccount(stdout.split("\n")[0] ?? "", name);
   } catch {
-    // It ends with 2 when there is no such user.
+    // getent exits with 2 when the user does not exist.
     return null;
   }
 }
 
-/** Read a line of passwd(5). A lookup by number finds users as well: only the name itself counts. */
+/** Parse a line of passwd(5). getent also finds users by number, so the name must match. */
 function parseAccount(line: string, name: string): Account | null {
   const [found, , uid = "", gid = ""] = line.split(":");
   if (found !== name || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return null;
   return { name, uid: Number(uid), gid: Number(gid) };
 }
 
-/** Whether this process can make another one a user's. */
+/** Whether this process can run a program as this user. */
 export async function canBecome(account: Account): Promise<boolean> {
   const [program = "", ...words] = becoming(account, ["--no-new-privs", "--inh-caps=-all"]);
   return run(program, [...words, "true"], { timeout: LOOKUP_LIMIT_MS }).then(

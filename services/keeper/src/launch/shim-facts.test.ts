@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { judgeShim, parseExit, type ShimFacts } from "./shim-facts.ts";
+import { evaluateShim, parseExit, type ShimFacts } from "./shim-facts.ts";
 
 const CHILD = { pid: 7, start: "100" };
 const FRESH: ShimFacts = {
@@ -20,21 +20,21 @@ const RUNNING: ShimFacts = {
 };
 const EXIT = { code: 3, signal: null };
 
-describe("judgeShim()", () => {
+describe("evaluateShim()", () => {
   it.each<[string, Partial<ShimFacts>, boolean, object]>([
     ["runs", {}, false, { kind: "runs", child: CHILD }],
     ["runs without its shim", { shim: "dead" }, false, { kind: "runs", child: CHILD }],
     ["has not begun yet", { status: "" }, false, { kind: "wait" }],
-    ["was not taken on", FRESH, true, { kind: "not-launched" }],
-    ["has a shim without a name", { ...FRESH, hasStarted: true }, false, { kind: "wait" }],
-    ["has a shim that never took a name", { ...FRESH, hasStarted: true }, true, { kind: "exited", exit: null }],
-    ["has ended, and its shim has not said so yet", { childLife: "dead" }, true, { kind: "wait" }],
+    ["no shim took on", FRESH, true, { kind: "not-launched" }],
+    ["has a shim that has not recorded its name", { ...FRESH, hasStarted: true }, false, { kind: "wait" }],
+    ["has a shim that never recorded its name", { ...FRESH, hasStarted: true }, true, { kind: "exited", exit: null }],
+    ["has ended, but its shim has not recorded it yet", { childLife: "dead" }, true, { kind: "wait" }],
     ["is gone with its shim", { childLife: "dead", shim: "dead" }, false, { kind: "exited", exit: null }],
     ["has ended", { childLife: "dead", exit: EXIT }, false, { kind: "exited", exit: EXIT }],
     ["could not begin", { exit: EXIT, status: "no program" }, false, { kind: "launch-failed", message: "no program" }],
     ["ended before it began", { exit: EXIT, status: "" }, false, { kind: "launch-failed" }],
-  ])("should judge one that %s", (_, facts, isLate, verdict) => {
-    expect(judgeShim({ ...RUNNING, ...facts }, isLate)).toMatchObject(verdict);
+  ])("should decide for a launch that %s", (_, facts, isLate, programStatus) => {
+    expect(evaluateShim({ ...RUNNING, ...facts }, isLate)).toMatchObject(programStatus);
   });
 });
 

@@ -3,32 +3,35 @@ import type { ProcessName } from "../machine/process-name.ts";
 
 type Life = "alive" | "dead" | "unknown";
 
-/** What can be seen of a shim. */
+/** The facts that can be observed about a shim. */
 export interface ShimFacts {
-  /** Whether a shim has taken the execution on. */
+  /** Whether a shim has taken over the execution. */
   readonly hasStarted: boolean;
   readonly shim: Life;
   readonly child: ProcessName | null;
   readonly childLife: Life;
-  /** "begun" when the program was about to run; else why it was not. */
+  /** "begun" if the program was about to run; otherwise why it could not. */
   readonly status: string;
   readonly exit: { readonly code: number | null; readonly signal: string | null } | null;
 }
 
-/** What follows from it. */
-export type ShimVerdict =
-  /** No shim has taken it on. */
+/** The state of a launch, according to these facts. */
+export type ShimEvaluation =
+  /** No shim has taken over the execution. */
   | { readonly kind: "not-launched" }
   | { readonly kind: "wait" }
   | { readonly kind: "runs"; readonly child: ProcessName }
   | { readonly kind: "launch-failed"; readonly message: string }
-  /** Null when how it ended was not seen. */
+  /** `exit` is null if the end was not observed. */
   | { readonly kind: "exited"; readonly exit: ShimFacts["exit"] };
 
 const BEGUN = "begun";
 
-/** Decide what happened to a launch. `isLate` when a shim that began has had its time to name itself. */
-export function judgeShim(facts: ShimFacts, isLate: boolean): ShimVerdict {
+/**
+ * Decide what happened to a launch. `isLate` is set when a shim that has started must have recorded its name by
+ * now.
+ */
+export function evaluateShim(facts: ShimFacts, isLate: boolean): ShimEvaluation {
   const { hasStarted, shim, child, childLife, status, exit } = facts;
   if (exit !== null) {
     if (status === BEGUN) return { kind: "exited", exit };
@@ -40,10 +43,10 @@ export function judgeShim(facts: ShimFacts, isLate: boolean): ShimVerdict {
   return { kind: "exited", exit: null };
 }
 
-/** Signals of which shells say nothing, as shells number them. */
+/** Exit codes of signals for which shells print no message. */
 const SILENT_CODES: readonly number[] = [130, 141];
 
-/** Read what a shim wrote down: the shell's code, then the words that it says about signals. */
+/** Parse a shim's record of an exit: the shell's exit code, then the shell's message about a signal, if any. */
 export function parseExit(text: string): ShimFacts["exit"] {
   const [, digits = "", words = ""] = /^(\d+) ?([\s\S]*)/.exec(text.trim()) ?? [];
   if (digits === "") return { code: null, signal: null };

@@ -12,17 +12,17 @@ describe("readShim(), readInit()", () => {
   });
   afterEach(() => rmSync(directory, { recursive: true }));
 
-  it("should find nothing where nothing was written", async () => {
+  it("should find nothing before anything was written", async () => {
     expect(await readShim(directory)).toMatchObject({ hasStarted: false, shim: "unknown", child: null, exit: null });
     expect(await readInit(directory)).toBeNull();
   });
 
-  it("should find an end that was written", async () => {
+  it("should find a recorded exit", async () => {
     writeFileSync(join(directory, "run/exit"), "3\n");
     expect((await readShim(directory)).exit).toEqual({ code: 3, signal: null });
   });
 
-  // A file that cannot be read, as for lack of descriptors, must not look like a process that has ended.
+  // A file that cannot be read, for example for lack of descriptors, must not be mistaken for an ended process.
   it.each(["exit", "shim", "child", "status"])("should reject while %s cannot be read", async (name) => {
     writeFileSync(join(directory, "run/started"), "");
     mkdirSync(join(directory, "run", name));

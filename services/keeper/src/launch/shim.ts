@@ -8,17 +8,16 @@ import { isAlive, type ProcessName, parseStat } from "../machine/process-name.ts
 import { SHIM_SCRIPT } from "./launch-script.ts";
 import { parseExit, type ShimFacts } from "./shim-facts.ts";
 
-/** How a shim is started. */
 export interface ShimStart {
   /** The execution's directory, with its program and an empty `run`. */
   readonly directory: string;
-  /** The group that can write to the output pipes; null for only the keeper's user. */
+  /** The group that can write to the output pipes; null if only the keeper's user can. */
   readonly groupId: number | null;
   /** See becoming(). */
   readonly becoming: readonly string[];
-  /** Directories of cgroups that it enters. */
+  /** The cgroup directories that the program enters. */
   readonly cgroups: readonly string[];
-  /** The namespaces that it runs in; null for those of the machine. */
+  /** The namespaces that the program runs in; null for the machine's. */
   readonly namespaces: ShimNamespaces | null;
 }
 
@@ -26,13 +25,13 @@ export interface ShimStart {
 export interface ShimNamespaces {
   /** See unsharing(). */
   readonly unsharing: readonly string[];
-  /** What to mount where. A source is relative to the execution's directory, or the word tmpfs. */
+  /** The mounts, as source and target. A source is relative to the execution's directory, or the word tmpfs. */
   readonly mounts: readonly (readonly [from: string, to: string])[];
 }
 
 const SHELLS = ["/bin/dash", "/usr/bin/dash", "/bin/sh"] as const;
 
-/** Start the shim of an execution. It goes on when this process ends. */
+/** Start the shim of an execution. It keeps running when this process exits. */
 export async function startShim(start: ShimStart): Promise<void> {
   const { directory, groupId, becoming, cgroups, namespaces } = start;
   const [program, file] = [await shell(), await shimFile(dirname(directory))];
@@ -45,7 +44,8 @@ export async function startShim(start: ShimStart): Promise<void> {
     cwd: directory,
     detached: true,
     stdio: "ignore",
-    // What the job sets comes later, to a process that is the job's user: a loader obeys LD_PRELOAD.
+    // Do not set the job's variables, because the loader obeys LD_PRELOAD. A process of the job's user sets them
+    // later.
     env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
   });
   await new Promise<void>((resolve, reject) => {
@@ -56,17 +56,17 @@ export async function startShim(start: ShimStart): Promise<void> {
 }
 
 /**
- * What a shim has written down so far, and which of its processes run. Rejects when that cannot be read, for example
- * for lack of descriptors: it must not look like an end.
+ * Read what a shim has recorded so far, and which of its processes run. Rejects when that cannot be read, for example
+ * for lack of descriptors, because an error must not look like an exit.
  */
 export async function readShim(directory: string): Promise<ShimFacts> {
   const read = (name: string): Promise<string | null> =>
     readFile(join(directory, "run", name), "utf8").then(
-      // Without its end it is being written.
+      // Ignore a file without its final newline, because it is still being written.
       (text) => (text.endsWith("\n") ? text : null),
       (error: unknown) => absent(error, null),
     );
-  // The end is written last: with it, all that is read afterwards is final.
+  // Read the exit first. The exit is written last, so if it exists, everything read afterwards is final.
   const exit = await read("exit");
   const [shim, child, status, hasStarted] = await Promise.all([
     read("shim"),
@@ -86,12 +86,14 @@ export async function readShim(directory: string): Promise<ShimFacts> {
     status: (status ?? "").trim(),
     exit: exit === null ? null : parseExit(exit),
   };
-  // A shim that has gone may have written down the end since it was looked for.
+  // Read the exit again, because a shim that is gone may have recorded it after the first read.
   const isOver = facts.exit === null && facts.shim === "dead" && (await read("exit")) !== null;
   return isOver ? readShim(directory) : facts;
 }
 
-/** The first process of the execution's namespaces while it runs. All processes in them end with it. */
+/**
+ * The first process of the execution's namespaces while it runs. When it ends, all other processes in them also end.
+ */
 export async function readInit(directory: string): Promise<ProcessName | null> {
   const name = nameOf(
     await readFile(join(directory, "run", "init"), "utf8").catch((error: unknown) => absent(error, null)),
@@ -99,7 +101,7 @@ export async function readInit(directory: string): Promise<ProcessName | null> {
   return name !== null && (await isAlive(name)) ? name : null;
 }
 
-/** When the end was written down, by the wall clock. */
+/** When the exit was recorded, in wall time. */
 export async function exitWallMs(directory: string): Promise<number | null> {
   return stat(join(directory, "run", "exit")).then(
     ({ mtimeMs }) => Math.trunc(mtimeMs),
@@ -107,7 +109,7 @@ export async function exitWallMs(directory: string): Promise<number | null> {
   );
 }
 
-/** Let a shim go that has written down the end. */
+/** Release a shim that has recorded the exit. */
 export async function releaseShim(directory: string): Promise<void> {
   try {
     const pipe = await open(join(directory, "seen.pipe"), constants.O_WRONLY | constants.O_NONBLOCK);
@@ -117,11 +119,11 @@ export async function releaseShim(directory: string): Promise<void> {
       await pipe.close();
     }
   } catch {
-    // It is gone, and so nothing has to be told to it.
+    // Ignore the error. The shim is gone, so there is nothing to acknowledge.
   }
 }
 
-/** The value of a file that does not exist; any other error is thrown. */
+/** Return the value if the error means that the file does not exist; otherwise throw the error. */
 function absent<T>(error: unknown, value: T): T {
   if (errorCode(error) === "ENOENT") return value;
   throw error;
@@ -138,8 +140,8 @@ async function lifeOf(name: ProcessName | null): Promise<"alive" | "dead" | "unk
 }
 
 /**
- * The file of the script, made when it is missing. Its name is that of what it says: a shell that runs it may read on
- * in it at any time.
+ * The path of the script's file, which is created if it is missing. The name contains a digest of the content, so that
+ * the file of a running shell never changes, because a shell may continue to read the file at any time.
  */
 async function shimFile(directory: string): Promise<string> {
   const digest = createHash("sha256").update(SHIM_SCRIPT).digest("hex").slice(0, 12);

@@ -3,8 +3,8 @@ import { closeSync, readdirSync, readFileSync } from "node:fs";
 const CLOSED_ON_EXEC = 0o2000000;
 
 /**
- * Close the descriptors above standard error that this process inherited and would pass on to every process it starts.
- * Node.js closes its own descriptors in children, but only the lowest of the inherited ones.
+ * Close the inherited descriptors above standard error, which every child process would inherit too. In child
+ * processes, Node.js closes its own descriptors, but only the lowest of the inherited ones.
  */
 export function closeInherited(): void {
   for (const name of readdirSync("/proc/self/fd")) {
@@ -18,7 +18,7 @@ function isPassedOn(name: string): boolean {
     const [, flags = ""] = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "utf8")) ?? [];
     return flags !== "" && (Number.parseInt(flags, 8) & CLOSED_ON_EXEC) === 0;
   } catch {
-    // The one by which the list was read is closed already.
+    // The descriptor that was used to read the list is closed by now.
     return false;
   }
 }

@@ -2,9 +2,9 @@ import type { Logger } from "@rollcall/process";
 import type { OutputRules, StreamName } from "./output-plan.ts";
 import { OutputStore, type TimedPiece } from "./output-store.ts";
 
-/** Moves what an execution writes to its stores. */
+/** Copies an execution's output to its stores. */
 export interface OutputReader {
-  /** Whether all is written that will ever be. */
+  /** Whether everything is stored, and no further output can follow. */
   readonly isDone: boolean;
   /** Stop reading. */
   close(): Promise<void>;
@@ -19,7 +19,6 @@ export type OutputPlace =
 /** The stores of an execution's output. */
 export type OutputStores = Readonly<Record<StreamName, OutputStore>>;
 
-/** What an execution wrote, and writes. */
 export class ExecutionOutput {
   readonly #stores: OutputStores;
   readonly #log: Logger;
@@ -36,28 +35,28 @@ export class ExecutionOutput {
     return new ExecutionOutput({ stdout, stderr }, log);
   }
 
-  /** Begin to take what it writes, once. */
+  /** Start to store the output. Must be called only once. */
   take(open: (stores: OutputStores) => readonly OutputReader[]): void {
     if (this.#readers.length > 0) return;
     try {
       this.#readers = open(this.#stores);
     } catch (error) {
-      this.#log.error({ err: error }, "output of an execution cannot be read");
+      this.#log.error({ err: error }, "cannot read the output of an execution");
     }
   }
 
-  /** Whether all is written that it will ever write; true for one that is not being read. */
+  /** Whether all output is stored and none can follow; also true if no output is being read. */
   get isSettled(): boolean {
     return this.#readers.every(({ isDone }) => isDone);
   }
 
-  /** Read a piece of a stream. Without `isTimed` it has no times. */
+  /** Read a piece of a stream, without times unless `isTimed` is set. */
   async read(name: StreamName, offset: number, limitBytes: number, isTimed: boolean): Promise<TimedPiece> {
     const store = this.#stores[name];
     return isTimed ? store.readTimed(offset, limitBytes) : { ...(await store.read(offset, limitBytes)), times: [] };
   }
 
-  /** The offset at which to start reading, and whether some of the requested output is no longer kept. */
+  /** Find where to start reading, and whether some of the requested output is no longer kept. */
   async begin(name: StreamName, from: OutputPlace): Promise<{ readonly offset: number; readonly isCut: boolean }> {
     const store = this.#stores[name];
     if (from.kind === "since") return store.since(from.wallMs);
@@ -65,7 +64,7 @@ export class ExecutionOutput {
     return { offset, isCut: offset < store.begin };
   }
 
-  /** Where a stream ends now. */
+  /** The current end of a stream. */
   end(name: StreamName): number {
     return this.#stores[name].end;
   }

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { endOf, type OutputFile, planAppend, planRead } from "./output-plan.ts";
 
 describe("planAppend()", () => {
-  it("should fill files to their size, and keep the newest", () => {
+  it("should fill files up to their size, and keep the newest", () => {
     const files = [
       { start: 0, bytes: 10 },
       { start: 10, bytes: 8 },
@@ -20,7 +20,7 @@ describe("planAppend()", () => {
     ]);
   });
 
-  it("should write every byte once, within its bounds", () => {
+  it("should write every byte once, within its limits", () => {
     const rules = fc.record({
       maxFileBytes: fc.integer({ min: 1, max: 20 }),
       maxFiles: fc.integer({ min: 1, max: 4 }),

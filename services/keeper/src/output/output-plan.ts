@@ -1,36 +1,39 @@
 /** The streams of an execution. */
 export type StreamName = "stdout" | "stderr";
 
-/** What is kept of one stream of an execution's output. */
+/** How much of an output stream is kept. */
 export interface OutputRules {
   readonly maxFileBytes: number;
   readonly maxFiles: number;
 }
 
-/** One file of a stream. Its name says where it begins, in bytes since the execution began. */
+/** One file of a stream. Its name is the offset at which it begins, in bytes since the start of the execution. */
 export interface OutputFile {
   readonly start: number;
   readonly bytes: number;
 }
 
-/** What to do with a chunk of output, in order. */
+/** The actions for a chunk of output, in order. */
 export type OutputAction =
   | { readonly kind: "append"; readonly start: number; readonly from: number; readonly to: number }
   | { readonly kind: "remove"; readonly start: number };
 
-/** The files of a stream, and what makes them so. */
+/** The files of a stream after a chunk was written, and the actions that lead to them. */
 export interface OutputStep {
   readonly files: readonly OutputFile[];
   readonly actions: readonly OutputAction[];
 }
 
-/** Where a stream ends. */
+/** The offset at which a stream ends. */
 export function endOf(files: readonly OutputFile[]): number {
   const last = files.at(-1);
   return last === undefined ? 0 : last.start + last.bytes;
 }
 
-/** Decide where a chunk of a number of bytes goes: files are filled to their size, and the oldest removed first. */
+/**
+ * Decide where to write a chunk of a given size. Files are filled up to their size limit, and the oldest files are
+ * removed first.
+ */
 export function planAppend(files: readonly OutputFile[], chunkBytes: number, rules: OutputRules): OutputStep {
   const { maxFileBytes, maxFiles } = rules;
   let kept: readonly OutputFile[] = files;
@@ -55,7 +58,10 @@ export function planAppend(files: readonly OutputFile[], chunkBytes: number, rul
   return { files: kept, actions };
 }
 
-/** Decide what to read for an offset: the file that has it, or the oldest when it is gone; null at the end. */
+/**
+ * Decide what to read for an offset: the file that contains it, or the oldest file if that one is gone; null at the
+ * end.
+ */
 export function planRead(
   files: readonly OutputFile[],
   offset: number,

@@ -4,7 +4,7 @@ import type { Logger } from "@rollcall/process";
 import type { OutputReader } from "./execution-output.ts";
 import type { OutputStore } from "./output-store.ts";
 
-/** What a pump works with. */
+/** Dependencies of a pump. */
 export interface PumpServices {
   /** Milliseconds since 1970. */
   readonly wallMs: () => number;
@@ -12,28 +12,28 @@ export interface PumpServices {
 }
 
 /**
- * Moves what an execution writes from its pipe to its files, no faster than the disk takes it. The shim holds the pipe
- * open, so that nothing is lost while no pump reads: the writers wait.
+ * Copies an execution's output from its pipe to its files, no faster than the disk accepts it. The shim holds the pipe
+ * open, so that nothing is lost while no pump reads. Programs that write then wait.
  */
 export class OutputPump implements OutputReader {
   readonly #done: Promise<void>;
   readonly #socket: Socket;
   #isDone = false;
 
-  /** @param pipe path of a pipe that has a writer, or had one. */
+  /** @param pipe path of a pipe that has or had a writer. */
   constructor(pipe: string, store: Pick<OutputStore, "append">, { wallMs, log }: PumpServices) {
-    // Without O_NONBLOCK this waits for a writer, and a thread of the pool would for each read.
+    // Use O_NONBLOCK. Otherwise, this call would wait for a writer, and each read would block a thread of the pool.
     const fd = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
     this.#socket = new Socket({ fd, readable: true, writable: false });
     this.#done = this.#run(store, { wallMs, log });
   }
 
-  /** Whether all writers are gone and all is written. */
+  /** Whether all writers are gone and everything is stored. */
   get isDone(): boolean {
     return this.#isDone;
   }
 
-  /** Stop reading. What is in the pipe stays there. */
+  /** Stop reading. Unread output stays in the pipe. */
   async close(): Promise<void> {
     this.#socket.destroy();
     await this.#done;
@@ -46,13 +46,13 @@ export class OutputPump implements OutputReader {
         try {
           await store.append(chunk, wallMs());
         } catch (error) {
-          // A full disk costs output; an execution that waits for its pipe for ever would cost the execution.
-          if (!hasFailed) log.error({ err: error }, "output cannot be written, it is lost");
+          // On a full disk, drop output. Otherwise, the execution would wait for its pipe forever.
+          if (!hasFailed) log.error({ err: error }, "cannot write output; it is lost");
           hasFailed = true;
         }
       }
     } catch {
-      // Closed while it read.
+      // Ignore the error, because the pipe was closed during the read.
     }
     this.#isDone = true;
   }

@@ -20,7 +20,7 @@ describe("OutputStore", () => {
 
   const text = (data: Uint8Array) => Buffer.from(data).toString();
 
-  it("should tell when bytes were written, to the next keeper too", async () => {
+  it("should report when bytes were written, also in the next keeper", async () => {
     const first = await open();
     await first.append(Buffer.from("one\n"), 1_000);
     await first.append(Buffer.from("two\n"), 1_900);
@@ -47,7 +47,7 @@ describe("OutputStore", () => {
       ],
       () => appendFile(join(directory, "times-stdout"), Buffer.alloc(30, 0xff)),
     ],
-  ])("should know no time that it has not kept, where their file %s", async (_, known, damage) => {
+  ])("should not invent times if their file %s", async (_, known, damage) => {
     await (await open()).append(Buffer.from("old\n"), 1_000);
     await damage();
     const store = await open();
@@ -57,7 +57,7 @@ describe("OutputStore", () => {
     expect(await store.since(60_000)).toEqual({ offset: 8, isCut: false });
   });
 
-  it("should keep a bounded number of times", async () => {
+  it("should keep a limited number of times", async () => {
     const store = await open(1_000_000, 1);
     const written = MOST_MARKS + 100;
     for (let at = 0; at < written; at += 1) await store.append(Buffer.from("x"), at * 1_000);
@@ -67,23 +67,23 @@ describe("OutputStore", () => {
     expect(times).toHaveLength(200);
   });
 
-  it("should send no more times with a piece than a frame has room for", async () => {
+  it("should limit the times of a piece to fit into a frame", async () => {
     const store = await open();
     for (let at = 0; at < 300; at += 1) await store.append(Buffer.from("x"), at * 1_000);
     const piece = await store.readTimed(0, 1_000);
     expect([piece.data.length, piece.times.length]).toEqual([256, 256]);
   });
 
-  it("should skip what is removed while it is read", async () => {
+  it("should skip output that is removed during a read", async () => {
     const store = await open(4, 2);
     await store.append(Buffer.from("aaaabbbb"), 0);
-    // The state between removing a file and recording that.
+    // Simulate a removal that the store has not recorded yet.
     for (const name of (await readdir(directory)).filter((one) => one.endsWith("00"))) await rm(join(directory, name));
     const piece = await store.read(0, 100);
     expect([piece.offset, text(piece.data)]).toEqual([4, "bbbb"]);
   });
 
-  it("should be read to its end while it is written faster than it keeps", async () => {
+  it("should be readable to its end while old output is being removed", async () => {
     const store = await open(100, 2);
     let isWritten = false;
     const writing = (async () => {

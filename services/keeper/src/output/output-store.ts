@@ -13,16 +13,15 @@ export interface Piece {
 
 /** A piece of a stream, and when it was written. */
 export interface TimedPiece extends Piece {
-  /** In order. Bytes before the first one have no known time. */
+  /** The times, in order. Bytes before the first one have no known time. */
   readonly times: readonly TimeMark[];
 }
 
 const FILE_MODE = 0o600;
-/** Most times of a piece. It ends before the next one. */
+/** The maximum number of times in a piece. The piece ends before the next one. */
 const MOST_TIMES = 256;
 const DIGITS = 16;
 
-/** What a store is opened with. */
 export interface OutputStoreOptions {
   /** The execution's directory. */
   readonly directory: string;
@@ -46,7 +45,7 @@ export class OutputStore {
     this.#times = times;
   }
 
-  /** Find what earlier keepers have written. */
+  /** Open the store with what earlier keepers have written. */
   static async open(options: OutputStoreOptions): Promise<OutputStore> {
     const { directory, name } = options;
     const names = (await readdir(directory)).filter((one) => one.startsWith(`${name}-`)).sort();
@@ -59,7 +58,7 @@ export class OutputStore {
     return new OutputStore(options, files, await TimeIndex.open(directory, name, endOf(files)));
   }
 
-  /** Where the oldest output that is kept begins. */
+  /** The offset of the oldest output that is kept. */
   get begin(): number {
     return this.#files[0]?.start ?? 0;
   }
@@ -68,7 +67,7 @@ export class OutputStore {
     return endOf(this.#files);
   }
 
-  /** @param atMs when it was written, in wall time. */
+  /** @param atMs when the chunk was written, in wall time. */
   async append(chunk: Uint8Array, atMs: number): Promise<void> {
     await this.#times.note(this.end, atMs, this.begin);
     const { files, actions } = planAppend(this.#files, chunk.length, this.#rules);
@@ -89,14 +88,14 @@ export class OutputStore {
         return await this.#readFile(plan);
       } catch (error) {
         if (errorCode(error) !== "ENOENT") throw error;
-        // It was removed to make room after the plan was made: the next file has the oldest output now.
+        // The file was removed after the plan was made, to make room. The next file now has the oldest output.
         const removed = this.#files.find(({ start }) => start === plan.start);
         from = Math.max(from, removed === undefined ? this.begin : removed.start + removed.bytes);
       }
     }
   }
 
-  /** The same with its times, of which a piece has a bounded number. */
+  /** Like read(), with times. The number of times in a piece is limited. */
   async readTimed(offset: number, limitBytes: number): Promise<TimedPiece> {
     const { offset: from, data } = await this.read(offset, limitBytes);
     if (data.length === 0) return { offset: from, data, times: [] };
@@ -105,7 +104,7 @@ export class OutputStore {
     return { offset: from, data: data.subarray(0, end - from), times: marks };
   }
 
-  /** Where the output begins that was written at a wall time or later, see beginSince(). */
+  /** Offset of the output that was written at a wall time or later, see beginSince(). */
   async since(wallMs: number): Promise<{ readonly offset: number; readonly isCut: boolean }> {
     return beginSince(await this.#times.marks(), wallMs, { begin: this.begin, end: this.end });
   }

@@ -2,12 +2,12 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { beginSince, MOST_MARKS, markAt, marksOf, needsMark, type TimeMark, thinMarks } from "./output-times.ts";
 
-/** A write: its number of bytes, and the time since the previous one. */
+/** A write: its number of bytes, and the time since the previous write. */
 const WRITES = fc.array(fc.record({ afterMs: fc.nat(3_000), bytes: fc.integer({ min: 1, max: 9 }) }), {
   maxLength: 60,
 });
 
-/** The marks of some writes, and when each byte was really written. */
+/** The marks of some writes, and when each byte was actually written. */
 function written(writes: readonly { readonly afterMs: number; readonly bytes: number }[]) {
   const marks: TimeMark[] = [];
   const truth: number[] = [];
@@ -33,7 +33,7 @@ describe("needsMark()", () => {
 });
 
 describe("beginSince()", () => {
-  it("should leave out nothing that was written since, and nothing but a second of what was written before", () => {
+  it("should include everything written since, and at most a second of earlier output", () => {
     fc.assert(
       fc.property(WRITES, fc.integer({ min: -2_000, max: 100_000 }), (writes, afterMs) => {
         const { marks, truth } = written(writes);
@@ -48,33 +48,33 @@ describe("beginSince()", () => {
 
   it.each([
     ["no time is known", [], { offset: 10, isCut: true }],
-    ["all was written before", [markAt(0, 1_000)], { offset: 90, isCut: false }],
-    ["the first of it is gone", [markAt(0, 9_000), markAt(50, 20_000)], { offset: 10, isCut: true }],
-    ["it begins within", [markAt(0, 1_000), markAt(50, 9_000)], { offset: 50, isCut: false }],
-    ["what comes before it has no time", [markAt(50, 9_000)], { offset: 10, isCut: true }],
-  ])("should say where to begin, and whether something is missing, where %s", (_, marks, expected) => {
+    ["everything was written before", [markAt(0, 1_000)], { offset: 90, isCut: false }],
+    ["its beginning is gone", [markAt(0, 9_000), markAt(50, 20_000)], { offset: 10, isCut: true }],
+    ["it begins inside the stream", [markAt(0, 1_000), markAt(50, 9_000)], { offset: 50, isCut: false }],
+    ["the output before it has no time", [markAt(50, 9_000)], { offset: 10, isCut: true }],
+  ])("should say where to begin, and whether something is missing, if %s", (_, marks, expected) => {
     expect(beginSince(marks, 9_000, { begin: 10, end: 90 })).toEqual(expected);
   });
 });
 
 describe("thinMarks()", () => {
-  it("should keep the newest, and no more than leaves room for a half", () => {
+  it("should keep the newest marks, and make room for half of the maximum", () => {
     const marks = Array.from({ length: MOST_MARKS }, (_, at) => markAt(at, at * 1_000));
     const thinned = thinMarks(marks, 0);
     expect(thinned.length).toBeLessThanOrEqual(MOST_MARKS * 0.75);
     expect(thinned.slice(-4_096)).toEqual(marks.slice(-4_096));
-    // Each still says by when the last of its bytes came.
+    // Each mark still bounds the arrival time of its last byte.
     expect(thinned[0]).toEqual({ offset: 0, atMs: 0, untilMs: 2_000 });
   });
 
-  it("should drop what is gone, but for the mark of the oldest bytes that are kept", () => {
+  it("should drop marks of removed output, except the mark of the oldest kept bytes", () => {
     const marks = [markAt(0, 0), markAt(10, 2_000), markAt(20, 4_000)];
     expect(thinMarks(marks, 15)).toEqual(marks.slice(1));
   });
 });
 
 describe("marksOf()", () => {
-  it("should give each byte of each piece the time within a second of which it was written", () => {
+  it("should give each byte a time within a second of when it was written", () => {
     fc.assert(
       fc.property(WRITES, fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 20 }), (writes, most, size) => {
         const { marks, truth } = written(writes);

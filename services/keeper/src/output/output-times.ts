@@ -1,21 +1,21 @@
-/** When a part of an output was taken: the bytes from `offset` up to the next mark. Times are wall times. */
+/** When a part of the output was received: the bytes from `offset` up to the next mark. Times are wall times. */
 export interface TimeMark {
   readonly offset: number;
   readonly atMs: number;
-  /** The last of its bytes came before this. */
+  /** The last byte arrived before this time. */
   readonly untilMs: number;
 }
 
-/** Writes within this time share a mark. */
+/** Time within which writes share a mark. */
 const PART_MS = 1_000;
-/** Marks of one stream, 24 bytes each on the disk. */
+/** Maximum number of marks of one stream, 24 bytes each on disk. */
 export const MOST_MARKS = 8_192;
-/** The newest ones, which are never thinned out. */
+/** Number of the newest marks, which are never thinned out. */
 const PRECISE_MARKS = 4_096;
 
 /** Whether bytes written now need a new mark. */
 export function needsMark(last: TimeMark | null, nowMs: number): boolean {
-  // A clock that was set back needs a new mark too, or the bytes would seem older than they are.
+  // Also start a new mark when the clock was set back; otherwise, the bytes would seem older than they are.
   return last === null || nowMs < last.atMs || nowMs >= last.untilMs;
 }
 
@@ -23,9 +23,9 @@ export function markAt(offset: number, atMs: number): TimeMark {
   return { offset, atMs, untilMs: atMs + PART_MS };
 }
 
-/** Make room for further marks: drop those of output that is gone, and every second one of the old ones. */
-export function thinMarks(marks: readonly TimeMark[], keptFrom: number): readonly TimeMark[] {
-  const first = Math.max(0, firstAfter(marks, keptFrom) - 1);
+/** Make room for more marks: drop the marks of removed output, and every second one of the old marks. */
+export function thinMarks(marks: readonly TimeMark[], heldFrom: number): readonly TimeMark[] {
+  const first = Math.max(0, firstAfter(marks, heldFrom) - 1);
   const kept = marks.slice(first);
   const old = kept.slice(0, Math.max(0, kept.length - PRECISE_MARKS));
   const thinned = old.flatMap((mark, at) => {
@@ -36,7 +36,7 @@ export function thinMarks(marks: readonly TimeMark[], keptFrom: number): readonl
   return [...thinned, ...kept.slice(old.length)];
 }
 
-/** The marks of a piece of output, at most so many; the piece ends at `end`, where the next one would begin. */
+/** The marks of a piece of output, up to a maximum. The piece ends at `end`, where the next mark would begin. */
 export function marksOf(
   marks: readonly TimeMark[],
   piece: { readonly from: number; readonly to: number; readonly most: number },
@@ -49,19 +49,19 @@ export function marksOf(
 }
 
 /** Where the kept part of a stream begins and ends. */
-interface KeptBounds {
+interface OutputBounds {
   readonly begin: number;
   readonly end: number;
 }
 
 /**
- * Where the output begins that was written at a time or later, and whether some of it is not kept any more. Bytes whose
- * time is not known count as written since, where those after them were.
+ * The offset of the output that was written at a time or later, and whether some of it is no longer kept. Bytes with
+ * unknown time are included if the bytes after them are included.
  */
 export function beginSince(
   marks: readonly TimeMark[],
   sinceMs: number,
-  { begin, end }: KeptBounds,
+  { begin, end }: OutputBounds,
 ): { readonly offset: number; readonly isCut: boolean } {
   if (marks.length === 0) return { offset: begin, isCut: begin > 0 };
   const at = marks.findIndex(({ untilMs }) => untilMs > sinceMs);

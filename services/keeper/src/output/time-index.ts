@@ -7,8 +7,8 @@ const FILE_MODE = 0o600;
 const MARK_BYTES = 24;
 
 /**
- * The times of one stream of output, in a file next to it. Only the last mark stays in memory. Times that are missing
- * are unknown: they are never guessed.
+ * The times of one stream of output, in a file next to it. Only the last mark stays in memory. A missing time is
+ * unknown and is never guessed.
  */
 export class TimeIndex {
   readonly #path: string;
@@ -19,7 +19,9 @@ export class TimeIndex {
     this.#path = path;
   }
 
-  /** @param end where the stream ends. Marks after it belong to bytes that were lost in a power failure. */
+  /**
+   * @param end the offset at which the stream ends. Marks after it belong to bytes that were lost in a power failure.
+   */
   static async open(directory: string, name: StreamName, end: number): Promise<TimeIndex> {
     const index = new TimeIndex(join(directory, `times-${name}`));
     const { marks, isWhole } = await index.#read();
@@ -29,17 +31,18 @@ export class TimeIndex {
     return index;
   }
 
-  /** Note when the bytes from an offset on were written, before they are. */
-  async note(offset: number, atMs: number, keptFrom: number): Promise<void> {
+  /** Record when the bytes from an offset on are written. Must be called before they are written. */
+  async note(offset: number, atMs: number, heldFrom: number): Promise<void> {
     if (!needsMark(this.#last, atMs)) return;
     const mark = markAt(offset, atMs);
     try {
-      if (this.#count >= MOST_MARKS) this.#note(await this.#replace(thinMarks((await this.#read()).marks, keptFrom)));
+      if (this.#count >= MOST_MARKS) this.#note(await this.#replace(thinMarks((await this.#read()).marks, heldFrom)));
       await appendFile(this.#path, encode([mark]), { mode: FILE_MODE });
       this.#last = mark;
       this.#count += 1;
     } catch {
-      // On a full disk the times are lost, not the output. Without a mark, these bytes would seem older than they are.
+      // On a full disk, lose the times instead of the output. Drop all marks, because without a new mark, these bytes
+      // would seem older than they are.
       this.#note([]);
       await rm(this.#path, { force: true }).catch(() => {});
     }
@@ -61,7 +64,7 @@ export class TimeIndex {
     for (let at = 0; at + MARK_BYTES <= bytes.length; at += MARK_BYTES) {
       const [offset, atMs, untilMs] = [0, 8, 16].map((part) => bytes.readDoubleLE(at + part));
       const isMark = Number.isSafeInteger(offset) && Number.isFinite(atMs) && Number.isFinite(untilMs);
-      // What follows a damaged mark has no known time.
+      // Stop at a damaged mark. The output after it has no known time.
       if (!isMark || (offset ?? 0) < (marks.at(-1)?.offset ?? 0)) return { marks, isWhole: false };
       marks.push({ offset: offset ?? 0, atMs: atMs ?? 0, untilMs: untilMs ?? 0 });
     }

@@ -10,20 +10,20 @@ import { readCgroup, saveCgroup } from "../cgroup/cgroup-record.ts";
 import { ownerOfPort, type PortOwner } from "../check/port-owner.ts";
 import { tryCommand } from "../check/try-command.ts";
 import { type CheckResult, tryPort } from "../check/try-port.ts";
-import type { Executor, Launch, Program, ProgramContext, Verdict } from "../execution/executor.ts";
+import type { Executor, Launch, Program, ProgramContext, ProgramStatus } from "../execution/executor.ts";
 import { entering, type Isolation, unsharing } from "../launch/isolation.ts";
 import { becoming, programScript } from "../launch/launch-script.ts";
 import { type LaunchServices, ownUserId, type PreparedCommand, prepareLaunch } from "../launch/prepare-launch.ts";
 import { exitWallMs, readInit, readShim, releaseShim, type ShimNamespaces, startShim } from "../launch/shim.ts";
-import { judgeShim } from "../launch/shim-facts.ts";
+import { evaluateShim } from "../launch/shim-facts.ts";
 import { isAlive, type ProcessName, processesOfSession } from "../machine/process-name.ts";
-import { killUser, processesBeside, processesOfExecution, processesOfUser } from "../machine/user-processes.ts";
+import { killUser, otherProcesses, processesOfExecution, processesOfUser } from "../machine/user-processes.ts";
 import { OutputPump } from "../output/output-pump.ts";
 import type { ProcessPlan } from "../spec/read-spec.ts";
 
-/** What processes of a machine are run with. */
+/** Dependencies of a process. */
 export interface ProcessServices extends LaunchServices {
-  /** Where new executions get their cgroups; null where none can be made. It can change. */
+  /** Where to create the cgroups of new executions; null if that is not possible. The value can change. */
   readonly cgroups: CgroupHierarchy | null;
   readonly isolation: Isolation;
 }
@@ -33,21 +33,24 @@ const LOOPBACK = "127.0.0.1";
 const run = promisify(execFile);
 const LIMIT_MS = 600_000;
 
-/** The folder, in an execution's directory, of what it sees as /tmp and /var/tmp. */
+/** The folder in an execution's directory that contains its own /tmp and /var/tmp. */
 const PRIVATE = "private";
 
-/** Directories that all users of a machine share. */
+/** Directories that all users of a machine share and that executions have their own copies of. */
 const SHARED_DIRECTORIES = ["/tmp", "/var/tmp"] as const;
 
-/** Processes can fork while others are killed. Each pass kills the children of the one before. */
+/**
+ * Maximum number of passes that kill the processes of an execution. Processes can fork during a pass, and the next pass
+ * kills their children.
+ */
 const MOST_PASSES = 50;
 const PASS_PAUSE_MS = 100;
 
-/** A process with its shim. */
+/** A process that a shim supervises. */
 class ProcessProgram implements Program {
   readonly #services: ProcessServices;
   readonly #context: ProgramContext<ProcessPlan>;
-  /** As it was launched; undefined until that is known. */
+  /** The cgroup that the program was launched in; undefined until that is known. */
   #cgroup: Cgroup | null | undefined;
   #child: ProcessName | null = null;
   #watcher: FSWatcher | null = null;
@@ -68,7 +71,7 @@ class ProcessProgram implements Program {
     this.#cgroup = cgroup;
     await cgroup?.create(plan);
     const program = join(directory, "program");
-    // A shim of the keeper before may be reading it.
+    // Replace the file instead of changing it, because a shim that a previous keeper started may still be reading it.
     await writeFile(`${program}.new`, programScript(prepared.command), { mode: 0o600 });
     await rename(`${program}.new`, program);
     await startShim({
@@ -82,10 +85,10 @@ class ProcessProgram implements Program {
     return { ok: true };
   }
 
-  /** A shim is started at once. */
+  /** Does nothing, because starting a shim does not wait for anything. */
   abandon(): void {}
 
-  async look(isLate: boolean): Promise<Verdict> {
+  async look(isLate: boolean): Promise<ProgramStatus> {
     const { directory, isOfThisBoot } = this.#context;
     const facts = await readShim(directory);
     if (facts.childLife === "alive") this.#child = facts.child;
@@ -93,31 +96,29 @@ class ProcessProgram implements Program {
       this.#observe();
       await this.#pump();
     }
-    const verdict = judgeShim(facts, isLate);
-    switch (verdict.kind) {
+    const programStatus = evaluateShim(facts, isLate);
+    switch (programStatus.kind) {
       case "not-launched":
       case "wait":
       case "launch-failed":
-        return verdict;
+        return programStatus;
       case "runs":
-        this.#child = verdict.child;
+        this.#child = programStatus.child;
         return { kind: "runs", about: "" };
       case "exited": {
         const memoryKill = (await (await this.#launchedCgroup())?.wasOutOfMemory()) ?? { kind: "no" };
-        const exit = verdict.exit && { ...verdict.exit, memoryKill };
+        const exit = programStatus.exit && { ...programStatus.exit, memoryKill };
         return { kind: "exited", exit, wallMs: await exitWallMs(directory), about: "" };
       }
     }
   }
 
-  async lookAfterEnd(): Promise<boolean> {
-    // The keeper may have been killed before it let go.
-    if ((await readShim(this.#context.directory)).shim !== "alive") return false;
-    await this.#pump();
-    return true;
+  async checkAfterEnd(): Promise<void> {
+    // Read the rest of the output, because the previous keeper may have been killed before it released the shim.
+    if ((await readShim(this.#context.directory)).shim === "alive") await this.#pump();
   }
 
-  /** Signal the group of its program; a program that is no leader yet, itself. */
+  /** Send a signal to the program's process group, or only to the program while it does not lead a group yet. */
   async signal(signal: string): Promise<void> {
     const child = this.#child;
     if (child === null || !(await isAlive(child))) return;
@@ -158,23 +159,27 @@ class ProcessProgram implements Program {
     const members = await this.#members();
     if (members === null) return { kind: "unknown", why: "the processes of the execution are not known yet" };
     const owner = await ownerOfPort(port, members.pids);
-    // A process that left its session and its environment is not seen as one of the execution.
+    // The result is unknown, because a process that has left the session and changed its environment is not recognized
+    // as part of the execution.
     if (owner.kind === "other" && !members.areAll) {
-      return { kind: "unknown", why: "none of its session does, and it has no cgroup" };
+      return {
+        kind: "unknown",
+        why: "no process of the execution's session listens there, and the execution has no cgroup",
+      };
     }
     return owner;
   }
 
-  async release(): Promise<void> {
+  async release(): Promise<boolean> {
     const { directory } = this.#context;
     this.close();
     await releaseShim(directory);
-    // After the end no keeper starts it: what its job was given is not kept.
+    // Delete the job's command and environment, because no keeper starts an ended execution again.
     await rm(join(directory, "program"), { force: true });
     const cgroup = await this.#existingCgroup();
-    if (cgroup === null) await this.#killUntilNone();
-    else await cgroup.end();
-    await removeTree(join(directory, PRIVATE));
+    const isNoneLeft = cgroup === null ? await this.#killUntilNone() : await cgroup.end();
+    if (isNoneLeft) await removeTree(join(directory, PRIVATE));
+    return isNoneLeft;
   }
 
   async remove(): Promise<void> {
@@ -186,19 +191,21 @@ class ProcessProgram implements Program {
     this.#watcher?.close();
   }
 
-  /** The words that run a command as another user, and limit its processes where no cgroup does. */
+  /** The words that run a command as another user. They also limit the number of processes if no cgroup does. */
   #becoming({ account, isOwn }: PreparedCommand, cgroup: Cgroup | null): readonly string[] {
     const { isolation } = this.#services;
     const { pids } = this.#context.plan;
-    // The kernel counts per user, so this only works for an execution with its own user id.
+    // Limit the processes of a user only if the execution has its own user id, because the kernel counts processes per
+    // user.
     const isBounded = isOwn && cgroup?.limitsPids !== true;
     const bound = isBounded ? ["prlimit", `--nproc=${pids}:${pids}`] : [];
     return [...bound, ...becoming(account, isolation.privileges)];
   }
 
   /**
-   * An execution with its own user id sees no processes and no shared files of others. For other executions a namespace
-   * only serves to end them where there is no cgroup.
+   * The namespaces of an execution; null for none. An execution with its own user id sees no processes and no shared
+   * files of others. Other executions only get a namespace if they have no cgroup, so that all their processes can be
+   * ended.
    */
   async #namespacesFor(
     { isOwn, home, command }: PreparedCommand,
@@ -210,14 +217,14 @@ class ProcessProgram implements Program {
     return { unsharing: unsharing(isOwn), mounts };
   }
 
-  /** The cgroup with which it was launched, by this keeper or an earlier one; null for none. */
+  /** The cgroup of the program, as launched by this keeper or an earlier one; null if there is none. */
   async #launchedCgroup(): Promise<Cgroup | null> {
     const { directory, identity } = this.#context;
     this.#cgroup ??= await readCgroup(directory, identity.id);
     return this.#cgroup;
   }
 
-  /** The same, unless it is not there, as after an unmount: its processes are then found in other ways. */
+  /** The cgroup if it still exists. If not, for example after an unmount, the processes are found in other ways. */
   async #existingCgroup(): Promise<Cgroup | null> {
     const cgroup = await this.#launchedCgroup();
     return (await cgroup?.exists()) === true ? cgroup : null;
@@ -231,42 +238,46 @@ class ProcessProgram implements Program {
     return ownUserId(this.#home, this.#services.userIds?.range ?? null);
   }
 
-  /** Its processes when it has no cgroup, and whether these are all of them; null when none are known yet. */
+  /**
+   * The processes of an execution without a cgroup, and whether the list is complete; null if no process is known yet.
+   */
   async #members(): Promise<{ readonly pids: readonly number[]; readonly areAll: boolean } | null> {
     const { directory } = this.#context;
     const init = await readInit(directory);
-    if (init !== null) return { pids: await processesBeside(init.pid), areAll: true };
+    if (init !== null) return { pids: await otherProcesses(init.pid), areAll: true };
     const userId = await this.#ownUserId();
     if (userId !== null) return { pids: await processesOfUser(userId), areAll: true };
     const child = this.#child ?? (await readShim(directory)).child;
     if (child === null) return null;
     const session = await processesOfSession(child.pid);
-    // A process that has the leader's id and another start shows that the id was used again, for another session.
+    // A process with the leader's id but another start time shows that the id was reused for another session.
     const isAnother = session.some(({ pid, start }) => pid === child.pid && start !== child.start);
     const own = isAnother ? [] : session.map(({ pid }) => pid);
     return { pids: [...new Set([...own, ...(await processesOfExecution(this.#home))])], areAll: false };
   }
 
-  /** Kill the processes of its session, which no other process can enter, and those with its environment. */
+  /**
+   * Kill the processes of an execution without a cgroup. No other process can enter its session. Returns their number.
+   */
   async #killMembers(): Promise<number> {
     const pids = (await this.#members())?.pids ?? [];
     for (const pid of pids) sendSignal(pid, "SIGKILL");
     return pids.length;
   }
 
-  async #killUntilNone(): Promise<void> {
-    if (!this.#context.isOfThisBoot) return;
+  async #killUntilNone(): Promise<boolean> {
+    if (!this.#context.isOfThisBoot) return true;
     for (let pass = 0; pass < MOST_PASSES; pass += 1) {
       const userId = await this.#ownUserId();
       if (userId !== null) await killUser(userId);
       const left = userId === null ? await this.#killMembers() : (await processesOfUser(userId)).length;
-      if (left === 0) return;
+      if (left === 0) return true;
       await new Promise((resolve) => setTimeout(resolve, PASS_PAUSE_MS));
     }
-    this.#context.log.warn({}, "processes of an execution that has ended are still running");
+    return false;
   }
 
-  /** Hear of what the shim writes down. */
+  /** Watch the files that the shim writes. */
   #observe(): void {
     const { directory, log, onNotice } = this.#context;
     if (this.#watcher !== null || this.#isClosed) return;
@@ -274,8 +285,8 @@ class ProcessProgram implements Program {
       this.#watcher = watch(join(directory, "run"), onNotice);
       this.#watcher.on("error", () => this.#watcher?.close());
     } catch (error) {
-      // The keeper's regular look finds it, a little later.
-      log.warn({ err: error }, "directory of an execution cannot be watched");
+      // Continue without a watch, because the keeper's regular scan finds changes a little later.
+      log.warn({ err: error }, "cannot watch the directory of an execution");
     }
     onNotice();
   }
@@ -289,7 +300,10 @@ class ProcessProgram implements Program {
   }
 }
 
-/** Find out whether a process of the cgroup owns a port. Unknown when its processes cannot be read. */
+/**
+ * Find out whether a process of the cgroup owns a port. The result is unknown when the cgroup's processes cannot be
+ * read.
+ */
 export async function ownerInCgroup(port: number, cgroup: Pick<Cgroup, "processes">): Promise<PortOwner> {
   let processes: readonly number[];
   try {
@@ -301,19 +315,19 @@ export async function ownerInCgroup(port: number, cgroup: Pick<Cgroup, "processe
 }
 
 /**
- * Make the directories that an execution sees instead of those that all users share. The directories in `needed` stay
- * visible, also below a shared one.
+ * Create the directories that an execution sees instead of those that all users share. The directories in `needed` stay
+ * visible, even below a shared one.
  */
 async function privateMounts(directory: string, needed: readonly string[]): Promise<ShimNamespaces["mounts"]> {
   const kept: (readonly [string, string])[] = [];
   const covered: (readonly [string, string])[] = [["tmpfs", "/dev/shm"]];
   for (const shared of SHARED_DIRECTORIES) {
     const real = await realpath(shared).catch(() => null);
-    // Skip a missing directory, and a link, which leads to another of them.
+    // Skip a missing directory, and a link to another shared directory.
     if (real !== shared) continue;
     const own = join(PRIVATE, shared.slice(1).replace("/", "-"));
     await mkdir(join(directory, own), { recursive: true });
-    // The umask reduces the mode of mkdir().
+    // Set the mode again, because the umask restricts the mode that mkdir() sets.
     await chmod(join(directory, own), 0o1777);
     const below = [...new Set(needed)].filter((path) => path.startsWith(`${shared}/`));
     kept.push(...below.map((path) => [path, join(own, path.slice(shared.length + 1))] as const));
@@ -322,7 +336,7 @@ async function privateMounts(directory: string, needed: readonly string[]): Prom
   return [...kept, ...covered];
 }
 
-/** False when there is no such process. */
+/** Send a signal. Returns false when the process does not exist. */
 function sendSignal(pid: number, signal: string): boolean {
   try {
     process.kill(pid, signal);
@@ -333,17 +347,20 @@ function sendSignal(pid: number, signal: string): boolean {
 }
 
 /**
- * Remove the directory that an execution worked in, with all that it left there. The tree belongs to a user who may
- * have other executions at work: one of them could put a link in place of a directory meanwhile. The `rm` of coreutils
- * opens each directory from the one above and follows no link; Node's goes by whole paths.
+ * Remove the directory that an execution worked in, with everything in it. The tree belongs to a user who may have
+ * other executions running, and one of them could replace a directory with a link during the removal. The `rm` of
+ * coreutils opens each directory from its parent and follows no link, whereas Node.js uses whole paths.
  */
 async function removeTree(path: string): Promise<void> {
   await run("rm", ["-rf", "--", path], { timeout: LIMIT_MS });
 }
 
-/** Runs processes of the machine. */
+/** Runs executions as processes of this machine. */
 export class ProcessExecutor implements Executor<ProcessPlan> {
-  /** Starting a process costs a few forks: more at once would only make all of them late. */
+  /**
+   * Maximum number of executions to start at the same time. Starting a process costs a few forks, and starting more at
+   * a time would only delay all of them.
+   */
   readonly mostLaunching = 8;
   readonly #services: ProcessServices;
 
@@ -355,20 +372,22 @@ export class ProcessExecutor implements Executor<ProcessPlan> {
     return new ProcessProgram(this.#services, context);
   }
 
-  /** Each has its files, which are read as cheaply as any list of them. */
+  /** Check every execution, because reading its files is as cheap as reading a list. */
   async survey(): Promise<(id: string) => boolean> {
     return () => true;
   }
 
   async end(id: string): Promise<void> {
     const { cgroups, scratch, userIds } = this.#services;
-    if (cgroups !== null) await new Cgroup(cgroups, id).end();
+    if (cgroups !== null && !(await new Cgroup(cgroups, id).end())) {
+      throw new Error(`processes of execution ${id} are still running`);
+    }
     const home = join(scratch, id);
     const userId = await ownUserId(home, userIds?.range ?? null);
     if (userId !== null) await killUser(userId);
     for (const pid of await processesOfExecution(home)) sendSignal(pid, "SIGKILL");
   }
 
-  /** What a process leaves is in its own directories, which are removed with it. */
+  /** Does nothing, because a process leaves files only in its own directories, which are removed with the execution. */
   async tidy(): Promise<void> {}
 }

@@ -17,28 +17,31 @@ import type { OutputPlace } from "../output/execution-output.ts";
 import { readSpec } from "../spec/read-spec.ts";
 import { toIdentity, toKept } from "./to-kept.ts";
 
-/** What a keeper says of itself. */
+/** A keeper's description of itself. */
 export type KeeperFacts = MessageInitShape<typeof GreetingSchema>;
 
-/** What a connection works with. */
+/** Dependencies of a connection. */
 export interface ConnectionServices {
   readonly keeper: Keeper;
-  /** What the keeper says of itself at the moment. */
+  /** Returns the keeper's current description of itself. */
   readonly facts: () => KeeperFacts;
   readonly onRetire: () => void;
 }
 
 type Reply = MessageInitShape<typeof KeeperReplySchema>["reply"];
 
-/** An agent that does not read is cut off: it asks for the whole list when it is back. */
+/**
+ * Maximum bytes that an agent can leave unread. With more, the agent is disconnected. It requests the complete list
+ * when it reconnects.
+ */
 const MOST_UNREAD_BYTES = 16_777_216;
 
-/** Who says nothing for so long after connecting is no agent. */
+/** How long a client can stay silent after connecting. An agent sends a request immediately. */
 const GREET_LIMIT_MS = 10_000;
 
 const MOST_PIECE_BYTES = 262_144;
 
-/** One agent at the keeper's socket. Requests are answered one after the other. */
+/** An agent's connection to the keeper's socket. Requests are handled one after the other. */
 export class KeeperConnection {
   readonly #socket: Socket;
   readonly #services: ConnectionServices;
@@ -50,7 +53,7 @@ export class KeeperConnection {
     this.#services = services;
   }
 
-  /** Serve until the agent leaves. Rejects for what no agent sends. */
+  /** Serve until the agent disconnects. Rejects on input that no agent sends. */
   async run(): Promise<void> {
     const reader = new FrameReader();
     const silent = setTimeout(() => this.#socket.destroy(), GREET_LIMIT_MS);
@@ -62,7 +65,7 @@ export class KeeperConnection {
         }
       }
     } catch (error) {
-      // An agent that was killed ends its connection in any state.
+      // Ignore errors of a closed connection, because a killed agent can leave its connection in any state.
       if (!this.#socket.destroyed) throw error;
     } finally {
       clearTimeout(silent);
@@ -70,7 +73,7 @@ export class KeeperConnection {
     }
   }
 
-  /** Say what the keeper says of itself now, to an agent that has been greeted. */
+  /** Send the keeper's current facts, if the agent has sent Greet. */
   announce(): void {
     if (this.#isGreeted) this.#send({ frame: { case: "greeting", value: this.#services.facts() } });
   }
@@ -125,7 +128,7 @@ export class KeeperConnection {
       case "retire":
         return undefined;
       case undefined:
-        throw new KeeperRefusal("the keeper does not know this request");
+        throw new KeeperRefusal("unknown request");
     }
   }
 
@@ -137,7 +140,7 @@ export class KeeperConnection {
     return { offset: BigInt(piece.offset), data: piece.data, ended: piece.isEnd, cut: piece.isCut, times };
   }
 
-  /** Send all that there is, and from then on what changes. */
+  /** Send all executions, and then their changes. */
   #list(): void {
     this.#isGreeted = true;
     const { keeper } = this.#services;

@@ -35,12 +35,12 @@ describe("KeeperSocket", () => {
     await fixture.dispose();
   });
 
-  it("should be closed to all other users", async () => {
+  it("should not be accessible to other users", async () => {
     expect((await stat(dirname(path))).mode & 0o777).toBe(0o700);
     expect((await stat(path)).mode & 0o777).toBe(0o600);
   });
 
-  it("should list what there is after the greeting, and then what changes", async () => {
+  it("should send all executions after the greeting, and then changes", async () => {
     const id = "e1";
     await fixture.keeper.refuse(identityOf({}, { id }), "log-1", { cause: "START_FAILED", message: "no" });
     const client = await KeeperClient.connect(path);
@@ -57,9 +57,17 @@ describe("KeeperSocket", () => {
   });
 
   it.each<[string, Parameters<KeeperClient["request"]>[0], string]>([
-    ["an id that is a path", { case: "stop", value: { reference: { id: "../../etc" } } }, "is not the id"],
-    ["a spec of another digest", { case: "start", value: { reference: { id: "e1" } } }, "another digest"],
-    ["output of no execution", { case: "readOutput", value: { id: "e1" } }, "no output of execution e1"],
+    [
+      "an id that is a path",
+      { case: "stop", value: { reference: { id: "../../etc" } } },
+      "is not a valid execution id",
+    ],
+    [
+      "a spec that does not match its digest",
+      { case: "start", value: { reference: { id: "e1" } } },
+      "does not match its digest",
+    ],
+    ["output of an unknown execution", { case: "readOutput", value: { id: "e1" } }, "no output of execution e1"],
   ])("should refuse %s", async (_, request, error) => {
     const client = await KeeperClient.connect(path);
     expect((await client.request(request)).error).toContain(error);
@@ -67,7 +75,7 @@ describe("KeeperSocket", () => {
     client.close();
   });
 
-  it("should tell the process that runs the keeper that it is to retire", async () => {
+  it("should notify the keeper's process when it must retire", async () => {
     const client = await KeeperClient.connect(path);
     await client.request({ case: "retire", value: {} });
     await until("the word", () => retirements === 1);
@@ -75,15 +83,15 @@ describe("KeeperSocket", () => {
   });
 
   it.each([
-    ["a length beyond the bound", () => lengthOf(MOST_FRAME_BYTES + 1)],
-    ["bytes that are no message", () => Buffer.from(frameMessage(Buffer.from([0xff, 0xff, 0xff])))],
+    ["a length over the limit", () => lengthOf(MOST_FRAME_BYTES + 1)],
+    ["an invalid message", () => Buffer.from(frameMessage(Buffer.from([0xff, 0xff, 0xff])))],
     ["noise", () => Buffer.concat([lengthOf(100), randomBytes(100)])],
   ])("should end a connection that sends %s, and serve the others", async (_, bytes) => {
     const client = await KeeperClient.connect(path);
     const hostile = connect(path);
     hostile.on("error", () => {});
     await once(hostile, "connect");
-    // A message that is noise may by chance be one that is answered.
+    // A random message may by chance be valid and get a reply.
     hostile.write(Buffer.concat([bytes(), lengthOf(0xffff_ffff)]));
     hostile.resume();
     if (!hostile.closed) await once(hostile, "close");
@@ -91,7 +99,7 @@ describe("KeeperSocket", () => {
     client.close();
   });
 
-  it("should have a bound of connections", async () => {
+  it("should limit the number of connections", async () => {
     const clients = await Promise.all(Array.from({ length: 8 }, () => KeeperClient.connect(path)));
     await until("all of them", () => socket.connections === 8);
     const more = connect(path);

@@ -4,24 +4,29 @@ import type { Logger } from "@rollcall/process";
 import type { Keeper } from "../keeper.ts";
 import { KeeperConnection, type KeeperFacts } from "./keeper-connection.ts";
 
-/** What a socket is opened with. */
 export interface KeeperSocketOptions {
-  /** In a directory that only the keeper's user can enter, unless it is given to another. */
+  /** The path of the socket. Unless `given` is set, only the keeper's user can enter its directory. */
   readonly path: string;
-  /** Make it in such a directory, give it to this user, and only then move it to its path. Default: it is not. */
+  /**
+   * Create the socket in the directory `from`, change its owner to this user, and only then move it to its path.
+   * Default: the owner does not change.
+   */
   readonly given?: { readonly from: string; readonly userId: number } | null;
   readonly keeper: Keeper;
-  /** What the keeper says of itself at the moment. */
+  /** Returns the keeper's current description of itself. */
   readonly facts: () => KeeperFacts;
-  /** Told when an agent asks the keeper to end. */
+  /** Called when an agent asks the keeper to exit. */
   readonly onRetire: () => void;
   readonly log: Logger;
 }
 
-/** One agent, one that takes over from it, and a person who looks. */
+/**
+ * Maximum number of connections: enough for an agent, a second agent that takes over from it, and someone who
+ * inspects the keeper.
+ */
 const MOST_CONNECTIONS = 8;
 
-/** Where agents reach the keeper. */
+/** The socket at which agents reach the keeper. */
 export class KeeperSocket {
   readonly #server: Server;
   readonly #connections = new Map<Socket, KeeperConnection>();
@@ -31,7 +36,9 @@ export class KeeperSocket {
     this.#server.maxConnections = MOST_CONNECTIONS;
   }
 
-  /** Listen. What is left of an earlier keeper's socket is removed: the caller holds the keeper's lock. */
+  /**
+   * Listen. Removes the socket of an earlier keeper, which is gone because the caller holds the keeper's lock.
+   */
   static async open(options: KeeperSocketOptions): Promise<KeeperSocket> {
     const { path, given = null } = options;
     const first = given?.from ?? path;
@@ -52,12 +59,12 @@ export class KeeperSocket {
     return opened;
   }
 
-  /** Agents that are connected. */
+  /** Number of connected agents. */
   get connections(): number {
     return this.#connections.size;
   }
 
-  /** Tell agents that what the keeper says of itself has changed. */
+  /** Notify agents that the keeper's facts have changed. */
   announce(): void {
     for (const connection of this.#connections.values()) connection.announce();
   }
@@ -72,7 +79,7 @@ export class KeeperSocket {
     this.#connections.set(socket, connection);
     socket.once("close", () => this.#connections.delete(socket));
     connection.run().catch((error: unknown) => {
-      log.warn({ err: error }, "connection of an agent ended");
+      log.warn({ err: error }, "agent connection failed");
       socket.destroy();
     });
   }

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type KeptExecution, KeptExecutionSchema } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
+import { type LiveExecution, LiveExecutionSchema } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import {
   EndReason,
   type ExecutionObservationSchema,
@@ -8,12 +8,12 @@ import {
   ObservedState,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { EndCause, Phase } from "../execution/execution-state.ts";
-import type { ExecutionIdentity, ExecutionRecord } from "../journal/execution-record.ts";
+import type { Execution, ExecutionIdentity } from "../journal/execution-entry.ts";
 
 const MOST_MESSAGE = 512;
 
-/** What is said of an execution. */
-export function toKept({ identity, state, logId, forgottenWallMs }: ExecutionRecord): KeptExecution {
+/** Convert an execution for the agent. */
+export function toKept({ identity, state, logId, forgottenWallMs }: Execution): LiveExecution {
   const { phase, startedWallMs } = state;
   const observation: MessageInitShape<typeof ExecutionObservationSchema> = {
     id: identity.id,
@@ -35,10 +35,10 @@ export function toKept({ identity, state, logId, forgottenWallMs }: ExecutionRec
       ...(phase.code !== null && { exitCode: phase.code }),
     }),
   };
-  return create(KeptExecutionSchema, { observation, logId, forgotten: forgottenWallMs !== null });
+  return create(LiveExecutionSchema, { observation, logId, forgotten: forgottenWallMs !== null });
 }
 
-/** Which execution a reference names. */
+/** Convert an ExecutionReference to an ExecutionIdentity. */
 export function toIdentity(
   reference: ExecutionReference | undefined,
   of: { readonly job: string; readonly nodeId: string; readonly spec: Uint8Array },

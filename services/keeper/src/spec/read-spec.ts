@@ -11,26 +11,26 @@ import {
 import type { KeepingRules } from "../execution/execution-state.ts";
 import type { OutputRules } from "../output/output-plan.ts";
 
-/** What is tried to see that an execution is ready. */
+/** How to check whether an execution is ready. */
 export type Probe =
   | { readonly kind: "tcp"; readonly port: string }
   | { readonly kind: "http"; readonly port: string; readonly path: string }
   | { readonly kind: "command"; readonly argv: readonly string[] };
 
-/** What plans of all kinds say: nothing is absent any more. */
+/** The fields that plans of all kinds share. All of them have a value. */
 interface CommonPlan {
   readonly job: string;
-  /** Who submitted the job; empty where the spec does not say. */
+  /** The user who submitted the job; empty if the spec does not name one. */
   readonly owner: string;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Names of files, by variable. */
+  /** The secrets' file names, keyed by variable. */
   readonly secretEnv: Readonly<Record<string, string>>;
-  /** Empty: the choice of the machine, or of the image. */
+  /** The user to run as. If empty, the machine or the image chooses. */
   readonly user: string;
   readonly millicores: number;
   readonly memoryBytes: number;
-  /** Processes and threads at a time. */
+  /** The maximum number of processes and threads. */
   readonly pids: number;
   readonly probe: Probe | null;
   readonly probeTimeoutMs: number;
@@ -38,23 +38,23 @@ interface CommonPlan {
   readonly output: OutputRules;
 }
 
-/** A spec of a process as the keeper works with it. */
+/** A process spec as the keeper uses it. */
 export interface ProcessPlan extends CommonPlan {
   readonly kind: "process";
-  /** Empty: the execution's own. */
+  /** The working directory; if empty, the execution's own directory. */
   readonly directory: string;
 }
 
-/** A spec of a container as the keeper works with it. */
+/** A container spec as the keeper uses it. */
 export interface ContainerPlan extends CommonPlan {
   readonly kind: "docker";
   readonly image: string;
 }
 
-/** A spec as the keeper works with it. */
+/** A spec as the keeper uses it. */
 export type ExecutionPlan = ProcessPlan | ContainerPlan;
 
-/** A plan, or why the spec is none. */
+/** A plan, or why the spec is invalid. */
 export type ReadSpec =
   | { readonly ok: true; readonly plan: ExecutionPlan }
   | { readonly ok: false; readonly rules: KeepingRules; readonly problem: string };
@@ -80,7 +80,7 @@ const MOST = {
 };
 const LEAST_FILE_BYTES = 1_024;
 
-/** The rules of an execution of which nothing is known but that it does not run. */
+/** The rules of an execution that never runs. */
 export const NO_RULES: KeepingRules = {
   stopSignal: "SIGTERM",
   graceMs: DEFAULTS.graceMs,
@@ -89,7 +89,9 @@ export const NO_RULES: KeepingRules = {
   check: null,
 };
 
-/** Read an encoded ExecutionSpec. What is beyond its limits is cut to them: the scheduler has refused it before. */
+/**
+ * Parse an encoded ExecutionSpec. Values above a limit are reduced to it; the scheduler refuses such a spec anyway.
+ */
 export function readSpec(bytes: Uint8Array): ReadSpec {
   let spec: ExecutionSpec;
   try {
@@ -99,8 +101,7 @@ export function readSpec(bytes: Uint8Array): ReadSpec {
   }
   const rules = rulesOf(spec);
   const { task, check, resources } = spec;
-  if (task.case === undefined)
-    return { ok: false, rules, problem: "the node has no executor for a spec without a task" };
+  if (task.case === undefined) return { ok: false, rules, problem: "its spec has no task that this node knows" };
   const { output } = task.value;
   const common: CommonPlan = {
     job: spec.job,
@@ -171,7 +172,7 @@ function probeOf(check: Check | undefined): Probe | null {
   }
 }
 
-/** What is absent, or 0, is the default. */
+/** An absent value or 0 means the default. */
 function bounded(value: number | undefined, otherwise: number, most: number): number {
   return value === undefined || value <= 0 ? otherwise : Math.min(most, value);
 }

@@ -4,14 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { ExecutionSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { silentLogger } from "@rollcall/process";
+import { silentLogger, systemClock } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { type CgroupHierarchy, openCgroups } from "../cgroup/cgroup-hierarchy.ts";
 import { DockerEngine } from "../docker/docker-engine.ts";
 import { DockerExecutor } from "../docker/docker-executor.ts";
 import type { Phase } from "../execution/execution-state.ts";
+import type { Program } from "../execution/executor.ts";
 import { type MachineClock, machineClock } from "../execution/keeper-services.ts";
-import type { ExecutionIdentity, ExecutionRecord } from "../journal/execution-record.ts";
+import type { Execution, ExecutionIdentity } from "../journal/execution-entry.ts";
 import { Journal } from "../journal/journal.ts";
 import { Keeper } from "../keeper.ts";
 import { keeperPlaces } from "../keeper-places.ts";
@@ -20,29 +21,31 @@ import type { WorkRules } from "../launch/permissions.ts";
 import { closeInherited } from "../machine/close-inherited.ts";
 import { readBootId } from "../machine/process-name.ts";
 import type { StreamName } from "../output/output-plan.ts";
-import { ProcessExecutor } from "../process/process-program.ts";
+import { ProcessExecutor, type ProcessServices } from "../process/process-program.ts";
 import { SeenStamp } from "../seen-stamp.ts";
 import { UserIds } from "../users/user-ids.ts";
 
-/** A spec as a test writes it. */
+/** A spec as tests write it. */
 export type SpecInit = Extract<MessageInitShape<typeof ExecutionSpecSchema>, { readonly $typeName?: never }>;
 
-/** What a test may choose about a keeper. */
+/** Settings of a keeper under test. */
 export interface FixtureOptions {
   readonly rules?: Partial<WorkRules>;
   readonly clock?: MachineClock;
   readonly bootId?: string;
   readonly dockerHost?: string;
-  /** Whether the machine is one that has neither cgroups nor namespaces. Default: as it is. */
+  /** Whether to behave like a machine without cgroups and namespaces. Default: use what the machine has. */
   readonly isBare?: boolean;
-  /** Whether it may make cgroups, where the machine has them. Default: true. */
+  /** Whether the keeper can create cgroups if the machine has them. Default: true. */
   readonly hasCgroups?: boolean;
+  /** Called before processes are killed and released. An error that it throws simulates a fault of the machine. */
+  readonly beforeKill?: () => void;
 }
 
-/** Whether this process may make executions another user's. */
+/** Whether this process can run executions as another user. */
 export const IS_ROOT = process.getuid?.() === 0;
 
-/** Whom executions of tests run as: another user where that can be. */
+/** The user of test executions: another user if possible. */
 export const TEST_RULES: WorkRules = {
   executors: ["process"],
   user: IS_ROOT ? "nobody" : null,
@@ -54,7 +57,7 @@ export const TEST_RULES: WorkRules = {
   closedUserIds: [process.getuid?.() ?? 0],
 };
 
-/** A directory of a keeper, and the keepers that are opened in it one after the other. */
+/** A keeper's directory, in which one keeper after the other is opened. */
 export class KeeperFixture {
   readonly root: string;
   readonly stateDirectory: string;
@@ -69,7 +72,7 @@ export class KeeperFixture {
 
   static async create(): Promise<KeeperFixture> {
     const root = await mkdtemp(join(tmpdir(), "rollcall-keeper-test-"));
-    // As /var/lib is: other users pass through.
+    // Let other users pass through, as in /var/lib.
     await chmod(root, 0o711);
     return new KeeperFixture(root);
   }
@@ -83,10 +86,10 @@ export class KeeperFixture {
     return this.#cgroups;
   }
 
-  /** Open a keeper, after the one before. */
+  /** Close the previous keeper and open another. */
   async open(options: FixtureOptions = {}): Promise<Keeper> {
     await this.#keeper?.close();
-    // As a keeper does in a separate process.
+    // Close descriptors, as a keeper in a separate process does.
     closeInherited();
     const places = await keeperPlaces(this.stateDirectory);
     const clock = options.clock ?? machineClock;
@@ -99,11 +102,14 @@ export class KeeperFixture {
     this.#keeper = await Keeper.open({
       journal,
       executors: {
-        process: new ProcessExecutor({
-          ...{ cgroups: this.#cgroups, rules, scratch: places.scratch },
-          isolation: options.isBare === true ? { ...isolation, hasNamespaces: false } : isolation,
-          userIds: rules.userIds && (await this.#openUserIds(rules)),
-        }),
+        process: new FaultyExecutor(
+          {
+            ...{ cgroups: this.#cgroups, rules, scratch: places.scratch },
+            isolation: options.isBare === true ? { ...isolation, hasNamespaces: false } : isolation,
+            userIds: rules.userIds && (await this.#openUserIds(rules)),
+          },
+          options.beforeKill ?? (() => {}),
+        ),
         docker: new DockerExecutor({ engine, rules, keeper: places.name, clock, log: silentLogger }),
       },
       seen: await SeenStamp.open(places.directory, bootId, clock),
@@ -118,7 +124,7 @@ export class KeeperFixture {
     const [first = 0, last = 0] = userIds ?? [];
     const directory = join(this.root, "user-ids");
     await mkdir(directory, { recursive: true });
-    return new UserIds({ first, last, directory, shared: directories, log: silentLogger });
+    return new UserIds({ first, last, directory, shared: directories, clock: systemClock, log: silentLogger });
   }
 
   /** Start an execution. Returns its id. */
@@ -129,25 +135,25 @@ export class KeeperFixture {
     return one.id;
   }
 
-  /** Start a shell that reads these words. */
+  /** Start a shell that runs this script. */
   sh(script: string, spec: SpecInit = {}, identity: Partial<ExecutionIdentity> = {}): Promise<string> {
     const value = { command: ["sh", "-c", script] };
     return this.start({ ...spec, task: { case: "process", value } }, identity);
   }
 
-  record(id: string): ExecutionRecord {
+  record(id: string): Execution {
     const record = this.keeper.records().find(({ identity }) => identity.id === id);
     if (record === undefined) throw new Error(`there is no execution ${id}`);
     return record;
   }
 
-  /** Wait until it is in this phase. */
+  /** Wait until the execution is in this phase. */
   async phase<K extends Phase["kind"]>(id: string, kind: K): Promise<Extract<Phase, { readonly kind: K }>> {
     await until(`execution ${kind}`, () => this.record(id).state.phase.kind === kind);
     return this.record(id).state.phase as Extract<Phase, { readonly kind: K }>;
   }
 
-  /** All that is kept of a stream. */
+  /** All stored output of a stream. */
   async output(id: string, stream: StreamName = "stdout"): Promise<string> {
     let text = "";
     for (let offset = 0; ; ) {
@@ -158,7 +164,7 @@ export class KeeperFixture {
     }
   }
 
-  /** Wait until a stream has these words. */
+  /** Wait until a stream contains these words. */
   async written(id: string, words: string, stream: StreamName = "stdout"): Promise<void> {
     await until(`${stream} with ${words}`, async () => (await this.output(id, stream)).includes(words));
   }
@@ -172,20 +178,47 @@ export class KeeperFixture {
     }
   }
 
-  /** Stop everything, and leave nothing behind. */
+  /** Stop everything and remove all files. */
   async dispose(): Promise<void> {
     const keeper = this.#keeper ?? (await this.open());
-    for (const { identity, state } of keeper.records()) {
-      if (state.phase.kind !== "ended") await keeper.stop(identity, "log-1");
+    try {
+      for (const { identity, state } of keeper.records()) {
+        if (state.phase.kind !== "ended") await keeper.stop(identity, "log-1");
+      }
+      await until("all ended", () => keeper.records().every(({ state }) => state.phase.kind === "ended"));
+    } finally {
+      await keeper.close();
+      await this.#removeCgroups();
+      await rm(this.root, { recursive: true, force: true });
     }
-    await until("all ended", () => keeper.records().every(({ state }) => state.phase.kind === "ended"));
-    await keeper.close();
-    await this.#removeCgroups();
-    await rm(this.root, { recursive: true, force: true });
   }
 }
 
-/** Who an execution is; with an id of its own, unless it is given one. */
+/** Runs processes of the machine, and fails to kill them when a test requests it. */
+class FaultyExecutor extends ProcessExecutor {
+  readonly #beforeKill: () => void;
+
+  constructor(services: ProcessServices, beforeKill: () => void) {
+    super(services);
+    this.#beforeKill = beforeKill;
+  }
+
+  override programOf(context: Parameters<ProcessExecutor["programOf"]>[0]): Program {
+    const program = super.programOf(context);
+    const [kill, release] = [program.kill.bind(program), program.release.bind(program)];
+    program.kill = async () => {
+      this.#beforeKill();
+      await kill();
+    };
+    program.release = async () => {
+      this.#beforeKill();
+      return release();
+    };
+    return program;
+  }
+}
+
+/** Identity of an execution, with a new id unless one is given. */
 export function identityOf(init: SpecInit, identity: Partial<ExecutionIdentity> = {}): ExecutionIdentity {
   const spec = toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, { job: "job-1", ...init }));
   return {

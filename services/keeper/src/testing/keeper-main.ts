@@ -1,4 +1,5 @@
-// A keeper as a process of its own, from the sources: `keeper-main.ts SETTINGS`, which are JSON.
+// Runs a keeper in its own process, from the sources: `keeper-main.ts SETTINGS`, where SETTINGS
+// is JSON.
 import process from "node:process";
 import { runProcess, silentLogger } from "@rollcall/process";
 import { startKeeper } from "../start-keeper.ts";

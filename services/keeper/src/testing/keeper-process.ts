@@ -15,15 +15,14 @@ import type { KeeperSettings } from "../start-keeper.ts";
 
 const MAIN = fileURLToPath(new URL("./keeper-main.ts", import.meta.url));
 
-/** What a keeper is given by whoever starts it. */
 export interface KeeperProcessOptions {
-  /** Descriptors by the numbers that it sees. Default: none. */
+  /** The descriptors that the keeper inherits, keyed by their numbers in the keeper. Default: none. */
   readonly descriptors?: Readonly<Record<number, number>>;
-  /** Whom it runs as. Default: this process's user. */
+  /** The user that the keeper runs as. Default: this process's user. */
   readonly userId?: number;
 }
 
-/** A keeper in a process of its own, which can be killed. */
+/** A keeper in a separate process, which a test can kill. */
 export class KeeperProcess {
   readonly #child: ChildProcess;
 
@@ -31,7 +30,7 @@ export class KeeperProcess {
     this.#child = child;
   }
 
-  /** Start it, and wait until it answers at its socket. */
+  /** Start a keeper, and wait until it responds at its socket. */
   static async start(
     settings: KeeperSettings,
     socketPath: string,
@@ -64,7 +63,7 @@ export class KeeperProcess {
 
 type RequestInit = NonNullable<MessageInitShape<typeof KeeperRequestSchema>["request"]>;
 
-/** An agent at a keeper's socket, or what passes for one. */
+/** An agent that is connected to a keeper's socket, or a client that acts like one. */
 export class KeeperClient {
   readonly frames: KeeperFrame["frame"][] = [];
   readonly socket: Socket;
@@ -85,7 +84,7 @@ export class KeeperClient {
     return new KeeperClient(socket);
   }
 
-  /** Ask, and wait for the reply. */
+  /** Send a request and wait for the reply. */
   async request(request: RequestInit): Promise<KeeperReply> {
     const id = this.#nextId;
     this.#nextId += 1;

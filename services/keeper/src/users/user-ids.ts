@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { lstat, readdir, readFile, readlink, symlink, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { errorCode, type Logger } from "@rollcall/process";
+import { type Clock, errorCode, type Logger } from "@rollcall/process";
 import { SEARCH_PATH } from "../launch/environment.ts";
 import { Refusal } from "../launch/job-environment.ts";
 import { userIdsInUse } from "../machine/user-processes.ts";
@@ -13,27 +13,31 @@ const SEARCH_LIMIT_MS = 120_000;
 const MOST_SEARCH_BYTES = 16 * 1024 ** 2;
 const SWEEP_PAUSE_MS = 60_000;
 
-/** The column of the owner in lists of System V IPC objects. */
+/** Column of the owner in lists of System V IPC objects. */
 const IPC_OWNER_COLUMNS = { shm: 7, sem: 4, msg: 7 } as const;
 
-/** Where user ids come from. */
 export interface UserIdsOptions {
   readonly first: number;
   readonly last: number;
-  /** The same for all keepers of the machine, so that no two of them give one id. */
+  /**
+   * The directory that records the ids in use. All keepers of the machine share it, so that no two of them use the
+   * same id.
+   */
   readonly directory: string;
-  /** Directories in which executions may leave files. */
+  /** Directories where executions can leave files. */
   readonly shared: readonly string[];
+  readonly clock: Pick<Clock, "nowMs">;
   readonly log: Logger;
 }
 
 /**
- * User ids, each for one execution. A link in a directory, named after the id, records that it was given, and points to
- * the directory of its execution. Once that directory is gone, the id is free when no process and no file has it.
+ * User ids, each for one execution. For each id in use, a directory contains a link named after the id, which points
+ * to the execution's directory. Once that directory is gone, the id is free if no process and no file belongs to the
+ * id.
  */
 export class UserIds {
   readonly #options: UserIdsOptions;
-  /** Ids that this keeper knows it cannot give at the moment. */
+  /** Ids that cannot be assigned now. */
   readonly #taken = new Set<number>();
   #turn: Promise<unknown> = Promise.resolve();
   #sweeping: Promise<boolean> | null = null;
@@ -43,14 +47,14 @@ export class UserIds {
     this.#options = options;
   }
 
-  /** The first and the last. */
+  /** First and last id. */
   get range(): readonly number[] {
     return [this.#options.first, this.#options.last];
   }
 
   /**
-   * Give an id to the execution that has this directory. The directory must exist: an id without one is freed. Throws
-   * Refusal when none is left, or when it cannot be determined whether an id belongs to an account.
+   * Assign an id to the execution with this directory. The directory must exist, because an id without a directory
+   * is freed. Throws Refusal if no id is left, or if it cannot be determined whether an id belongs to an account.
    */
   async claim(home: string): Promise<number> {
     const given = this.#turn.then(() => this.#claimNow(home));
@@ -61,9 +65,10 @@ export class UserIds {
   async #claimNow(home: string): Promise<number> {
     const { first, last, log } = this.#options;
     const size = last - first + 1;
-    // Start early and in the background: searching for files left behind takes a while.
+    // Start to free ids early, in the background, because the search for files left behind takes a while.
     if (this.#taken.size > size / 2) void this.#sweep().catch((err: unknown) => log.warn({ err }, SWEEP_FAILED));
-    const id = (await this.#takeFirst(home)) ?? ((await this.#sweep()) ? await this.#takeFirst(home) : null);
+    // Sweep twice, because a sweep that was already running may have missed the executions that are gone by now.
+    const id = (await this.#takeFirst(home)) ?? (await this.#takeSwept(home)) ?? (await this.#takeSwept(home));
     if (id !== null) return id;
     throw new Refusal(
       `all user ids of Work.UserIds (${first}-${last}) are in use, or own files that executions have left behind`,
@@ -76,6 +81,10 @@ export class UserIds {
       if (!this.#taken.has(id) && (await this.#take(id, home))) return id;
     }
     return null;
+  }
+
+  async #takeSwept(home: string): Promise<number | null> {
+    return (await this.#sweep()) ? this.#takeFirst(home) : null;
   }
 
   async #take(id: number, home: string): Promise<boolean> {
@@ -91,7 +100,7 @@ export class UserIds {
     try {
       if (!(await isNamed(id))) return true;
     } catch (error) {
-      // The lookup of every other id would fail as well, each after seconds.
+      // Do not try other ids, because looking them up would also fail, and each attempt takes seconds.
       await unlink(link);
       this.#taken.delete(id);
       throw error;
@@ -100,7 +109,10 @@ export class UserIds {
     return false;
   }
 
-  /** Free the ids of executions that are gone, with all that they had. Returns whether it did so now. */
+  /**
+   * Free the ids of executions that are gone and have left no processes or files. Returns false if the last sweep is
+   * too recent, or if the ids in use cannot be determined.
+   */
   #sweep(): Promise<boolean> {
     this.#sweeping ??= this.#sweepNow().finally(() => {
       this.#sweeping = null;
@@ -109,17 +121,17 @@ export class UserIds {
   }
 
   async #sweepNow(): Promise<boolean> {
-    const nowMs = performance.now();
+    const { clock, directory, first, last, log } = this.#options;
+    const nowMs = clock.nowMs();
     if (nowMs - this.#sweptAtMs < SWEEP_PAUSE_MS) return false;
     this.#sweptAtMs = nowMs;
-    const { directory, first, last, log } = this.#options;
     const names = await readdir(directory);
     const ids = names.filter((name) => /^\d+$/.test(name)).map(Number);
     const over: number[] = [];
     for (const id of ids) if (id >= first && id <= last && !(await this.#hasHome(id))) over.push(id);
     let inUse: readonly ReadonlySet<number>[];
     try {
-      // Processes first: one that has ended leaves no more files.
+      // Read the processes first: once they have ended, they leave no further files.
       inUse = [await userIdsInUse(), await ownersOfObjects(), await this.#ownersOfFiles()];
     } catch (error) {
       log.warn({ err: error }, SWEEP_FAILED);
@@ -154,7 +166,7 @@ export class UserIds {
   }
 }
 
-/** Run find and return its output. Files that disappear during the search are not a failure. */
+/** Run find and return its output. A file that disappears during the search is not a failure. */
 async function find(words: readonly string[]): Promise<string> {
   const limits = { timeout: SEARCH_LIMIT_MS, maxBuffer: MOST_SEARCH_BYTES };
   try {
@@ -167,7 +179,7 @@ async function find(words: readonly string[]): Promise<string> {
   }
 }
 
-const SWEEP_FAILED = "cannot determine which user ids are still in use, none is reused";
+const SWEEP_FAILED = "cannot determine which user ids are still in use; none is reused";
 const GONE = ": No such file or directory";
 
 /** Whether a user or a group of the machine has this number. Throws Refusal when that cannot be determined. */
@@ -177,7 +189,7 @@ async function isNamed(id: number): Promise<boolean> {
       run("getent", [base, String(id)], { timeout: LOOKUP_LIMIT_MS }).then(
         () => true,
         (error: { readonly code?: unknown; readonly message: string }) => {
-          // Exit code 2: there is none.
+          // Exit code 2 means that no user or group has this number.
           if (error.code === 2) return false;
           throw new Refusal(`cannot determine whether the user id ${id} belongs to an account: ${error.message}`);
         },
@@ -191,7 +203,7 @@ async function ownersOfObjects(): Promise<ReadonlySet<number>> {
   const owners = new Set<number>();
   for (const [kind, column] of Object.entries(IPC_OWNER_COLUMNS)) {
     const text = await readFile(`/proc/sysvipc/${kind}`, "utf8").catch((error: unknown) => {
-      // A kernel without System V IPC has no objects.
+      // The file is missing on a kernel without System V IPC, which has no objects.
       if (errorCode(error) === "ENOENT") return "";
       throw error;
     });

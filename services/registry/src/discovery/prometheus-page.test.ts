@@ -87,18 +87,18 @@ describe("/v1/prometheus/sd", () => {
   it.each([
     [401, "TOKEN_MISSING", null],
     [401, "TOKEN_INVALID", "wrong"],
-  ])("should answer %d %s to strangers", async (status, reason, token) => {
+  ])("should answer %d %s to anonymous clients", async (status, reason, token) => {
     const response = await ask("", "GET", token);
     expect(response.status).toBe(status);
     expect(await response.text()).toContain(reason);
   });
 
-  it("should be read with GET alone", async () => {
+  it("should only be readable with GET", async () => {
     expect((await ask("", "POST")).status).toBe(405);
     expect((await ask("/more")).status).toBe(404);
   });
 
-  it("should be measured as calls are", async () => {
+  it("should be measured like calls", async () => {
     const before = await rig.metrics.getSingleMetricAsString("rollcall_rpc_duration_seconds");
     expect(before).toContain('method="GET /v1/prometheus/sd",code="ok"');
   });
@@ -108,7 +108,7 @@ describe("prometheusPage()", () => {
   let server: RunningServer;
   afterAll(() => server.close());
 
-  it("should refuse more than one answer may have, rather than answer a part", async () => {
+  it("should refuse more than one response can hold, rather than return a part", async () => {
     const [log, metrics] = [silentLogger, createMetrics({ defaults: false })];
     server = await createRpcServer({
       ...{ host: "127.0.0.1", port: 0, routes: () => {}, services: [], policies: {}, log, metrics },

@@ -5,20 +5,20 @@ import { type CallStore, readListing } from "@rollcall/store";
 import { parseLabelSelector } from "../convert.ts";
 import { scrapeTarget } from "./scrape-target.ts";
 
-/** Where Prometheus reads its targets. */
+/** The path where Prometheus reads its targets. */
 const PATH = "/v1/prometheus/sd";
 
-/** Most bytes of an answer: about 60,000 nodes. Prometheus knows no pages. */
+/** The maximum size of a response, enough for about 60,000 nodes. Prometheus does not support pages. */
 const MOST_BYTES = 67_108_864;
-/** After this many bytes the process turns to others. */
-const BYTES_A_TURN = 32_768;
-/** Prometheus' own node exporter. */
+/** Number of bytes after which to yield to other work. */
+const BYTES_PER_TICK = 32_768;
+/** The port of Prometheus' node exporter. */
 const DEFAULT_PORT = 9_100;
 const PARAMETERS = ["selector", "port"];
 
 /**
- * The compute nodes that are approved, as targets of Prometheus: those without a connection too, so that it misses
- * them.
+ * Serves the approved compute nodes as targets for Prometheus. Disconnected nodes are included, so that
+ * Prometheus notices that they do not respond.
  */
 export function prometheusPage(
   { store }: { readonly store: CallStore },
@@ -59,7 +59,7 @@ async function makePieces(store: CallStore, { query, signal }: PageRequest, most
       ofTurn += bytes;
       if (total > mostBytes) throw tooMany(mostBytes);
       texts.push(text);
-      if (ofTurn < BYTES_A_TURN) continue;
+      if (ofTurn < BYTES_PER_TICK) continue;
       flush();
       await setImmediate();
       signal.throwIfAborted();
@@ -70,11 +70,11 @@ async function makePieces(store: CallStore, { query, signal }: PageRequest, most
   return pieces;
 }
 
-/** Read the parameters. Throws INVALID_SELECTOR, or INVALID_REQUEST with every other violation. */
+/** Parse the query parameters. Throws INVALID_SELECTOR, or INVALID_REQUEST with all other violations. */
 function parseQuery(query: URLSearchParams) {
   const violations = [...new Set(query.keys())].flatMap((name) => {
     if (!PARAMETERS.includes(name)) {
-      return [{ field: name, description: `is not known; there are ${PARAMETERS.join(" and ")}` }];
+      return [{ field: name, description: `is not a parameter; the parameters are ${PARAMETERS.join(" and ")}` }];
     }
     return query.getAll(name).length > 1 ? [{ field: name, description: "is given more than once" }] : [];
   });
@@ -88,7 +88,7 @@ function parseQuery(query: URLSearchParams) {
 
 function tooMany(mostBytes: number): Error {
   const message =
-    `the targets have more than ${mostBytes} bytes, the most that one answer may have; choose fewer nodes with the ` +
-    "parameter selector, in several jobs of Prometheus";
+    `the targets exceed ${mostBytes} bytes, the limit of one response; select fewer nodes with the ` +
+    "parameter selector, in several Prometheus jobs";
   return refuse("TOO_MANY_TARGETS", message, { metadata: { bytes: String(mostBytes) } });
 }

@@ -1,18 +1,18 @@
 import type { Node, NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { isUsableGpu, type NodeRecord } from "@rollcall/domain";
+import { isUsableGpu, type Node as StoredNode } from "@rollcall/domain";
 import { nodeToProto } from "@rollcall/wire";
 
-/** One entry of Prometheus' HTTP service discovery. */
+/** An entry of Prometheus' HTTP service discovery. */
 export interface ScrapeTarget {
-  /** HOST:PORT. */
+  /** The address as HOST:PORT. */
   readonly targets: readonly [string];
   readonly labels: Readonly<Record<string, string>>;
 }
 
 const PREFIX = "__meta_rollcall_";
 
-/** A node as Prometheus finds it: where it is scraped, and what relabelling may use. */
-export function scrapeTarget(record: NodeRecord, port: number): ScrapeTarget {
+/** A node as a scrape target: its address, and labels for relabeling. */
+export function scrapeTarget(record: StoredNode, port: number): ScrapeTarget {
   const { membership, connection, health, scheduling } = record;
   const node = nodeToProto(record);
   const { info } = node;
@@ -43,13 +43,16 @@ function facts(info: NodeInfo): Readonly<Record<string, string>> {
     ...{ os: os?.family ?? "", os_name: os?.name ?? "", kernel: os?.kernel ?? "", arch: os?.architecture ?? "" },
     cpu_model: cpu?.model ?? "",
     cpu_threads: String(cpu?.threads ?? 0),
-    memory_bytes: String(memoryBytes),
+    memory_bytes: String(memoryBytes ?? ""),
     gpus: String(gpus.filter(isUsableGpu).length),
     gpu_models: [...new Set(gpus.map(({ name }) => name))].sort().join(","),
   };
 }
 
-/** As Prometheus does for Kubernetes: the value of each label, and that it is there, whatever its value. */
+/**
+ * A node's labels in the form that Prometheus uses for Kubernetes: the value of each label, and a second label to
+ * show that it exists, whatever its value.
+ */
 function labelsOf({ labels }: Node): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const { key, value } of labels) {
@@ -60,13 +63,16 @@ function labelsOf({ labels }: Node): Readonly<Record<string, string>> {
   return found;
 }
 
-/** Empty values are left out: to Prometheus a label without a value is a label that is not there. */
+/** Add the prefix, and drop empty values, because Prometheus treats an empty label as an absent one. */
 function prefixed(values: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const kept = Object.entries(values).filter(([, value]) => value !== "");
   return Object.fromEntries(kept.map(([name, value]) => [PREFIX + name, value]));
 }
 
-/** The host that the node advertises, else its first lasting address that others can reach, else its host name. */
+/**
+ * The host that the node advertises, otherwise its first permanent address that others can reach, otherwise its
+ * host name.
+ */
 function addressOfNode({ id, info }: Node): string {
   if (info === undefined) return id;
   if (URL.canParse(info.advertiseUrl)) {

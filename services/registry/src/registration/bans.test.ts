@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-/** Ban as admin does: under the lock of all bans, and the node's if there is one. */
+/** Ban as admin does: with the lock on all bans, and on the node if it exists. */
 async function ban(store: Store, { id, keyPair }: TestNode, reason = "stolen"): Promise<void> {
   const fingerprint = keyFingerprint(keyPair.publicKey);
   await store.transaction(async (tx) => {
@@ -37,7 +37,7 @@ async function ban(store: Store, { id, keyPair }: TestNode, reason = "stolen"): 
 }
 
 describe("registerNode(), bans", () => {
-  it("should keep a banned node out: under its name, under any name with that key, and its name with another key", async () => {
+  it("should refuse a banned node: by name, by key under any name, and by name with another key", async () => {
     const node = new TestNode("thief");
     await node.register(rig.registry);
     await ban(rig.store, node);
@@ -53,7 +53,7 @@ describe("registerNode(), bans", () => {
     for (const attempt of attempts) {
       expect(await refusalOf(attempt.register(rig.registry))).toMatchObject({
         reason: "NODE_BANNED",
-        // By which its machine knows which of its executions are over.
+        // `logId` shows the machine which of its executions have ended.
         metadata: { banReason: "stolen", logId: rig.store.logId() },
       });
       expect(await getNode(rig.store.db, attempt.id)).toBeNull();
@@ -61,7 +61,7 @@ describe("registerNode(), bans", () => {
     expect(await new TestNode("honest").register(rig.registry)).toMatchObject({ created: true });
   });
 
-  it("should not be got round by another case of the banned id", async () => {
+  it("should not be evaded by a different case of the banned id", async () => {
     await ban(rig.store, new TestNode("Banned-In-Advance"));
     expect(await refusalOf(new TestNode("banned-in-advance").register(rig.registry))).toMatchObject({
       reason: "NODE_BANNED",
@@ -69,7 +69,7 @@ describe("registerNode(), bans", () => {
     });
   });
 
-  it("should never let a node slip in beside a ban of it", async () => {
+  it("should never admit a node during a concurrent ban of it", async () => {
     const nodes = Array.from({ length: 60 }, (_, index) => new TestNode(`slippery-${index}`));
     await Promise.all(
       nodes.map(async (node, index) => {
@@ -81,7 +81,7 @@ describe("registerNode(), bans", () => {
         await ban(rig.store, node);
         const word = await registration;
         const after = await getNode(rig.store.db, node.id);
-        // It joined first, and was rejected by the ban; or it was banned first, and never joined.
+        // Either the node joined first and the ban rejected it, or the node was banned first and never joined.
         if (word === "joined") expect(after?.membership.state).toBe("REJECTED");
         else expect([word, after]).toEqual(["NODE_BANNED", null]);
         const names = { nodeIds: [node.id], fingerprints: [] };

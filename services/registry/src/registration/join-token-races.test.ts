@@ -7,7 +7,7 @@ import { eventsOf } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 
-/** Three replicas of the registry, each with connections of its own, as in processes of their own. */
+/** Three registry replicas with separate connections, like separate processes. */
 let replicas: readonly Rig[];
 let close: () => Promise<void>;
 beforeAll(async () => {
@@ -45,7 +45,7 @@ function count(words: readonly string[], word: string): number {
 }
 
 describe("registerNode(), races for join tokens", () => {
-  it("should let one of many in by a token of one use, on whichever replica", async () => {
+  it("should admit one of many with a single-use token, on any replica", async () => {
     const { store } = replica(0);
     for (let round = 0; round < 12; round += 1) {
       const { id, text } = await makeToken(store);
@@ -58,7 +58,7 @@ describe("registerNode(), races for join tokens", () => {
     }
   });
 
-  it("should take the same node everywhere at once for one use", async () => {
+  it("should count concurrent registrations of the same node as one use", async () => {
     const { store } = replica(0);
     for (let round = 0; round < 6; round += 1) {
       const { id, text } = await makeToken(store);
@@ -69,7 +69,7 @@ describe("registerNode(), races for join tokens", () => {
     }
   });
 
-  it("should never let more in than a token may, whatever is mixed in a batch", async () => {
+  it("should never admit more than a token allows, whatever a batch mixes", async () => {
     const { store } = replica(0);
     const seed = Date.now() % 1_000_000;
     const random = seededRandom(seed);
@@ -79,7 +79,8 @@ describe("registerNode(), races for join tokens", () => {
         ...(await makeToken(store, { maxUses })),
       })),
     );
-    // Each replica meets the tokens in another order: locked in the order of a batch, they would wait in a circle.
+    // Each replica gets the tokens in a different order. If a batch locked them in the order of its calls,
+    // the replicas would deadlock.
     const words = await Promise.all(
       testNodes("mixed", 100).map(async (node, turn) => {
         const token = tokens[Math.floor(random() * tokens.length)];
@@ -100,7 +101,7 @@ describe("registerNode(), races for join tokens", () => {
   it.each([
     ["limited", 1_000],
     ["unlimited", null],
-  ])("should admit no node by a revoked %s token, on any replica", async (name, maxUses) => {
+  ])("should admit no node with a revoked %s token, on any replica", async (name, maxUses) => {
     const { store } = replica(0);
     for (let round = 0; round < 6; round += 1) {
       const { id, text } = await makeToken(store, { maxUses });
@@ -111,12 +112,12 @@ describe("registerNode(), races for join tokens", () => {
       const after = testNodes(`${name}-after-${round}`, 6);
       const refused = await Promise.all(after.map((node, turn) => register(turn, node, text)));
       expect(new Set(refused)).toEqual(new Set(["JOIN_TOKEN_REVOKED"]));
-      // Those who raced were let in before it, or not at all.
+      // Concurrent registrations were admitted only before the revocation.
       expect(count(await Promise.all(racing), "created")).toBe(admitted);
     }
   });
 
-  it("should keep a banned id and a banned key out, whatever their token", async () => {
+  it("should refuse a banned id and a banned key, whatever their token", async () => {
     const { store } = replica(0);
     const { text } = await makeToken(store, { maxUses: null, preauthorized: true });
     const nodeId = "banned-in-advance";

@@ -10,7 +10,7 @@ import { eventsOf } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 
-/** One registry of each enforcement; the strict one and the manual one wait for approvals. */
+/** One registry for each enforcement mode. In the strict and the manual one, nodes wait for approval. */
 let rig: Rig;
 let warning: Rig;
 let strict: Rig;
@@ -33,7 +33,7 @@ function register(at: Rig, node: TestNode, joinToken = "") {
   return at.registry.registerNode({ ...node.joiningAny(rig.store), joinToken });
 }
 
-/** What came of a registration, in a word. */
+/** The result of a registration in one word. */
 function wordOf(call: Promise<{ readonly created: boolean }>): Promise<string> {
   return call.then(
     ({ created }) => (created ? "created" : "returned"),
@@ -51,7 +51,7 @@ function newNode(name = "n"): TestNode {
   return new TestNode(`${name}-${nodes}`);
 }
 
-/** Tokens that admit no node, whatever is enforced. */
+/** Tokens that admit no node under any enforcement. */
 const BAD: readonly (readonly [string, string, () => Promise<string>])[] = [
   ["malformed", "JOIN_TOKEN_INVALID", async () => "letmein"],
   ["unknown", "JOIN_TOKEN_INVALID", async () => joinTokenText(rig.store.clusterId(), "0123456789ab", "x".repeat(43))],
@@ -116,26 +116,26 @@ describe("registerNode() with a join token", () => {
     }
   });
 
-  it.each(BAD)("should let a known node in whose token is %s", async (_, __, make) => {
+  it.each(BAD)("should admit a known node whose token is %s", async (_, __, make) => {
     const node = newNode("known");
     await register(rig, node);
     const text = await make();
     expect(await wordOf(register(strict, node, text))).toBe("returned");
   });
 
-  it("should ask a new node for one where that is strict, and no known one", async () => {
-    const [stranger, known] = [newNode("stranger"), newNode("known")];
+  it("should require one from new nodes in strict mode, but not from known ones", async () => {
+    const [unknown, known] = [newNode("unknown"), newNode("known")];
     await register(rig, known);
-    expect(await wordOf(register(strict, stranger))).toBe("JOIN_TOKEN_REQUIRED");
+    expect(await wordOf(register(strict, unknown))).toBe("JOIN_TOKEN_REQUIRED");
     const refusals = 'rollcall_join_token_refusals_total{reason="JOIN_TOKEN_REQUIRED"} 1';
     expect(await renderMetrics(strict.metrics)).toContain(refusals);
-    expect(await getNode(rig.store.db, stranger.id)).toBeNull();
+    expect(await getNode(rig.store.db, unknown.id)).toBeNull();
     expect(await wordOf(register(strict, known))).toBe("returned");
     const { text } = await makeToken(rig.store);
-    expect(await wordOf(register(strict, stranger, text))).toBe("created");
+    expect(await wordOf(register(strict, unknown, text))).toBe("created");
   });
 
-  it("should name the nodes that joined without one where that is warned of", async () => {
+  it("should name the nodes that joined without one if that is a warning", async () => {
     const [without, withOne, unwarned] = [newNode(), newNode(), newNode()];
     await register(warning, without);
     await register(warning, withOne, (await makeToken(rig.store)).text);
@@ -154,7 +154,7 @@ describe("registerNode() with a join token", () => {
     expect(joining?.joinedWithoutTokenIds).not.toContain(unwarned.id);
   });
 
-  it("should approve in advance under manual approval, and say by which token", async () => {
+  it("should approve in advance under manual approval, and record which token did", async () => {
     const node = newNode();
     const labels = { zone: "a", "rollcall.io/group": "edge" };
     const terms = { preauthorized: true, ephemeral: true, labels, nodeNamePattern: "n-*" };
@@ -183,7 +183,7 @@ describe("registerNode() with a join token", () => {
     expect(kept).toMatchObject({ membership: { state: "PENDING" }, joining: { tokenId: id } });
   });
 
-  it("should let the token's labels win over the node's own", async () => {
+  it("should let the token's labels override the node's own", async () => {
     const node = newNode();
     const { text } = await makeToken(rig.store, { labels: { zone: "token" } });
     const info = { labels: { zone: "agent", rack: "7" } };
@@ -195,7 +195,7 @@ describe("registerNode() with a join token", () => {
     ]);
   });
 
-  it("should approve a node that waits and comes back with one", async () => {
+  it("should approve a pending node that returns with one", async () => {
     const node = newNode("waiting");
     await register(manual, node);
     const weak = await makeToken(rig.store);
@@ -220,7 +220,7 @@ describe("registerNode() with a join token", () => {
     ]);
   });
 
-  it("should never bring a rejected node back", async () => {
+  it("should never readmit a rejected node", async () => {
     const node = newNode("rejected");
     await register(rig, node);
     await operate(rig.store, node.id, "reject", "noise");
@@ -229,7 +229,7 @@ describe("registerNode() with a join token", () => {
     expect(await usesOf(token)).toBe(0);
   });
 
-  it("should take the same node again as the same use, and a deleted one as another", async () => {
+  it("should count the same node again as the same use, and a deleted one as another", async () => {
     const node = newNode("again");
     const token = await makeToken(rig.store);
     const words = [];

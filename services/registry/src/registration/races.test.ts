@@ -20,7 +20,7 @@ afterAll(async () => {
   await one.close();
 });
 
-/** What came of registrations, in a word each. */
+/** The results of registrations in one word each. */
 function wordsOf(calls: readonly Promise<{ readonly created: boolean }>[]) {
   const word = (call: Promise<{ readonly created: boolean }>) =>
     call.then(
@@ -30,7 +30,7 @@ function wordsOf(calls: readonly Promise<{ readonly created: boolean }>[]) {
   return Promise.all(calls.map(word));
 }
 
-/** Do something with each node, ten at a time, so that their registrations share batches. */
+/** Call a function for each node, ten at a time, so that their registrations share batches. */
 async function inTens(
   nodes: readonly TestNode[],
   race: (node: TestNode, index: number) => Promise<void>,
@@ -77,7 +77,8 @@ describe("registerNode(), races with operators", () => {
       ]);
       expect(done).toBe(true);
       const after = await getNode(one.store.db, node.id);
-      // Either it returned, and then was deleted; or it was deleted, and then joined as a new node that waits.
+      // Either the node returned and was deleted afterwards, or it was deleted and then joined as a new pending
+      // node.
       if (word === "returned") expect(after).toBeNull();
       else expect([word, after?.membership.state]).toEqual(["created", "PENDING"]);
       const types = (await eventsOf(one.store, node.id)).map(({ type }) => type);
@@ -87,7 +88,10 @@ describe("registerNode(), races with operators", () => {
   });
 });
 
-/** Now, or a few queries later: a registration has just come, waits for its locks, or holds them. */
+/**
+ * Act now, or a few queries later. A concurrent registration is then at different stages: just received,
+ * waiting for its locks, or holding them.
+ */
 async function atSomeMoment<T>(index: number, act: () => Promise<T>): Promise<T> {
   for (let query = 0; query < index % 24; query += 1) await currentRevision(one.store.db);
   return act();

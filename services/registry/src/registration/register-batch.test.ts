@@ -30,7 +30,7 @@ function depsOf(store: Store): Omit<RegistryProcess, "feed"> {
 
 let keys = 0;
 
-/** A registration whose proof was good; its key is new unless given. */
+/** A registration with a verified proof, by default with a new key. */
 function registration(nodeId: string, changes: Partial<Registration> = {}): Registration {
   keys += 1;
   const publicKey = new Uint8Array(32);
@@ -57,7 +57,7 @@ function words(answers: readonly RegistrationAnswer[]): readonly string[] {
 }
 
 describe("registerBatch()", () => {
-  it("should serve the neighbours of one that the record cannot take", async () => {
+  it("should serve the rest of a batch if the store cannot accept one registration", async () => {
     const bad = registration("broken", {
       report: {
         info: {},
@@ -87,7 +87,7 @@ describe("registerBatch()", () => {
     expect(last?.labels).toHaveLength(64);
   });
 
-  it("should write many nodes at a time as it writes each alone", async () => {
+  it("should write many nodes at once as it writes single ones", async () => {
     const { store } = database;
     const report = {
       info: { hostname: "h", gpus: ["x"] },
@@ -112,10 +112,11 @@ describe("registerBatch()", () => {
     expect(w1).toMatchObject({ ...pick(report), labels: [{ key: "a" }, { key: "b" }] });
   });
 
-  it("should let one of many registries create a node, whatever they race with", async () => {
+  it("should let one of many registries create a node, whatever else races", async () => {
     const stores = await Promise.all([1, 2, 3].map(() => database.openStore()));
     for (let round = 0; round < 20; round += 1) {
-      // The same ids in different orders: two that locked in the order of the call would wait for each other for ever.
+      // Each batch has the same ids in a different order. If batches locked nodes in the order of the call, two
+      // would deadlock.
       const ids = Array.from({ length: 12 }, (_, index) => `race-${round}-${index}`);
       const batches = stores.map((_, turn) => rotate(ids, turn * 5).map((id) => registration(id)));
       const answers = await Promise.all(
@@ -131,7 +132,7 @@ describe("registerBatch()", () => {
     }
   });
 
-  it("should let one of many registries create a node of ids that differ in case alone", async () => {
+  it("should let one of many registries create a node if ids differ only in case", async () => {
     const stores = await Promise.all([1, 2, 3].map(() => database.openStore()));
     const cases = [(id: string) => id, (id: string) => id.toUpperCase(), (id: string) => id.replace("c", "C")];
     for (let round = 0; round < 20; round += 1) {
@@ -151,7 +152,7 @@ describe("registerBatch()", () => {
     }
   });
 
-  it("should hold a node that reports a condition from the moment that it is known", async () => {
+  it("should hold a node that reports a condition as soon as it is known", async () => {
     const { store } = database;
     const condition = { reason: "EXECUTORS_UNKNOWN", message: "no answer yet" };
     const summary = { cores: 1, memoryBytes: 1, diskBytes: 1, gpus: 0 };
@@ -171,9 +172,9 @@ describe("registerBatch()", () => {
     ]);
   });
 
-  it("should go on serving both nodes of a pair that was there before", async () => {
+  it("should continue to serve two existing nodes whose ids differ only in case", async () => {
     const { store } = database;
-    // As a release wrote them that did not look.
+    // Insert both nodes, as an older release without the check could.
     const pair = [registration("Twin-1"), registration("twin-1")];
     await store.transaction((tx) =>
       insertComputeNodes(
@@ -195,7 +196,7 @@ describe("registerBatch()", () => {
     expect(words(third)).toEqual(["NODE_ID_CONFUSABLE"]);
   });
 
-  it("should give one of many registries a key that all want for different nodes", async () => {
+  it("should give a key to one of several nodes that want it at the same time, in any registry", async () => {
     const stores = await Promise.all([1, 2, 3].map(() => database.openStore()));
     for (let round = 0; round < 20; round += 1) {
       const fingerprints = Array.from({ length: 6 }, (_, index) => `SHA256:wanted-${round}-${index}`);
@@ -213,7 +214,7 @@ describe("registerBatch()", () => {
     }
   });
 
-  it("should take up a node that is deleted while it returns", async () => {
+  it("should register a node that is deleted while it returns", async () => {
     const { store } = database;
     for (let round = 0; round < 30; round += 1) {
       const id = `fleeting-${round}`;
@@ -226,7 +227,7 @@ describe("registerBatch()", () => {
       ]);
       expect(deleted).toBe(true);
       const [word] = words(answers);
-      // Before the delete it returned and is gone, after it it was created again: nothing in between.
+      // Either the node returned before the delete and is gone, or it was created again after the delete.
       expect((await getNode(store.db, id)) === null).toBe(word === "returned");
       expect(["created", "returned"]).toContain(word);
     }

@@ -2,9 +2,9 @@ import {
   accountName,
   clusterShortId,
   type NewEvent,
+  type Node,
   type NodeApproval,
   type NodeCreation,
-  type NodeRecord,
   nodeInfoEvents,
   planRegistrations,
   type RegistrationPlan,
@@ -25,7 +25,7 @@ import {
   type NewComputeNode,
   ownersOfKeys,
   promoteKey,
-  RecordMovedError,
+  StoreMovedError,
   saveInfo,
   saveJoinTokenUses,
   saveNodeEffects,
@@ -43,15 +43,15 @@ import {
   toRegistrant,
 } from "./registration.ts";
 
-/** What a node that registered, or did not, is answered. */
+/** The response to a registration. */
 export type RegistrationAnswer =
   | {
       readonly ok: true;
-      /** As recorded now. */
-      readonly node: NodeRecord;
+      /** The node in its current state. */
+      readonly node: Node;
       readonly created: boolean;
       readonly message: string;
-      /** Where the health replicas that live take agents' streams. */
+      /** Addresses of live health replicas for agents' streams. */
       readonly healthEndpoints: readonly string[];
     }
   | { readonly ok: false; readonly error: unknown };
@@ -60,9 +60,9 @@ const MOST_ATTEMPTS = 5;
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Carry out a batch of registrations; an answer for each, in their order. What is wrong with one of them never fails
- * another. Rejects when the record cannot be reached: then none was admitted, or it is not known whether they were, and
- * all may try again.
+ * Carry out a batch of registrations. Returns a response for each, in their order. A problem with one registration
+ * never fails another. Rejects when the store is unavailable. In that case, either none was admitted or the result is
+ * unknown, and all can retry.
  */
 export async function registerBatch(
   services: Omit<RegistryProcess, "feed">,
@@ -73,9 +73,9 @@ export async function registerBatch(
   } catch (error) {
     if (isStoreUnavailable(error)) throw error;
     if (batch.length === 1) return [{ ok: false, error }];
-    // One of them has something unforeseen that the record cannot take: it is found by halves, and the others are
-    // served.
-    services.log.warn({ err: error, size: batch.length }, "batch of registrations failed, dividing it");
+    // The store rejects one of the registrations for an unforeseen reason. Find it by bisection, and carry out the
+    // others.
+    services.log.warn({ err: error, size: batch.length }, "batch of registrations failed; retrying it in halves");
     const half = Math.ceil(batch.length / 2);
     const first = await registerBatch(services, batch.slice(0, half));
     return [...first, ...(await registerBatch(services, batch.slice(half)))];
@@ -91,11 +91,11 @@ async function registerWithRetries(
       const { result } = await services.store.reserved.change((tx) => registerInTransaction(tx, services, batch));
       return result;
     } catch (error) {
-      // The faster one has committed, so the next look sees it.
-      if (!(error instanceof RecordMovedError)) throw error;
+      // Retry, because another transaction was faster and has committed, so the next attempt sees its changes.
+      if (!(error instanceof StoreMovedError)) throw error;
     }
   }
-  const error = refuse("OVERLOADED", "too many registrations of the same nodes at a time", {
+  const error = refuse("OVERLOADED", "too many concurrent registrations of the same nodes", {
     retryAfterMs: RETRY_AFTER_MS,
   });
   return batch.map(() => ({ ok: false, error }));
@@ -110,7 +110,7 @@ async function registerInTransaction(
   const fingerprints = distinct(batch, "fingerprint");
   const [freshNonces, , tokens, known, keyOwners, bans, replicas] = await together([
     useChallenges(tx, distinct(batch, "nonce")),
-    // Before any row is locked: a transaction that places a ban locks rows after it.
+    // Take this lock before locking any row, because a transaction that sets a ban locks in the same order.
     beginAdmission(tx, nodeIds),
     lockJoinTokens(tx, givenTokens(batch)),
     lockAlikeNodes(tx, nodeIds),
@@ -137,7 +137,8 @@ async function registerInTransaction(
   ]);
   const { nodes, events } = await saveKnown(tx, plan, known);
   for (const node of created) nodes.set(node.id, node);
-  // Workers share an address, and a replica that is ending has none.
+  // Drop duplicates, because worker processes share an address, and empty addresses, because a replica that is shutting
+  // down has none.
   const endpoints = [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))].filter(Boolean);
   const by = { wallMs: clock.wallMs(), logId: store.logId() };
   return {
@@ -147,8 +148,11 @@ async function registerInTransaction(
   };
 }
 
-/** Save changes to known nodes. Returns all of them by id, as recorded now, and the events of their reports. */
-async function saveKnown(tx: Tx, plan: RegistrationPlan<Registrant>, known: readonly NodeRecord[]) {
+/**
+ * Save changes to existing nodes. Returns all of them, keyed by id, in their current state, and the events of their
+ * reports.
+ */
+async function saveKnown(tx: Tx, plan: RegistrationPlan<Registrant>, known: readonly Node[]) {
   const nodes = new Map(known.map((node) => [node.id, node]));
   const promoted = plan.promotions.toSorted(byNodeId);
   for (const { nodeId, fingerprint } of promoted) await promoteKey(tx, nodeId, fingerprint);
@@ -159,11 +163,11 @@ async function saveKnown(tx: Tx, plan: RegistrationPlan<Registrant>, known: read
   return { nodes, events };
 }
 
-/** Save the approvals of known nodes, in order of id. The nodes as they are then take the place of the old. */
+/** Save the approvals of existing nodes, in order of id, and replace the nodes by their new state. */
 async function saveApprovals(
   tx: Tx,
   { approvals }: RegistrationPlan<Registrant>,
-  known: Map<string, NodeRecord>,
+  known: Map<string, Node>,
 ): Promise<void> {
   for (const { applicant, effects } of approvals.toSorted((left, right) => byNodeId(left.applicant, right.applicant))) {
     const before = known.get(applicant.nodeId);
@@ -173,8 +177,8 @@ async function saveApprovals(
   }
 }
 
-/** Save what known nodes newly say about themselves, in order of id, as their rows were locked. */
-async function saveReports(tx: Tx, { reports }: RegistrationPlan<Registrant>, known: ReadonlyMap<string, NodeRecord>) {
+/** Save changed reports of existing nodes in order of id. Their rows were locked in the same order. */
+async function saveReports(tx: Tx, { reports }: RegistrationPlan<Registrant>, known: ReadonlyMap<string, Node>) {
   const ids = [...reports.keys()].sort();
   const events: NewEvent[] = [];
   for (const id of ids) {
@@ -200,7 +204,7 @@ function toAuditEntry({
   return { target: applicant.nodeId, reason, outcome: AUDIT_OK, ...applicant.call };
 }
 
-/** The ids of tokens that are said to be of this cluster. */
+/** The ids of the presented tokens that claim to belong to this cluster. */
 function givenTokens(batch: readonly Registration[]): readonly string[] {
   const ids = batch.flatMap(({ joinToken }) => (joinToken?.token.kind === "own" ? [joinToken.token.id] : []));
   return [...new Set(ids)];
@@ -221,12 +225,12 @@ function byNodeId(left: { readonly nodeId: string }, right: { readonly nodeId: s
 
 function toAnswer(
   result: RegistrationResult,
-  nodes: ReadonlyMap<string, NodeRecord>,
+  nodes: ReadonlyMap<string, Node>,
   healthEndpoints: readonly string[],
   by: DecidedBy,
 ): RegistrationAnswer {
   if (!result.ok) return { ok: false, error: refusalOfNode(result, nodes.get(result.nodeId), by) };
   const node = nodes.get(result.nodeId);
-  if (node === undefined) throw new Error(`node ${result.nodeId} is gone while it is locked`);
+  if (node === undefined) throw new Error(`node ${result.nodeId} disappeared while it was locked`);
   return { ok: true, node, created: result.created, message: result.message, healthEndpoints };
 }

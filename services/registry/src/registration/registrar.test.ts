@@ -26,7 +26,7 @@ function gated(store: Store) {
 }
 
 describe("createRegistrar()", () => {
-  it("should refuse what no longer fits into the queue, say when to return, and serve the rest", async () => {
+  it("should refuse registrations that do not fit into the queue, with a retry delay, and serve the rest", async () => {
     const queue = 5;
     const { store, open } = gated(database.store);
     const rig = await startRig({ store }, { config: { "Registry.RegistrationQueue": queue } });
@@ -45,7 +45,7 @@ describe("createRegistrar()", () => {
         outcome.status === "rejected" ? [reasonOf(outcome.reason)] : [],
       );
       expect(new Set(reasons)).toEqual(new Set(["OVERLOADED"]));
-      // One batch under way, and a full queue behind it.
+      // One batch is in progress, and the queue behind it is full.
       const served = nodes.length - reasons.length;
       expect(served).toBeGreaterThanOrEqual(queue);
       const record = await rig.registry.listNodes({});

@@ -4,29 +4,32 @@ import type { RegistryProcess } from "../registry-process.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";
 
-/** Takes registrations one by one and carries them out in batches. */
+/** Accepts registrations one by one and carries them out in batches. */
 export interface Registrar {
-  /** Decide one registration. Rejects with OVERLOADED when too many wait, STORE_UNAVAILABLE when the record is away. */
+  /**
+   * Carry out one registration. Rejects with OVERLOADED when the queue is full, and STORE_UNAVAILABLE when the store
+   * cannot be reached.
+   */
   register(registration: Registration): Promise<RegistrationAnswer>;
-  /** Stop accepting, and resolve when those that wait are done. */
+  /** Stop accepting registrations, and resolve when the queue is empty. */
   close(): Promise<void>;
 }
 
-// One more round trip is shared by so many; beyond it a transaction holds the log's lock for longer than it saves.
+// The maximum batch size. In a larger batch, more registrations would share the round trips, but the transaction would
+// hold the event log's lock for so long that the batch would save no time.
 const MOST_IN_ONE_BATCH = 200;
-// A lone registration waits for so long in vain: far less than the commit takes.
+// How long a single registration waits for others to share its batch. This is far less than the commit takes.
 const WAIT_FOR_COMPANY_MS = 2;
-// A batch is some ten statements, whatever its size. Where nodes come one by one, at some hundred a second, they share
-// one every 20 ms; a batch that has enough, or comes by itself, waits for nothing of that.
+// The minimum time between batches. A batch is about ten statements, whatever its size. Nodes that arrive one by one,
+// some hundred a second, share a batch every 20 ms. A large batch or a single registration does not wait.
 const SPACING_MS = 10;
 const LONGEST_SPACING_MS = 20;
 const ENOUGH = 50;
 
-/** Create the registrar of one registry. */
 export function createRegistrar(services: Omit<RegistryProcess, "feed">): Registrar {
   const sizes = histogram(services.metrics, {
     name: "rollcall_registration_batch_size",
-    help: "Registrations that shared one transaction.",
+    help: "Number of registrations in one transaction.",
     buckets: [1, 2, 5, 10, 20, 50, 100, MOST_IN_ONE_BATCH],
   });
   const account = accountFor(services);
@@ -52,7 +55,7 @@ export function createRegistrar(services: Omit<RegistryProcess, "feed">): Regist
   };
 }
 
-/** Count what has to do with join tokens, and name the nodes that joined without one where that is warned of. */
+/** Count the results of join tokens. Log nodes that joined without one, if the configuration requests a warning. */
 function accountFor({ metrics, log }: Omit<RegistryProcess, "feed">): (answer: RegistrationAnswer) => void {
   const unasked = counter(metrics, {
     name: "rollcall_joined_without_token_total",
@@ -77,7 +80,7 @@ function accountFor({ metrics, log }: Omit<RegistryProcess, "feed">): (answer: R
 function exposeQueue(metrics: MetricsRegistry, length: () => number): void {
   const queued = gauge(metrics, {
     name: "rollcall_registrations_queued",
-    help: "Registrations that wait for the record.",
+    help: "Number of queued registrations.",
   });
   onScrape(metrics, () => queued.set(length()));
 }

@@ -13,34 +13,34 @@ import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 import type { AuditedCall } from "@rollcall/rpc";
 import type { LockedJoinToken } from "@rollcall/store";
 
-/** A node that asks to join, its proof verified against the key that it gives. The rest is the record's to decide. */
+/** A request to join whose proof matches the given key. The store decides the rest. */
 export interface Registration {
   readonly nodeId: string;
   /** Raw Ed25519, 32 bytes. */
   readonly publicKey: Uint8Array;
   readonly fingerprint: string;
-  /** What was signed. It may be used once. */
+  /** The signed nonce. It can be used once. */
   readonly nonce: Uint8Array;
   readonly report: InfoReport;
-  /** Null for one without. */
+  /** The presented join token; null for none. */
   readonly joinToken: PresentedText | null;
-  /** The address that it asks from, without a port; null where none is known. */
+  /** The caller's address without a port; null when unknown. */
   readonly from: string | null;
-  /** The call by which it asks, for the audit log. */
+  /** The call, for the audit log. */
   readonly call: AuditedCall;
 }
 
-/** A join token as a machine gives it. Its text is kept no longer than it takes to hash it. */
+/** A join token from a machine. Its text is kept only until it is hashed. */
 export interface PresentedText {
   readonly token: PresentedJoinToken | GivenAccount;
   /** SHA-256 of the whole text. */
   readonly hash: Uint8Array;
 }
 
-/** A registration as planRegistrations() takes it. */
+/** A registration in the form that planRegistrations() needs. */
 export type Registrant = Applicant & Pick<Registration, "publicKey" | "call">;
 
-/** Compare what a registration gives with the tokens of the record. */
+/** Compare a registration's token with the tokens in the store. */
 export function toRegistrant(
   registration: Registration,
   tokens: ReadonlyMap<string, Pick<LockedJoinToken, "hash">>,
@@ -49,7 +49,7 @@ export function toRegistrant(
   return { ...rest, nonce: nonceName(nonce), joinToken: joinToken === null ? null : toGiven(joinToken, tokens) };
 }
 
-/** How a nonce is named in sets and maps. */
+/** The key of a nonce in sets and maps. */
 export function nonceName(nonce: Uint8Array): string {
   return Buffer.from(nonce.buffer, nonce.byteOffset, nonce.byteLength).toString("base64");
 }
@@ -63,17 +63,20 @@ function toGiven(
   return { isGenuine: recorded !== undefined && timingSafeEqual(recorded.hash, hash), ...token };
 }
 
-/** When a node is refused, and by which history of the record: what its machine runs by that is over. */
+/**
+ * The time of a refusal, and the history of the store that refuses the node. Executions that the machine started
+ * under that history have ended.
+ */
 export interface DecidedBy {
   readonly wallMs: number;
   readonly logId: string;
 }
 
 /**
- * The error of a node that is refused. One that an operator rejected or banned is told when to ask again, as it is on
- * its stream: soon at first, so that an approval takes effect.
+ * The error for a refused node. A rejected or banned node gets a retry delay, as on its stream. The delay is short
+ * at first, so that an approval takes effect soon.
  *
- * @param known the node as recorded; undefined for one that is not in the record.
+ * @param known The node in the store; undefined for an unknown one.
  */
 export function refusalOfNode(
   { nodeId, refusal }: { readonly nodeId: string; readonly refusal: DecidedRefusal },

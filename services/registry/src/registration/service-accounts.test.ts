@@ -8,7 +8,7 @@ import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 
 const issuer = new TestIssuer();
-/** One that asks for join tokens and lets nodes wait, and one that does neither. */
+/** One registry that requires join tokens and approvals, and one that requires neither. */
 let strict: Rig;
 let open: Rig;
 beforeAll(async () => {
@@ -56,7 +56,7 @@ async function membershipOf({ id }: TestNode) {
 }
 
 describe("registerNode() with a service account's token", () => {
-  it("should approve the node that the token names, where tokens are required and nodes wait", async () => {
+  it("should approve the node that the token names, if tokens are required and nodes wait for approval", async () => {
     const node = new TestNode("worker-1");
     expect(await wordOf(register(strict, node, await podToken("worker-1")))).toBe("created");
     const actor = "service-account:fleet/agent";
@@ -71,7 +71,7 @@ describe("registerNode() with a service account's token", () => {
   it.each([
     ["of another node", "worker-9"],
     ["of no node", null],
-  ])("should let a node wait that gives a token %s, everywhere", async (_, named) => {
+  ])("should let a node with a token %s wait, everywhere", async (_, named) => {
     for (const at of [strict, open]) {
       const node = new TestNode(`waits-${named}-${at === strict}`);
       expect(await wordOf(register(at, node, await podToken(named)))).toBe("created");
@@ -79,7 +79,7 @@ describe("registerNode() with a service account's token", () => {
     }
   });
 
-  it("should approve a node that waits when it comes back with its own", async () => {
+  it("should approve a pending node that returns with its own", async () => {
     const node = new TestNode("worker-2");
     await register(strict, node, await podToken("worker-3"));
     expect((await membershipOf(node))?.state).toBe("PENDING");
@@ -122,7 +122,7 @@ describe("registerNode() with a service account's token", () => {
       "SERVICE_ACCOUNT_TOKEN_INVALID",
       () => issuer.token({ sub: "alice" }, { audience: "rollcall-join" }),
     ],
-  ])("should refuse a new node with one %s, and let a known one in", async (what, reason, make) => {
+  ])("should refuse a new node with one %s, but admit a known one", async (what, reason, make) => {
     const text = await make();
     for (const at of [strict, open]) {
       const node = new TestNode("bad");
@@ -136,7 +136,7 @@ describe("registerNode() with a service account's token", () => {
     expect(await wordOf(register(strict, known, text))).toBe("returned");
   });
 
-  it("should take join tokens as before, and no service account's where no issuer is configured", async () => {
+  it("should accept join tokens, but no service account's token if no issuer is configured", async () => {
     const plain = await startRig({ store: strict.store });
     const token = await podToken("worker-5");
     expect(await wordOf(register(plain, new TestNode("worker-5"), token))).toBe("JOIN_TOKEN_INVALID");
@@ -144,7 +144,7 @@ describe("registerNode() with a service account's token", () => {
     await plain.close();
   });
 
-  it("should say that it cannot know while the issuer is away, and let known nodes in", async () => {
+  it("should report that it cannot verify while the issuer is unreachable, and admit known nodes", async () => {
     const away = new TestIssuer();
     await away.start();
     const config = { "Join.Kubernetes.Issuer": away.url, "Join.Kubernetes.ServiceAccounts": ["fleet/agent"] };

@@ -1,19 +1,19 @@
-import { accountIssuerUnavailable, accountTokenInvalid, type GivenAccount, judgeAccount } from "@rollcall/domain";
+import { accountIssuerUnavailable, accountTokenInvalid, evaluateAccount, type GivenAccount } from "@rollcall/domain";
 import { describeError, reasonOf } from "@rollcall/errors";
 import { openOidcVerifier } from "@rollcall/identity/oidc";
 import type { RegistryProcess } from "../registry-process.ts";
 
-/** Reads tokens of Kubernetes service accounts that machines join with. */
+/** Verifies the tokens of Kubernetes service accounts that machines present to join. */
 export interface ServiceAccounts {
-  /** Whether a text is meant to be such a token; it cannot be a join token then. */
+  /** Whether a string is a service account's token and therefore not a join token. */
   isToken(text: string): boolean;
-  judge(text: string, nodeId: string): Promise<GivenAccount>;
+  evaluate(text: string, nodeId: string): Promise<GivenAccount>;
 }
 
-/** A JSON Web Token, which a join token never looks like. */
+/** The form of a JSON Web Token, which no join token has. */
 const JWT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-/** Create the reader of one registry; null where no issuer is configured. */
+/** Create the verifier of one registry; null when no issuer is configured. */
 export function createServiceAccounts({
   config,
   clock,
@@ -35,18 +35,18 @@ export function createServiceAccounts({
   });
   return {
     isToken: (text) => JWT.test(text),
-    judge: async (text, nodeId) => {
+    evaluate: async (text, nodeId) => {
       try {
-        const verdict = await verify(text);
-        switch (verdict.kind) {
+        const decision = await verify(text);
+        switch (decision.kind) {
           case "valid":
-            return judgeAccount(verdict.claims, admitted, nodeId);
+            return evaluateAccount(decision.claims, admitted, nodeId);
           case "unsigned":
             return accountTokenInvalid(nodeId, `it is not signed by ${issuer}`);
           case "expired":
             return accountTokenInvalid(nodeId, "it has expired");
           case "not-for-here":
-            return accountTokenInvalid(nodeId, verdict.why);
+            return accountTokenInvalid(nodeId, decision.why);
         }
       } catch (error) {
         if (reasonOf(error) !== "ISSUER_UNAVAILABLE") throw error;

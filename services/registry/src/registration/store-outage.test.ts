@@ -8,7 +8,7 @@ import { eventsOf } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 
-/** Where in a registration's transaction the record is stopped. */
+/** The point in a registration's transaction where the database is stopped. */
 type Moment = "before its first statement" | "after its last one, before the commit";
 
 let postgres: TestPostgres;
@@ -52,7 +52,7 @@ describe.each<Moment>(["before its first statement", "after its last one, before
   (moment) => {
     const name = (id: string) => `${id}-${moment.slice(0, 5).trim()}`;
 
-    it("should neither take a rejected node again nor report that it joined", async () => {
+    it("should neither admit a rejected node again nor report that it joined", async () => {
       const outcast = new TestNode(name("outcast"));
       await outcast.register(rig.registry);
       await operate(store, outcast.id, "reject", "for good");
@@ -63,7 +63,8 @@ describe.each<Moment>(["before its first statement", "after its last one, before
       for (const refusal of await Promise.all(calls.map(refusalOf))) {
         expect(refusal).toMatchObject(UNAVAILABLE);
       }
-      // Still away: the same answer to every caller, readers included. A challenge needs no record.
+      // While the store is unavailable, every caller gets the same error, including readers. A challenge
+      // does not need the store.
       expect(await refusalOf(outcast.register(rig.registry))).toMatchObject(UNAVAILABLE);
       expect(await refusalOf(rig.registry.listNodes({}))).toMatchObject(UNAVAILABLE);
       expect(await refusalOf(rig.events.listEvents({}))).toMatchObject(UNAVAILABLE);
@@ -74,7 +75,7 @@ describe.each<Moment>(["before its first statement", "after its last one, before
         reason: "NODE_REJECTED",
         message: "node has been rejected: for good",
       });
-      // Nothing of the failed call remains, its nonce included.
+      // The failed call has left nothing behind, not even its nonce, so the same request succeeds.
       expect(await rig.registry.registerNode(requests[1])).toMatchObject({ created: true });
       expect(await eventsOf(store, newcomer.id)).toHaveLength(1);
       const types = (await eventsOf(store, outcast.id)).map(({ type }) => type);

@@ -19,10 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** A way outward that acknowledges everything, and notes from where on each session published what. */
+/** An outward connection that acknowledges everything, and records what each session has published. */
 class Recorder implements Outward {
   readonly sessions: { readonly after: bigint; readonly published: bigint[] }[] = [];
-  /** Called while a batch is on its way. */
+  /** A function that is called while a batch is being published. */
   meanwhile: () => Promise<unknown> = async () => {};
 
   async connected(): Promise<void> {}
@@ -53,7 +53,7 @@ class Recorder implements Outward {
 }
 
 describe("LogPublisher", () => {
-  it("should begin again from the record's cursor when what it published cannot be noted any more", async () => {
+  it("should restart from the stored cursor when it can no longer save its progress", async () => {
     const store = await database.openStore("relay");
     await takeLease(store.db, { name: RELAY_LEASE, instance: INSTANCE, service: "registry", address: "" });
     const feed = new EventFeed({ store: store.reserved, log: silentLogger });
@@ -70,7 +70,7 @@ describe("LogPublisher", () => {
       await makeHistory(store, 50);
       const middle = await currentRevision(store.db);
       await until("the first events to be published", () => outward.sessions[0]?.published.at(-1) === middle);
-      // The cursor is set back while a batch is on its way, and the publisher is not told of it otherwise.
+      // Move the cursor back while a batch is being published, without another notification to the publisher.
       outward.meanwhile = async () => {
         outward.meanwhile = async () => {};
         await rewindRelay(store.db, middle - 10n);
@@ -80,6 +80,43 @@ describe("LogPublisher", () => {
       await until("all to be published again", () => outward.sessions[1]?.published.at(-1) === last);
       expect(outward.sessions[1]).toMatchObject({ after: middle - 10n });
       expect(outward.sessions[1]?.published).toHaveLength(Number(last - middle) + 10);
+    } finally {
+      ending.abort();
+      await running;
+      wake.close();
+      await feed.close();
+    }
+  });
+
+  it("should survive any number of failures if it makes progress in between", async () => {
+    const store = await database.openStore("relay");
+    await takeLease(store.db, { name: RELAY_LEASE, instance: INSTANCE, service: "registry", address: "" });
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+    const wake = new LogWake({ feed, clock: systemClock, limits: DEFAULT_WATCH_LIMITS });
+    const outward = new Recorder();
+    const reader = new LogReader(store.reserved, silentLogger, createMetrics({ defaults: false }));
+    const publisher = new LogPublisher({
+      ...{ store: store.reserved, clock: systemClock, log: silentLogger, instance: INSTANCE, wake, outward, reader },
+      timing: { ...DEFAULT_RELAY_TIMING, pauseMs: 1 },
+    });
+    const ending = new AbortController();
+    let error: unknown = null;
+    const running = publisher
+      .run(ending.signal, () => {})
+      .catch((reason: unknown) => {
+        error = reason;
+      });
+    try {
+      for (let failure = 0; failure < 20 && error === null; failure += 1) {
+        outward.meanwhile = async () => {
+          outward.meanwhile = async () => {};
+          throw new Error("the connection to NATS is lost");
+        };
+        await makeHistory(store, 1);
+        const last = await currentRevision(store.db);
+        await until("its event", () => error !== null || outward.sessions.at(-1)?.published.at(-1) === last);
+      }
+      expect(error).toBeNull();
     } finally {
       ending.abort();
       await running;

@@ -2,11 +2,11 @@ import type { OutwardEvent, PublishSession } from "@rollcall/events";
 import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import {
   type EventBatch,
+  type EventRow,
   openRelay,
   RELAY_LEASE,
   type RelayCursor,
   type ReservedStore,
-  type StoredEvent,
   saveRelay,
 } from "@rollcall/store";
 import type { LogWake } from "../watch/log-wake.ts";
@@ -14,12 +14,12 @@ import { Waiter } from "../watch/waiter.ts";
 import type { LogReader } from "./log-reader.ts";
 import type { Outward, RelayTiming } from "./outward.ts";
 
-/** What publishing the log needs. */
+/** The inputs for publishing the log. */
 export interface LogPublisherOptions {
   readonly store: ReservedStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The process, as its leases name it. */
+  /** The name of the process in leases. */
   readonly instance: string;
   readonly wake: Pick<LogWake, "ready" | "join">;
   readonly outward: Outward;
@@ -27,7 +27,7 @@ export interface LogPublisherOptions {
   readonly timing: RelayTiming;
 }
 
-/** What is under way: one session of publishing under one generation of the cursor. */
+/** One session of publishing under one generation of the cursor. */
 interface Journey {
   readonly session: PublishSession;
   readonly logId: string;
@@ -37,10 +37,10 @@ interface Journey {
 
 const BEGIN_WITHIN_MS = 10_000;
 const LONGEST_PAUSE = 20;
-// Then another process may have better luck.
+// Number of consecutive failures after which this process gives up, so that another process can try.
 const MOST_FAILURES = 5;
 
-/** Publishes the log from its cursor on for as long as this process holds the lease, whatever happens to NATS. */
+/** Publishes the log, from its cursor on, while this process holds the lease. It survives outages of NATS. */
 export class LogPublisher {
   readonly #options: LogPublisherOptions;
   readonly #waiter = new Waiter();
@@ -56,19 +56,19 @@ export class LogPublisher {
   }
 
   /**
-   * Tell what the record says: a cursor of another generation, or another history of the log, ends what is under way,
-   * which begins again from the record's cursor.
+   * Compare the session with the stored cursor. If the cursor's generation is newer, or the history of the log has
+   * changed, end the session; publishing then restarts from the stored cursor.
    */
   observe({ generation }: Pick<RelayCursor, "generation">, logId: string): void {
     const journey = this.#journey;
     if (journey !== null && (generation > journey.generation || logId !== journey.logId)) {
       this.#isMoved = true;
-      journey.session.end(new Error("the cursor was set back, or the log replaced"));
+      journey.session.end(new Error("the cursor was moved back, or the event log was replaced"));
     }
     this.#waiter.wake();
   }
 
-  /** Publish until the signal aborts. Rejects after several failures in a row. */
+  /** Publish until the signal aborts. Rejects after several consecutive failures. */
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     const { wake, log } = this.#options;
     await wake.ready(signal);
@@ -86,7 +86,7 @@ export class LogPublisher {
           if (signal.aborted) return;
           failures += 1;
           if (failures >= MOST_FAILURES) throw err;
-          log.warn({ err, failures }, "relay interrupted, it goes on from its cursor");
+          log.warn({ err, failures }, "relay interrupted; resuming from its cursor");
           await this.#pause(failures, signal);
         }
       }
@@ -96,12 +96,15 @@ export class LogPublisher {
     }
   }
 
-  /** Publish from the record's cursor on. Returns when that was moved; rejects when the session ends otherwise. */
+  /**
+   * Publish from the stored cursor. Returns when the cursor was moved. Rejects when the session ends for another
+   * reason.
+   */
   async #travel(signal: AbortSignal, onProgress: () => void): Promise<void> {
     const { store, log, instance } = this.#options;
     const logId = await store.refreshLogId();
     const cursor = await openRelay(store.db, { name: RELAY_LEASE, instance });
-    if (cursor === null) throw new Error("the lease of the relay is not held");
+    if (cursor === null) throw new Error("the relay does not hold its lease");
     const session = await this.#begin(logId, cursor.revision, signal);
     const { generation } = cursor;
     this.#isMoved = false;
@@ -114,7 +117,7 @@ export class LogPublisher {
       if (isKept) await this.#publish(journey, signal, onProgress);
     } finally {
       this.#journey = null;
-      session.end(new Error("the relay has turned away"));
+      session.end(new Error("the relay has ended this session"));
     }
   }
 
@@ -130,7 +133,8 @@ export class LogPublisher {
     const { session, logId } = journey;
     const read = (after: bigint) => {
       const reading = reader.read({ after, logId, isFirst: journey.isFirst && after === 0n });
-      // Surfaced where it is awaited; when it is not awaited any more, it does not matter.
+      // Ignore the rejection. The code that awaits the read handles its error; if no code awaits the read any
+      // longer, the error does not matter.
       reading.catch(() => {});
       return reading;
     };
@@ -138,7 +142,8 @@ export class LogPublisher {
     let next = read(position);
     while (!signal.aborted) {
       const batch = await next;
-      // The record may be another copy: its cursor says how far that one was relayed.
+      // The log has another history now. If the database is a restored copy, its cursor says how far that copy was
+      // relayed.
       if (batch === null) return this.#noteReplaced(logId);
       if (session.ended.aborted) return this.#endOf(session);
       if (batch.events.length === 0) {
@@ -147,7 +152,7 @@ export class LogPublisher {
         next = read(position);
         continue;
       }
-      // Read on while this batch is on its way.
+      // Read the next batch while this batch is being published.
       const isFull = reader.isFull(batch);
       if (isFull) next = read(batch.through);
       const { through, failure } = await session.publish(this.#outward(batch, logId), signal);
@@ -161,7 +166,7 @@ export class LogPublisher {
     }
   }
 
-  /** Nothing is left to publish: wait to be woken, and look now and then whether the stream is still there. */
+  /** Wait for a wake-up when nothing is left to publish. Check from time to time whether the stream still exists. */
   async #rest(session: PublishSession): Promise<void> {
     const { clock, timing } = this.#options;
     const sinceMs = clock.nowMs();
@@ -174,7 +179,7 @@ export class LogPublisher {
   }
   #checkedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @throws why the session ended, unless that was because the cursor was moved. */
+  /** @throws The reason why the session ended, unless the cursor was moved. */
   #endOf(session: PublishSession): void {
     if (this.#isMoved) return;
     throw new Error("publishing was interrupted", { cause: session.ended.reason });
@@ -186,7 +191,7 @@ export class LogPublisher {
 
   #noteReplaced(before: string): void {
     const { store, log } = this.#options;
-    log.error({ before, after: store.logId() }, "log replaced, relay goes on from its cursor");
+    log.error({ before, after: store.logId() }, "event log replaced; the relay resumes from its cursor");
   }
 
   #outward({ events }: EventBatch, logId: string): readonly OutwardEvent[] {
@@ -199,12 +204,12 @@ export class LogPublisher {
     const baseMs = timing.pauseMs;
     const maxMs = baseMs * LONGEST_PAUSE;
     const ms = fullJitter({ attempt: failures - 1, baseMs, maxMs, random01: Math.random() });
-    // Only the end interrupts it, and the loop sees that itself.
+    // Ignore the rejection, because sleep() rejects only when the signal aborts, which the loop itself checks.
     await clock.sleep(ms, signal).catch(() => {});
   }
 }
 
-function toOutward(event: StoredEvent, logId: string, clusterId: string): OutwardEvent {
+function toOutward(event: EventRow, logId: string, clusterId: string): OutwardEvent {
   const { id, revision, atMs, type, subject, actor, reason, message, before, after } = event;
   return {
     ...{ id, revision, timeMs: atMs, type, subject, actor, reason, message },

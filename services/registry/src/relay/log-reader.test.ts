@@ -26,7 +26,7 @@ function setUp() {
 }
 
 describe("LogReader", () => {
-  it("should tell what was forgotten before it was relayed, unless nothing ever was", async () => {
+  it("should report what was deleted before it was relayed, unless nothing ever was", async () => {
     const { store } = database;
     const logId = store.logId();
     const after = await currentRevision(store.db);
@@ -49,7 +49,7 @@ describe("LogReader", () => {
     expect([await first.lost(), first.lines[0]?.level]).toEqual([0, "info"]);
   });
 
-  it("should read nothing of another history of the log, and nothing where there is nothing", async () => {
+  it("should read nothing for another log, or from an empty one", async () => {
     const { store } = database;
     await makeHistory(store, 1);
     const { reader } = setUp();

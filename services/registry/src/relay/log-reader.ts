@@ -3,17 +3,20 @@ import { compactedRevision, type EventBatch, type ReservedStore, readEvents } fr
 
 const BATCH_EVENTS = 1_000;
 
-/** What to read. */
+/** The part of the log to read. */
 export interface LogReading {
-  /** Only what lies above this revision. */
+  /** Only events after this revision. */
   readonly after: bigint;
-  /** The history of the log that is meant. */
+  /** The history of the log to read. */
   readonly logId: string;
-  /** Nothing was ever relayed: what was forgotten by then is no loss. */
+  /**
+   * Whether nothing has been relayed yet. If so, events that were compacted before the first relay are not reported
+   * as lost.
+   */
   readonly isFirst: boolean;
 }
 
-/** Reads the log in batches for the relay, and reports which part of it was forgotten before it was read. */
+/** Reads the log in batches for the relay, and reports the part that was compacted before it was read. */
 export class LogReader {
   readonly #store: ReservedStore;
   readonly #log: Logger;
@@ -25,18 +28,19 @@ export class LogReader {
     this.#lost = lostCounter(metrics);
   }
 
-  /** Whether a batch may be followed by more at once. */
+  /** Whether more events may be available now. */
   isFull(batch: EventBatch): boolean {
     return batch.events.length >= BATCH_EVENTS;
   }
 
-  /** The next events above a revision; null when the database holds another history of the log by now. */
+  /** The next events after a revision; null when the database now has another history of the log. */
   async read({ after, logId, isFirst }: LogReading): Promise<EventBatch | null> {
     const batch = await readEvents(this.#store.db, { after, limit: BATCH_EVENTS });
     const first = batch.events[0]?.revision;
-    // Asked after the read: whatever database that was of, it was this one or an earlier one.
+    // Check the history after the read, so that a replacement of the database before or during the read is noticed.
     if (first !== undefined && (await this.#store.refreshLogId()) !== logId) return null;
-    // Without a gap nothing is missing. Asked after the read: what was deleted before it is known by now.
+    // Without a gap, no event is missing. Otherwise, read the compacted revision after the events, so that it covers
+    // everything that was compacted before they were read.
     if (first === undefined || first === after + 1n) return batch;
     const compacted = await compactedRevision(this.#store.db);
     if (compacted > after) this.#tell({ from: after + 1n, through: compacted, isFirst });
@@ -50,13 +54,13 @@ export class LogReader {
       return;
     }
     this.#lost.inc(Number(gap.through - gap.from) + 1);
-    this.#log.error(fields, "events were compacted before they were relayed, they are lost to nats");
+    this.#log.error(fields, "events were compacted before they were relayed and are lost for nats");
   }
 }
 
 function lostCounter(metrics: MetricsRegistry) {
   return counter(metrics, {
     name: "rollcall_events_relay_lost_total",
-    help: "Revisions of the log that were compacted before they were relayed to NATS.",
+    help: "Number of revisions that were compacted before they were relayed to NATS.",
   });
 }

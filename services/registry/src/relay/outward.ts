@@ -1,22 +1,25 @@
 import type { EventPublisher } from "@rollcall/events";
 
-/** The way to NATS, as the relay uses it. Its creator closes it, after the tasks have ended. */
+/** The connection to NATS for the relay. Its creator closes it after the tasks have ended. */
 export interface Outward {
-  /** Resolves as soon as there is a connection; rejects when the signal aborts. */
+  /** Resolves when connected; rejects when the signal aborts. */
   connected(signal: AbortSignal): Promise<unknown>;
-  /** A publisher of one history of the log. */
+  /** Create a publisher for one history of the log. */
   createPublisher(logId: string): Pick<EventPublisher, "begin">;
-  /** Show in the metrics how many revisions are not relayed yet. */
+  /** Export in the metrics how many revisions are not relayed yet. */
   exposeLag(lag: () => number): void;
 }
 
-/** How often the relay does what it does; for tests. Times in ms. */
+/** Timing of the relay in milliseconds, for tests. */
 export interface RelayTiming {
-  /** Between two looks at the record of how far it is; 1000. */
+  /** Interval at which the relay reads the stored cursor. Default 1000. */
   readonly observeEveryMs: number;
-  /** First pause after a failure; it doubles with each further one, up to 20 times as long; 100. */
+  /**
+   * The pause after the first failure. The pause doubles with each further failure, up to 20
+   * times this value. Default 100.
+   */
   readonly pauseMs: number;
-  /** Between two looks at an idle stream; 15000. */
+  /** Interval at which an idle stream is checked. Default 15000. */
   readonly checkEveryMs: number;
   /** See LeasedTaskOptions. */
   readonly renewEveryMs: number;

@@ -22,7 +22,7 @@ import {
 import { healthStateToProto, holdKindToProto, membershipStateToProto, schedulingStateToProto } from "@rollcall/wire";
 import type { RegistryServices } from "../registry-services.ts";
 
-/** Count the fleet. */
+/** Return the fleet in numbers. */
 export function getClusterSummary({
   store,
 }: RegistryServices): MethodImpl<typeof RegistryService.method.getClusterSummary> {
@@ -48,7 +48,7 @@ function stateCountToProto({ membership, health, scheduling, count }: StateCount
   };
 }
 
-/** Describe the state of the log, its relay and upkeep. */
+/** Return the state of the event log, its relay and upkeep. */
 export function getControlPlaneStatus({
   store,
   outward,

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 describe("createChallenge()", () => {
-  it("should answer anyone with a nonce of its own", async () => {
+  it("should give each caller a separate nonce", async () => {
     const anyone = rig.client(RegistryService);
     const first = await anyone.createChallenge({});
     const second = await anyone.createChallenge({});
@@ -32,7 +32,7 @@ describe("createChallenge()", () => {
     expect(rows).toEqual([]);
   });
 
-  it("should make nonces that are good for two minutes", async () => {
+  it("should make nonces that are valid for two minutes", async () => {
     const inTime = await new TestNode("in-time").joining(rig.registry);
     const late = await new TestNode("late").joining(rig.registry);
     wallMs += NONCE_TTL_MS;
@@ -43,7 +43,7 @@ describe("createChallenge()", () => {
     });
   });
 
-  it("should make nonces that any registry of the cluster takes", async () => {
+  it("should make nonces that every registry of the cluster accepts", async () => {
     const other = await startRig({ store: rig.store }, { clock });
     try {
       const request = await new TestNode("wanderer").joining(rig.registry);

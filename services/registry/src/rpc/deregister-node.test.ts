@@ -45,7 +45,7 @@ describe("deregisterNode()", () => {
     expect(await node.register(rig.registry)).toMatchObject({ created: true });
   });
 
-  it("should not let a rejected node launder its rejection", async () => {
+  it("should not let a rejected node get rid of its rejection", async () => {
     const node = new TestNode("launderer");
     await node.register(rig.registry);
     await operate(rig.store, "launderer", "reject", "stolen");
@@ -57,7 +57,7 @@ describe("deregisterNode()", () => {
     expect((await getNode(rig.store.db, "launderer"))?.membership.state).toBe("REJECTED");
   });
 
-  it("should say that a node is not there", async () => {
+  it("should report that a node does not exist", async () => {
     expect(await refusalOf(deregister(new TestNode("nobody")))).toMatchObject({
       code: Code.NotFound,
       reason: "NODE_NOT_FOUND",
@@ -65,7 +65,7 @@ describe("deregisterNode()", () => {
     });
   });
 
-  it("should refuse another key than the one on record", async () => {
+  it("should refuse a key other than the stored one", async () => {
     await new TestNode("kept").register(rig.registry);
     expect(await refusalOf(deregister(new TestNode("kept")))).toMatchObject({
       code: Code.Unauthenticated,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { EncodedForms } from "./watch-nodes.ts";
 
 describe("EncodedForms", () => {
-  it("should share what is encoded among watchers of the same fields, and forget it with the last of them", () => {
+  it("should share encoded messages among watchers of the same fields, until the last one leaves", () => {
     const forms = new EncodedForms();
     const first = forms.open("id");
     expect(first).not.toBeNull();
@@ -14,7 +14,7 @@ describe("EncodedForms", () => {
     expect(forms.open("id")).not.toBe(first);
   });
 
-  it("should keep nothing for masks beyond the sixteenth, until another one has gone", () => {
+  it("should cache nothing for masks beyond the sixteenth, until another one is gone", () => {
     const forms = new EncodedForms();
     for (let mask = 0; mask < 16; mask++) expect(forms.open(`mask-${mask}`)).not.toBeNull();
     expect(forms.open("one more")).toBeNull();

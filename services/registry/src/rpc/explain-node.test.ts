@@ -20,7 +20,7 @@ afterAll(() => rig.close());
 
 const REPLICA = { replicaId: "r1", address: "10.0.0.1:1" };
 
-/** Connect a node, hear it, lose it, and cordon it. */
+/** Connect a node, make it healthy, lose it, and cordon it. */
 async function live(id: string): Promise<void> {
   const node = new TestNode(id);
   await node.register(rig.registry);
@@ -57,22 +57,22 @@ async function live(id: string): Promise<void> {
 }
 
 describe("explainNode()", () => {
-  it("should return each transition with its evidence, the newest last, and what follows", async () => {
+  it("should return each transition with its evidence, newest last, and what follows", async () => {
     await live("lost");
     const answer = await rig.registry.explainNode({ node: "los", allowPrefix: true });
     expect(answer.entries.map(({ event, text }) => `${event?.type} | ${text}`)).toEqual([
       "node.registered | APPROVED, from 127.0.0.1: AUTO_APPROVED",
       "node.connection.changed | DISCONNECTED -> CONNECTED: STREAM_OPENED",
       "node.health.changed | UNKNOWN -> HEALTHY: HEARTBEAT_RECEIVED",
-      "node.health.changed | HEALTHY -> UNHEALTHY: HEARTBEATS_MISSED, nothing received for 60.1 s, where " +
-        "unhealthy-after of the configuration allows 60.0 s; last received 72.5 s before; 12.4 s not counted, in " +
-        "which it could not have been heard; judged by replica r1",
+      "node.health.changed | HEALTHY -> UNHEALTHY: HEARTBEATS_MISSED, nothing received for 60.1 s; " +
+        "unhealthy-after of the configuration allows 60.0 s; last received 72.5 s before; 12.4 s not counted, " +
+        "because heartbeats could not be received then; decided by replica r1",
       "node.scheduling.changed | ELIGIBLE, holds none -> INELIGIBLE, holds OPERATOR: OPERATOR_CORDONED, disk swap",
     ]);
     expect(answer.hasEarlier).toBe(false);
     expect(answer.node?.mayTakeWork).toBe(false);
     expect(answer.summary).toBe(
-      "node lost is APPROVED, CONNECTED, UNHEALTHY, INELIGIBLE; it may take no work because it is UNHEALTHY " +
+      "node lost is APPROVED, CONNECTED, UNHEALTHY, INELIGIBLE; it cannot take work because it is UNHEALTHY " +
         "(nothing received for 60 s), and an operator cordoned it (disk swap).",
     );
     expect(answer.obstacles).toMatchObject([
@@ -88,7 +88,7 @@ describe("explainNode()", () => {
     expect(hasEarlier).toBe(true);
   });
 
-  it("should say that there is no such node", async () => {
+  it("should report that the node does not exist", async () => {
     expect(await refusalOf(rig.registry.explainNode({ node: "los" }))).toMatchObject({ reason: "NODE_NOT_FOUND" });
     expect(await refusalOf(rig.registry.explainNode({ node: "nobody" }))).toMatchObject({
       reason: "NODE_NOT_FOUND",

@@ -18,31 +18,33 @@ import {
 import {
   configuredPolicy,
   type Db,
+  type EventRow,
   findNode,
   findNodeByPrefix,
   getDrain,
-  type NodeRecord,
+  type Node,
   policySubject,
   readHealthPolicies,
   readLatestEvents,
-  type StoredEvent,
 } from "@rollcall/store";
 import { eventToProto, nodeToProto, readPage, readRows } from "@rollcall/wire";
 import type { RegistryServices } from "../registry-services.ts";
 
 const DEFAULT_LIMIT = 100;
 
-/** Repeated reports of a node do not explain its state. */
+/**
+ * Event types in the explanation. Repeated reports of a node are left out, because they do not explain its state.
+ */
 const TYPES = EVENT_TYPES.filter(
   (type) => type.startsWith("node.") && type !== "node.info.changed" && type !== "node.labels.changed",
 );
 
-/** Explain how a node came into its state. */
+/** Explain how a node got into its state. */
 export function explainNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.explainNode> {
   return async ({ node: reference, allowPrefix, limit: asked, fromTime }, context) => {
     const limit = asked === 0 ? DEFAULT_LIMIT : asked;
     const node = await (allowPrefix ? findNodeByPrefix : findNode)(store.db, reference);
-    const rows = readRows<StoredEvent, bigint | null>({
+    const rows = readRows<EventRow, bigint | null>({
       limit,
       from: null,
       read: (before, count) =>
@@ -74,8 +76,8 @@ export function explainNode({ store }: RegistryServices): MethodImpl<typeof Regi
   };
 }
 
-/** When the holds of a node end, by its health policy and its drain. */
-async function readHoldEnds(db: Db, node: NodeRecord) {
+/** When the holds of a node end, according to its health policy and its drain. */
+async function readHoldEnds(db: Db, node: Node) {
   if (node.holds.length === 0) return undefined;
   const subject = await policySubject(db, node.id);
   const { entries } = await readHealthPolicies(db);
@@ -85,6 +87,7 @@ async function readHoldEnds(db: Db, node: NodeRecord) {
   return holdEnds({
     ...{ history: node.history, rebootedAtMs: node.rebootedAtMs, duplicate: node.duplicate, policy },
     drainDeadlineAtMs: drain?.deadlineAtMs ?? null,
+    drainedAtMs: drain?.drainedAtMs ?? null,
     hasTroubles: node.missingHardware.length > 0 || node.gpuTroubles.length > 0,
   });
 }

@@ -26,7 +26,7 @@ describe("getClusterSummary()", () => {
     });
   });
 
-  it("should count nodes by state and add up what they bring", async () => {
+  it("should count nodes by state and add up their resources", async () => {
     const ids = ["ready", "cordoned", "marked", "silent", "rejected"];
     const info = {
       cpu: { threads: 4 },

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => rig.close());
 
 describe("GetControlPlaneStatus", () => {
-  it("should answer that nothing has happened yet", async () => {
+  it("should report that nothing has happened yet", async () => {
     expect(await rig.registry.getControlPlaneStatus({})).toMatchObject({
       log: { headRevision: 0n, compactedRevision: 0n },
       relay: { configured: false, instance: "", revision: 0n, lag: 0n },

@@ -19,12 +19,12 @@ describe("getNode()", () => {
     ["gpu", "gpu"],
     ["W", "Web-9"],
     ["web-2", "web-2"],
-  ])("should find by %j the node %j where a prefix will do", async (ref, id) => {
+  ])("should find by %j the node %j if a prefix is accepted", async (ref, id) => {
     const { node } = await rig.registry.getNode({ node: ref, allowPrefix: true });
     expect(node?.id).toBe(id);
   });
 
-  it("should take exact ids from programs, and suggest what was likely meant", async () => {
+  it("should accept only exact ids from programs, and suggest what was likely meant", async () => {
     expect((await rig.registry.getNode({ node: "gpu" })).node?.id).toBe("gpu");
     const refusal = await refusalOf(rig.registry.getNode({ node: "web" }));
     expect(refusal).toMatchObject({ reason: "NODE_NOT_FOUND", metadata: { node: "web", suggestion: "web-1" } });
@@ -32,7 +32,7 @@ describe("getNode()", () => {
     expect(other.message).toBe("node WEB-2 not found; did you mean web-2?");
   });
 
-  it("should name up to three nodes that an ambiguous prefix may mean", async () => {
+  it("should name up to three nodes that match an ambiguous prefix", async () => {
     const two = await refusalOf(rig.registry.getNode({ node: "web", allowPrefix: true }));
     expect(two).toMatchObject({ code: Code.FailedPrecondition, reason: "AMBIGUOUS_NODE" });
     expect(two.message).toContain("web-1, web-2;");
@@ -42,7 +42,7 @@ describe("getNode()", () => {
   });
 
   it.each(["nobody", "none-11", "%", "_", "none%", "é", "\\", "' or 1=1"])(
-    "should say that there is no node %j",
+    "should report that there is no node %j",
     async (ref) => {
       const refusal = await refusalOf(rig.registry.getNode({ node: ref, allowPrefix: true }));
       expect(refusal).toMatchObject({
@@ -65,7 +65,7 @@ describe("getNode()", () => {
     });
   });
 
-  it("should ask for a token that is known", async () => {
+  it("should require a known token", async () => {
     const call = (token?: string) => rig.client(RegistryService, token).getNode({ node: "gpu" });
     expect(await refusalOf(call())).toMatchObject({
       code: Code.Unauthenticated,

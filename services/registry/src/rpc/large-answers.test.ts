@@ -12,10 +12,10 @@ import { seed } from "../testing/seed.ts";
 import { TestNode } from "../testing/test-node.ts";
 
 const MIB = 1_048_576;
-/** What clients of gRPC take unless they are told otherwise. */
+/** The default message limit of gRPC clients. */
 const MOST_BYTES = 4 * MIB;
 
-/** As much as a node may say about itself, but for a few bytes. */
+/** Nearly the largest allowed report of a node. */
 const LARGEST: MessageInitShape<typeof NodeInfoSchema> = {
   hostname: "h".repeat(253),
   advertiseUrl: "u".repeat(2_000),
@@ -24,7 +24,7 @@ const LARGEST: MessageInitShape<typeof NodeInfoSchema> = {
     addresses: Array.from({ length: 7 }, (_, index) => `${at}-${index}`.padEnd(60, "x")),
   })),
 };
-/** What a release without that limit took. */
+/** A report that was accepted by an earlier release without this limit. */
 const FORMER = { ...LARGEST, hostname: "former", advertiseUrl: "u".repeat(900_000) };
 
 const LARGEST_NODES = 120;
@@ -57,7 +57,7 @@ interface AnyPage<T> {
   readonly next: string;
 }
 
-/** All items of a listing, whose pages the client takes, and how many pages there are. */
+/** All items of a listing, and the number of its pages; the client must accept every page. */
 async function readAll<T>(read: (pageToken: string) => Promise<AnyPage<T>>) {
   const items: T[] = [];
   let pages = 0;
@@ -71,8 +71,8 @@ async function readAll<T>(read: (pageToken: string) => Promise<AnyPage<T>>) {
   return { items, pages };
 }
 
-describe("the largest nodes that there may be, and larger ones of a former release", () => {
-  it.each(["id", "created desc"])("should be listed in pages that clients take, by %s", async (orderBy) => {
+describe("the largest possible nodes, and larger ones of a previous release", () => {
+  it.each(["id", "created desc"])("should be listed in pages that clients accept, by %s", async (orderBy) => {
     const { items, pages } = await readAll(async (pageToken) => {
       const page = await registry.listNodes({ pageSize: 1_000, pageToken, orderBy });
       return { items: page.nodes, next: page.nextPageToken };
@@ -99,7 +99,7 @@ describe("the largest nodes that there may be, and larger ones of a former relea
     expect(items.map(({ id }) => id)).toEqual(ids);
   });
 
-  it("should be watched in messages that clients take", async () => {
+  it("should be watched in messages that clients accept", async () => {
     const seen: string[] = [];
     let messages = 0;
     for await (const { changes, snapshotComplete } of registry.watchNodes({}, { timeoutMs: 0 })) {
@@ -111,7 +111,7 @@ describe("the largest nodes that there may be, and larger ones of a former relea
     expect(messages).toBeGreaterThan(10);
   });
 
-  it("should be sent to those who resume in messages that clients take", async () => {
+  it("should be sent to resuming watchers in messages that clients accept", async () => {
     const [first] = await eventsOf(rig.store);
     const start = { case: "afterRevision", value: first?.revision ?? 0n } as const;
     const seen = new Set<string>();
@@ -130,7 +130,7 @@ const EVENTS = 200;
 
 describe("large events and tombstones", () => {
   beforeAll(async () => {
-    // As large as labels can make them.
+    // The events and tombstones are as large as labels can make them.
     const text = (of: number, bytes: number) => String(of).padEnd(bytes, "x");
     await rig.store.transaction((tx) =>
       appendEvents(
@@ -158,7 +158,7 @@ describe("large events and tombstones", () => {
       .execute();
   });
 
-  it("should be listed in pages that clients take, and go on where they ended", async () => {
+  it("should be listed in pages that clients accept, each starting where the previous one ended", async () => {
     const [before] = await eventsOf(rig.store, "n1001");
     let resumeToken = "";
     const { items, pages } = await readAll(async (pageToken) => {
@@ -171,7 +171,7 @@ describe("large events and tombstones", () => {
       Array.from({ length: EVENTS }, (_, at) => String(at + 1)),
     );
     expect(pages).toBeGreaterThan(2);
-    // The resume token of a page that was cut stands for its last event.
+    // The resume token of a truncated page points to its last event.
     const start = { case: "resumeToken", value: resumeToken } as const;
     const watched: string[] = [];
     for await (const page of events.watchEvents({ start, subject: "n1000" }, { timeoutMs: 0 })) {
@@ -184,7 +184,7 @@ describe("large events and tombstones", () => {
     expect(first.events).toHaveLength(at);
   });
 
-  it("should be explained as far as they fit, the newest of them, the newest last", async () => {
+  it("should be explained as far as they fit, keeping the newest, newest last", async () => {
     const answer = await registry.explainNode({ node: "n1000", limit: 1_000 });
     const messages = answer.entries.map(({ event }) => Number(event?.message));
     expect(messages.length).toBeGreaterThan(10);
@@ -194,7 +194,7 @@ describe("large events and tombstones", () => {
     expect(answer.node?.id).toBe("n1000");
   });
 
-  it("should be listed of nodes that were removed in pages that clients take", async () => {
+  it("should be listed for removed nodes in pages that clients accept", async () => {
     const { items, pages } = await readAll(async (pageToken) => {
       const page = await registry.listDeletedNodes({ pageSize: 1_000, pageToken });
       return { items: page.deletedNodes, next: page.nextPageToken };

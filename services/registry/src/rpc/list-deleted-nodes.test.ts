@@ -20,7 +20,7 @@ async function addAndDelete(id: string, reason: string): Promise<TestNode> {
 }
 
 describe("listDeletedNodes()", () => {
-  it("should return when, by whom, why and the last state of each removal", async () => {
+  it("should return time, actor, reason and last state of each removal", async () => {
     const node = await addAndDelete("came-twice", "sold");
     // A deleted node that registers again is a new node.
     expect(await node.register(rig.registry)).toMatchObject({ created: true });
@@ -39,7 +39,7 @@ describe("listDeletedNodes()", () => {
     for (const label of deletedNodes[0]?.labels ?? []) expect(label.tier).toBe(LabelTier.AGENT);
   });
 
-  it("should answer each tombstone once, the newest first, page by page", async () => {
+  it("should return each tombstone once, newest first, page by page", async () => {
     for (let index = 0; index < 5; index += 1) await addAndDelete(`paged-${index}`, "");
     const ids: string[] = [];
     let pageToken = "";
@@ -56,7 +56,7 @@ describe("listDeletedNodes()", () => {
     });
   });
 
-  it("should ask for a viewer's token", async () => {
+  it("should require a viewer's token", async () => {
     const call = rig.client(RegistryService).listDeletedNodes({});
     expect(await refusalOf(call)).toMatchObject({ reason: "TOKEN_MISSING" });
   });

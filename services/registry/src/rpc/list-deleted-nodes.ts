@@ -22,7 +22,7 @@ import {
 import { pageSize } from "../convert.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
-/** Answer a page of what is left of removed nodes. */
+/** Return a page of tombstones of removed nodes. */
 export function listDeletedNodes({
   store,
   pageTokens,
@@ -31,7 +31,7 @@ export function listDeletedNodes({
     const { nodeId } = request;
     const limit = pageSize(request.pageSize);
     const name = JSON.stringify(["deleted-nodes", nodeId]);
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const cursor = pageTokens.open(name, request.pageToken) as string | null;
     const rows = readRows<Tombstone, bigint | null>({
       limit,
@@ -53,7 +53,9 @@ export function listDeletedNodes({
   };
 }
 
-/** What a tombstone keeps of a node; one of an older release may lack some of it. */
+/**
+ * The state of a node in its tombstone. A tombstone from an older release may lack some of it.
+ */
 interface LastState {
   readonly membership?: Membership;
   readonly connection?: Connection;
@@ -64,7 +66,7 @@ interface LastState {
 }
 
 function toDeletedNode(tombstone: Tombstone): DeletedNode {
-  // Written by the store when it buried the node.
+  // The cast is safe, because the store wrote this state when it deleted the node.
   const last = tombstone.lastState as LastState;
   return create(DeletedNodeSchema, {
     nodeId: tombstone.nodeId,

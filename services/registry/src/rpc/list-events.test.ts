@@ -31,7 +31,7 @@ async function allPages(request: { pageSize: number; types?: string[] }): Promis
 }
 
 describe("listEvents()", () => {
-  it("should answer the whole log in order, page by page", async () => {
+  it("should return the whole log in order, page by page", async () => {
     const events = await allPages({ pageSize: 7 });
     expect(events.map(({ subject }) => subject)).toEqual([
       ...Array.from({ length: COUNT }, (_, index) => `n${index}`),
@@ -43,7 +43,7 @@ describe("listEvents()", () => {
     expect(new Set(events.map(({ id }) => id)).size).toBe(COUNT + 2);
   });
 
-  it("should say what changed, by whom and why", async () => {
+  it("should report what changed, by whom and why", async () => {
     const { events } = await rig.events.listEvents({ subject: "n1" });
     expect(events).toHaveLength(2);
     expect(events[0]?.before).toBeUndefined();
@@ -59,7 +59,7 @@ describe("listEvents()", () => {
     expect(Math.abs(Date.now() - (time ? timestampMs(time) : 0))).toBeLessThan(60_000);
   });
 
-  it("should answer what came after a revision", async () => {
+  it("should return changes after a revision", async () => {
     const { events } = await rig.events.listEvents({ pageSize: 5 });
     const afterRevision = events.at(-1)?.revision ?? 0n;
     const rest = await rig.events.listEvents({ afterRevision, pageSize: 1 });
@@ -68,13 +68,13 @@ describe("listEvents()", () => {
     expect(none).toMatchObject({ events: [], nextPageToken: "" });
   });
 
-  it("should answer the types asked for alone", async () => {
+  it("should return only the requested types", async () => {
     const types = ["node.rejected", "node.deleted"];
     const events = await allPages({ pageSize: 1, types });
     expect(events.map(({ type }) => type)).toEqual(types);
   });
 
-  it("should refuse a type that there is not", async () => {
+  it("should refuse an unknown type", async () => {
     const call = rig.events.listEvents({ types: ["node.exploded"] });
     expect(await refusalOf(call)).toMatchObject({
       code: Code.InvalidArgument,
@@ -83,7 +83,7 @@ describe("listEvents()", () => {
     });
   });
 
-  it("should refuse a subject that the record cannot keep", async () => {
+  it("should refuse a subject that the store cannot keep", async () => {
     expect(await refusalOf(rig.events.listEvents({ subject: "\0" }))).toMatchObject({
       reason: "INVALID_REQUEST",
       violations: [{ field: "subject" }],

@@ -7,11 +7,11 @@ import { parseEventListing } from "../convert-events.ts";
 import type { RegistryServices } from "../registry-services.ts";
 import { formatResumeToken, revisionCompacted } from "../watch/resume-token.ts";
 
-/** Answer a page of the log. */
+/** Return a page of the event log. */
 export function listEvents({ store, pageTokens }: RegistryServices): MethodImpl<typeof EventService.method.listEvents> {
   return async (request, context) => {
     const { filter, limit, firstAfter, name } = parseEventListing(request, store.logId());
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const cursor = pageTokens.open(name, request.pageToken) as string | null;
     const first = cursor === null ? firstAfter : BigInt(cursor);
     let through = first;
@@ -28,7 +28,8 @@ export function listEvents({ store, pageTokens }: RegistryServices): MethodImpl<
     const page = await readPage(context, {
       ...{ rows, limit, item: EventSchema, toMessage: eventToProto },
     });
-    // Asked after the read: what was deleted before it, or under it, is known by now. 0 asks for whatever is kept.
+    // Read this after the events, so that it includes revisions that were compacted before or during that read. If
+    // `first` is 0, the request accepts whatever is left.
     const compacted = await compactedRevision(store.db);
     if (first > 0n && first < compacted) throw revisionCompacted(compacted, "compacted");
     const revision = page.next?.revision ?? through;

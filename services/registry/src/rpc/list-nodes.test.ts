@@ -19,7 +19,7 @@ import { TestNode } from "../testing/test-node.ts";
 type Request = MessageInitShape<typeof ListNodesRequestSchema>;
 
 const COUNT = 300;
-/** Every tenth. */
+/** Number of spot nodes: every tenth node. */
 const SPOTS = COUNT / 10;
 const MIB = 2n ** 20n;
 let rig: Rig;
@@ -85,7 +85,7 @@ const statusOf = (node: Node) =>
 const SORT_KEYS: Readonly<Record<string, (node: Node) => string | number | bigint>> = {
   id: ({ id }) => id,
   type: ({ type }) => (type === NodeType.COMPUTE ? "COMPUTE" : "ORCHESTRATOR"),
-  // As texts they sort as their numbers do, those that are here.
+  // For these columns, numbers and strings have the same order.
   approval: ({ membership }) => membership?.state ?? 0,
   status: statusOf,
   scheduling: ({ scheduling }) => scheduling?.state ?? 0,
@@ -98,7 +98,7 @@ const SORT_KEYS: Readonly<Record<string, (node: Node) => string | number | bigin
 
 describe("listNodes(), pages", () => {
   it.each(Object.keys(SORT_KEYS).flatMap((column) => [column, `${column} desc`]))(
-    "should answer each node once, ordered by %s",
+    "should return each node once, ordered by %s",
     async (orderBy) => {
       const nodes = await allPages({ pageSize: 40, orderBy });
       expect(new Set(nodes.map(({ id }) => id)).size).toBe(COUNT + 1);
@@ -116,7 +116,7 @@ describe("listNodes(), pages", () => {
     },
   );
 
-  it("should answer 100 nodes a page unless asked", async () => {
+  it("should return 100 nodes per page by default", async () => {
     const page = await rig.registry.listNodes({});
     expect(page.nodes).toHaveLength(100);
     expect(page.nextPageToken).not.toBe("");
@@ -128,7 +128,7 @@ describe("listNodes(), pages", () => {
     expect(page.nextPageToken).toBe("");
   });
 
-  it("should take a token of another page size", async () => {
+  it("should accept a token from a page of another size", async () => {
     const first = await rig.registry.listNodes({ pageSize: 3 });
     const second = await rig.registry.listNodes({ pageSize: 2, pageToken: first.nextPageToken });
     expect(second.nodes.map(({ id }) => id)).toEqual([idOf(2), idOf(3)]);
@@ -154,7 +154,7 @@ describe("listNodes(), pages", () => {
     });
   });
 
-  it("should neither skip nor repeat nodes that stay while others come and go", async () => {
+  it("should neither skip nor repeat remaining nodes while others come and go", async () => {
     const first = await rig.registry.listNodes({ pageSize: 150 });
     await operate(rig.store, idOf(3), "delete");
     await new TestNode("node-0003-a").register(rig.registry);
@@ -220,7 +220,7 @@ describe("listNodes(), filters", () => {
     ["%", () => false],
     ["node_", () => false],
     ["'\\", () => false],
-  ])("should find %s in ids, labels and models, as it is written", async (search, accept) => {
+  ])("should find %s literally in ids, labels and models", async (search, accept) => {
     const gone = new Set([idOf(3)]);
     expect(await idsOf({ search })).toEqual(indicesWhere(accept).filter((id) => !gone.has(id)));
   });
@@ -233,7 +233,7 @@ describe("listNodes(), filters", () => {
     await operate(rig.store, "odd", "delete");
   });
 
-  it("should filter by hardware addresses of any interface and by host names, letter by letter", async () => {
+  it("should filter by hardware addresses of any interface and by exact host names", async () => {
     const interfaces = [{ name: "lo" }, { name: "eth0", mac: "02:42:ac:11:00:02" }];
     await new TestNode("odd").register(rig.registry, { hostname: "rack-12.example", interfaces });
     expect(await idsOf({ hardwareAddresses: ["02:42:ac:11:00:02", '"'] })).toEqual(["odd"]);
@@ -244,7 +244,7 @@ describe("listNodes(), filters", () => {
     await operate(rig.store, "odd", "delete");
   });
 
-  it("should want all kinds of filters to match", async () => {
+  it("should require all kinds of filters to match", async () => {
     const request: Request = {
       connections: [ConnectionState.CONNECTED],
       schedulings: [SchedulingState.ELIGIBLE],
@@ -303,7 +303,7 @@ describe("listNodes(), plain HTTP", () => {
     expect(body).toMatchObject({ nodes: [{ info: { cpu: { threads: 62 } } }] });
   });
 
-  it("should refuse a GET as it refuses a call", async () => {
+  it("should refuse a GET like a call", async () => {
     const { status, body } = await get({ orderBy: "colour" });
     expect(status).toBe(400);
     expect(body).toMatchObject({ code: "invalid_argument" });
@@ -314,7 +314,7 @@ describe("listNodes(), plain HTTP", () => {
 describe("listNodes(), read_mask", () => {
   const all = { labelSelector: "spot", pageSize: 1_000 };
 
-  it("should answer the fields that are named, and the id", async () => {
+  it("should return the named fields and the id", async () => {
     const [whole, masked] = await Promise.all([
       allPages(all),
       allPages({ ...all, readMask: { paths: ["membership.state", "info.gpus.name", "info.memory_bytes"] } }),
@@ -334,13 +334,13 @@ describe("listNodes(), read_mask", () => {
     expect(new Set(left)).toEqual(new Set([undefined, ""]));
   });
 
-  it("should answer all of a node without paths", async () => {
+  it("should return all fields of a node without paths", async () => {
     const whole = await allPages(all);
     expect(await allPages({ ...all, readMask: { paths: [] } })).toEqual(whole);
     expect(whole[0]?.etag).not.toBe("");
   });
 
-  it("should go on from page to page with another mask", async () => {
+  it("should continue from page to page with another mask", async () => {
     const first = await rig.registry.listNodes({ pageSize: 2, readMask: { paths: ["id"] } });
     const second = await rig.registry.listNodes({ pageSize: 2, pageToken: first.nextPageToken });
     expect(second.nodes.map(({ id }) => id)).toEqual([idOf(1), idOf(2)]);

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextLoopTick } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { MembershipState, type Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { currentRevision, getNode, readEvents } from "@rollcall/store";
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-/** Change nodes at random until told to stop. */
+/** Change nodes at random until the signal aborts. */
 async function write(writer: number, ending: AbortSignal): Promise<number> {
   const { store } = rig;
   const random = seededRandom(writer + 7);
@@ -48,14 +48,14 @@ async function write(writer: number, ending: AbortSignal): Promise<number> {
         if (record !== null) await changes.disconnect(store, record, variant);
       },
     ];
-    // What the table of memberships forbids is no matter.
+    // Ignore errors of changes that the table of memberships forbids.
     await steps[below(steps.length)]?.().catch(() => {});
-    await nextTurn();
+    await nextLoopTick();
   }
   return written;
 }
 
-/** A list of small pages, during which much is written. */
+/** List in small pages during many writes. */
 async function listSlowly(filter: (typeof FILTERS)[number]) {
   const nodes = new Map<string, Node>();
   let [pageToken, revision] = ["", 0n];
@@ -71,7 +71,7 @@ async function listSlowly(filter: (typeof FILTERS)[number]) {
 }
 
 describe("a list and a watch after its revision", () => {
-  it.each(FILTERS)("should make the fleet as it is, whatever is written meanwhile: %j", async (filter) => {
+  it.each(FILTERS)("should result in the current fleet, whatever is written concurrently: %j", async (filter) => {
     const ending = new AbortController();
     const writers = Array.from({ length: WRITERS }, (_, writer) => write(writer, ending.signal));
     const { nodes, revision } = await listSlowly(filter);
@@ -84,7 +84,7 @@ describe("a list and a watch after its revision", () => {
     await watch.until((messages) => messages.length > 3);
     ending.abort();
     await Promise.all(writers);
-    // A change of a node that matches tells every watch how far the log is.
+    // Wait until both watches have reached the newest revision.
     const head = await currentRevision(rig.store.db);
     await Promise.all([
       watch.until((messages) => (messages.at(-1)?.revision ?? 0n) >= head),
@@ -106,7 +106,7 @@ describe("a list and a watch after its revision", () => {
     await Promise.all([watch.stop(), events.stop()]);
   });
 
-  it("should say of a list of events up to where it goes, also when nothing matches", async () => {
+  it("should return how far a list of events goes, also when nothing matches", async () => {
     const head = await currentRevision(rig.store.db);
     expect((await rig.events.listEvents({ subject: "nobody" })).revision).toBe(head);
     const { events, revision } = await rig.events.listEvents({ pageSize: 2 });

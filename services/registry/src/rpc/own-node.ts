@@ -13,7 +13,7 @@ import { parseInfo } from "../convert.ts";
 import { checkMayReturn, checkNonce, lockCaller, notRegistered, required, requireNodeId } from "../node-proof.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
-/** Replace what a node says about itself, for agents without a stream. */
+/** Replace a node's report about itself, for agents without a stream. */
 export function updateNodeInfo(services: RegistryServices): MethodImpl<typeof RegistryService.method.updateNodeInfo> {
   return async (request, context) => {
     const { nodeId } = request;

@@ -21,14 +21,14 @@ import { type AllocatedFacts, nodeWithWork, readPage } from "@rollcall/wire";
 import { parseNodeListing, parseNodeMask } from "../convert.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
-/** What a page token carries. */
+/** The contents of a page token. */
 interface ListPlace {
   readonly after: NodeCursor;
-  /** Of the log when the list began. */
+  /** The newest revision when the list started. */
   readonly revision: string;
 }
 
-/** Answer a page of nodes. */
+/** Return a page of nodes. */
 export function listNodes({
   store,
   pageTokens,
@@ -36,9 +36,10 @@ export function listNodes({
   return async (request, context) => {
     const { filter, orderBy, limit, name } = parseNodeListing(request, store.logId());
     const mask = parseNodeMask(request);
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const place = pageTokens.open(name, request.pageToken) as ListPlace | null;
-    // Read before the nodes: none of them is older. Later pages go on with that of the first.
+    // Read the revision before the nodes, so that no node is older than it. Later pages keep the revision of the first
+    // page.
     const revision = place === null ? await currentRevision(store.db) : BigInt(place.revision);
     noteRevision(context, revision);
     const after = place?.after ?? null;
@@ -58,7 +59,7 @@ export function listNodes({
   };
 }
 
-/** Answer one node. */
+/** Return one node. */
 export function getNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.getNode> {
   return async ({ node: reference, allowPrefix }) => {
     const node = await (allowPrefix ? findNodeByPrefix : findNode)(store.db, reference);
@@ -67,7 +68,7 @@ export function getNode({ store }: RegistryServices): MethodImpl<typeof Registry
   };
 }
 
-/** A node of a listing, and what executions have been given of it, if that is wanted and there are any. */
+/** A listed node with its allocation, if requested and present. */
 interface ListedWithWork extends ListedNode {
   readonly allocated: AllocatedFacts | undefined;
 }
@@ -78,7 +79,7 @@ async function* withoutAllocations(
   for await (const piece of pieces) yield piece.map((listed) => ({ ...listed, allocated: undefined }));
 }
 
-/** Nodes of a listing, with what executions have been given of each. */
+/** Listed nodes with their allocations. */
 async function* withAllocations(
   db: Db,
   pieces: AsyncIterable<readonly ListedNode[]>,

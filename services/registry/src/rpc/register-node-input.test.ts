@@ -33,9 +33,9 @@ describe("registerNode(), input", () => {
   it.each([
     ["U+0000", "a\0"],
     ["half of a surrogate pair", "a\ud800"],
-  ])("should refuse a node id with %s, as in any field", async (_, id) => {
+  ])("should refuse a node id with %s, like in any field", async (_, id) => {
     const request = await new TestNode("plain").joining(rig.registry);
-    // As JSON: the binary encoding has no half of a pair.
+    // The request is sent as JSON, because the binary encoding cannot represent half of a surrogate pair.
     const body = toJson(RegisterNodeRequestSchema, create(RegisterNodeRequestSchema, request));
     const answer = await fetch(`${rig.baseUrl}/rollcall.registry.v1.RegistryService/RegisterNode`, {
       method: "POST",
@@ -48,7 +48,7 @@ describe("registerNode(), input", () => {
     ]);
   });
 
-  it("should refuse a node id that is longer than any field may be", async () => {
+  it("should refuse a node id that is longer than the limit of any field", async () => {
     const node = new TestNode("x".repeat(257));
     expect(await refusalOf(node.register(rig.registry))).toMatchObject({
       code: Code.InvalidArgument,
@@ -96,13 +96,13 @@ describe("registerNode(), input", () => {
     expect(await refusalOf(tooMany)).toMatchObject({ reason: "INVALID_REQUEST" });
   });
 
-  it("should refuse a text that the record cannot keep", async () => {
+  it("should refuse a text that the store cannot keep", async () => {
     const refusal = await refusalOf(new TestNode("nul").register(rig.registry, { ...INFO, hostname: "a\0b" }));
     expect(refusal).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_REQUEST" });
     expect(refusal.violations).toMatchObject([{ field: "info.hostname" }]);
   });
 
-  it("should take figures that no machine has", async () => {
+  it("should accept amounts that no machine has", async () => {
     const most = 2n ** 64n - 1n;
     const info = { cpu: { threads: 4_294_967_295 }, memoryBytes: most, diskBytes: most };
     expect(await new TestNode("boaster").register(rig.registry, info)).toMatchObject({
@@ -128,7 +128,7 @@ describe("registerNode(), input", () => {
     ]);
   });
 
-  it("should refuse a machine that describes itself in more than 64 KiB, however it is registered", async () => {
+  it("should refuse a machine with a description above 64 KiB, however it registers", async () => {
     const interfaces = Array.from({ length: 128 }, () => ({
       addresses: Array(32).fill("fd00:1111:2222:3333::1/64"),
     }));
@@ -136,7 +136,7 @@ describe("registerNode(), input", () => {
     const refused = {
       code: Code.InvalidArgument,
       reason: "INVALID_REQUEST",
-      violations: [{ field: "info", description: expect.stringContaining("65536 bytes") }],
+      violations: [{ field: "info", description: expect.stringContaining("the limit of 65536") }],
     };
     expect(await refusalOf(node.register(rig.registry, { interfaces }))).toMatchObject(refused);
     await node.register(rig.registry, INFO);

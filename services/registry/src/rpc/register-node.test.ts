@@ -22,7 +22,7 @@ afterAll(async () => {
   await rig.close();
 });
 
-describe("registerNode(), a node that is not known", () => {
+describe("registerNode(), an unknown node", () => {
   it("should approve it at once by default", async () => {
     const node = new TestNode("auto");
     const answer = await node.register(rig.registry);
@@ -46,7 +46,7 @@ describe("registerNode(), a node that is not known", () => {
     ]);
   });
 
-  it("should keep where it came from, as long as the node is there, and tell it to those who may read the node", async () => {
+  it("should keep its origin as long as the node exists, and show it to those who may read the node", async () => {
     const node = new TestNode("from-here");
     const answer = await node.register(rig.registry);
     expect(answer.node?.joinedFrom).toBe("127.0.0.1");
@@ -54,7 +54,7 @@ describe("registerNode(), a node that is not known", () => {
     const listed = await rig.registry.listNodes({ readMask: { paths: ["joined_from"] } });
     expect(listed.nodes.find(({ id }) => id === "from-here")?.joinedFrom).toBe("127.0.0.1");
     expect(await eventsOf(rig.store, "from-here")).toMatchObject([{ after: { joinedFrom: "127.0.0.1" } }]);
-    // One that returns has joined from where it has joined from.
+    // A node that returns keeps the address that it first joined from.
     await rig.store.db.updateTable("nodes").set({ joined_from: "192.0.2.1" }).where("id", "=", "from-here").execute();
     expect((await node.register(rig.registry)).node?.joinedFrom).toBe("192.0.2.1");
     expect(await eventsOf(rig.store, "from-here")).toHaveLength(1);
@@ -73,7 +73,7 @@ describe("registerNode(), a node that is not known", () => {
     expect(record?.health).toMatchObject({ state: "UNKNOWN", reason: "NEVER_CONNECTED" });
   });
 
-  it("should keep what it says about itself", async () => {
+  it("should store what it reports about itself", async () => {
     const info = { ...INFO, gpus: [{ name: "H100", uuid: "GPU-1" }], labels: { zone: "a", spot: "" } };
     await new TestNode("described").register(rig.registry, info);
     const { node } = await rig.registry.getNode({ node: "described" });
@@ -99,7 +99,7 @@ describe("registerNode(), a node that is not known", () => {
     expect(after.healthEndpoints).toEqual(["10.0.0.2:7701", ":7701"]);
   });
 
-  it("should let a deleted node come back as a new one, its epochs going on", async () => {
+  it("should let a deleted node return as a new one with continuing epochs", async () => {
     const node = new TestNode("phoenix");
     await node.register(rig.registry);
     await observe(rig.store, ["phoenix"], "HEALTHY");
@@ -110,7 +110,7 @@ describe("registerNode(), a node that is not known", () => {
     expect((await getNode(rig.store.db, "phoenix"))?.session.epoch).toBe(1);
   });
 
-  it("should let a deleted node come back with another key", async () => {
+  it("should let a deleted node return with another key", async () => {
     await new TestNode("rekeyed").register(rig.registry);
     await operate(rig.store, "rekeyed", "delete");
     const answer = await new TestNode("rekeyed").register(rig.registry);
@@ -118,7 +118,7 @@ describe("registerNode(), a node that is not known", () => {
   });
 });
 
-describe("registerNode(), a node that is known", () => {
+describe("registerNode(), a known node", () => {
   it("should keep its membership, scheduling and history", async () => {
     const node = new TestNode("steady");
     const first = await node.register(manual.registry);
@@ -136,7 +136,7 @@ describe("registerNode(), a node that is known", () => {
     expect(again.node?.createTime).toEqual(first.node?.createTime);
   });
 
-  it("should leave it PENDING, whatever the default has become", async () => {
+  it("should leave it PENDING, even if the default has changed", async () => {
     const node = new TestNode("still-waiting");
     await node.register(manual.registry);
     const again = await node.register(rig.registry);
@@ -151,7 +151,7 @@ describe("registerNode(), a node that is known", () => {
     expect(await eventsOf(rig.store, "quiet")).toHaveLength(1);
   });
 
-  it("should keep its labels of other tiers, which win over its own", async () => {
+  it("should keep its labels of other tiers, which override its own", async () => {
     const node = new TestNode("relabelled");
     await node.register(rig.registry, { ...INFO, labels: { zone: "a" } });
     const { db } = rig.store;
@@ -166,7 +166,7 @@ describe("registerNode(), a node that is known", () => {
       ["new", "1"],
       ["zone", "z"],
     ]);
-    // The zone in effect is what it was.
+    // The effective zone has not changed.
     expect((await eventsOf(rig.store, node.id)).at(-1)).toMatchObject({
       type: "node.labels.changed",
       before: { labels: {} },
@@ -174,7 +174,7 @@ describe("registerNode(), a node that is known", () => {
     });
   });
 
-  it("should forget hardware and labels that are gone from its report", async () => {
+  it("should remove hardware and labels that are missing from its report", async () => {
     const node = new TestNode("shrinking");
     const gpus = [0, 1].map((index) => ({ index, name: "H100" }));
     await node.register(rig.registry, { ...INFO, gpus, labels: { gpu: "h100", zone: "a" } });
@@ -223,7 +223,7 @@ describe("registerNode(), refusals", () => {
     });
   });
 
-  it("should take a rejected node again that was approved", async () => {
+  it("should admit a rejected node again after its approval", async () => {
     const node = new TestNode("forgiven");
     await node.register(rig.registry);
     await operate(rig.store, "forgiven", "reject");
@@ -231,7 +231,7 @@ describe("registerNode(), refusals", () => {
     expect(await node.register(rig.registry)).toMatchObject({ message: "node reconnected" });
   });
 
-  it("should refuse a known id with another key, and not say why it was rejected", async () => {
+  it("should refuse a known id with another key, without saying why it was rejected", async () => {
     await new TestNode("mine").register(rig.registry);
     await operate(rig.store, "mine", "reject", "a secret");
     const refusal = await refusalOf(new TestNode("mine").register(rig.registry));
@@ -252,7 +252,7 @@ describe("registerNode(), refusals", () => {
     expect(await getNode(rig.store.db, "second-name")).toBeNull();
   });
 
-  it("should refuse a new id that differs in case alone from one that exists, and name that", async () => {
+  it("should refuse a new id that differs from an existing one only in case, and name that one", async () => {
     await new TestNode("Rack-1").register(rig.registry);
     const refusal = await refusalOf(new TestNode("rack-1").register(rig.registry));
     expect(refusal).toMatchObject({

@@ -17,7 +17,7 @@ import { checkNonce, checkPublicKey, checkSignature, required, requireNodeId } f
 import type { PresentedText, Registration } from "../registration/registration.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
-/** Let a node join, or return. What costs no look at the record is checked here; the rest is decided in batches. */
+/** Let a node join or return. This method makes the checks that need no store; the rest is decided in batches. */
 export function registerNode(services: RegistryServices): MethodImpl<typeof RegistryService.method.registerNode> {
   return async (request, context) => {
     const { nodeId } = request;
@@ -62,18 +62,20 @@ async function parseRegistration(
   };
 }
 
-/** What a token says is for the record to judge, and for known nodes it does not matter. */
+/**
+ * Parse the token of a request. The store decides whether the token is valid. Existing nodes do not need a token.
+ */
 async function readToken(
   { store, accounts }: RegistryServices,
   { nodeId, joinToken: text }: RegisterNodeRequest,
 ): Promise<PresentedText | null> {
   if (text === "") return null;
   const hash = joinTokenHash(text);
-  if (accounts?.isToken(text)) return { token: await accounts.judge(text, nodeId), hash };
+  if (accounts?.isToken(text)) return { token: await accounts.evaluate(text, nodeId), hash };
   return { token: parseJoinToken(text, store.clusterId()), hash };
 }
 
-/** Answer a nonce. Nothing is kept: it says itself by whom and when it was made. */
+/** Return a nonce. The nonce is not stored, because its content proves who created it and when. */
 export function createChallenge({
   store,
   clock,

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-/** Have everything relayed, as far as the record knows. */
+/** Mark everything as relayed in the store. */
 async function relayAll(): Promise<bigint> {
   const { db } = rig.store;
   const logId = rig.store.logId();
@@ -42,7 +42,7 @@ describe("RepublishEvents", () => {
     expect(generation).toBeGreaterThan(before.generation);
   });
 
-  it("should have nothing to do for what was not relayed yet", async () => {
+  it("should do nothing about events that were not relayed yet", async () => {
     const head = await relayAll();
     const before = await readRelay(rig.store.db);
     for (const from of [head + 1n, 2n ** 64n - 1n]) {
@@ -58,7 +58,8 @@ describe("RepublishEvents", () => {
     const head = await relayAll();
     const first = await republish(head, "r1");
     const { generation } = await readRelay(rig.store.db);
-    expect(await republish(head - 5n, "r1")).toEqual(first);
+    expect(await republish(head, "r1")).toEqual(first);
+    expect(await refusalOf(republish(head - 5n, "r1"))).toMatchObject({ reason: "REQUEST_ID_REUSED" });
     expect(await readRelay(rig.store.db)).toMatchObject({ generation, revision: head - 1n });
   });
 
@@ -67,7 +68,7 @@ describe("RepublishEvents", () => {
     expect(refusal.reason).toBe("ROLE_TOO_LOW");
   });
 
-  it("should be refused for what was compacted, and begin with the oldest for 0", async () => {
+  it("should be refused for compacted revisions, and start with the oldest for 0", async () => {
     await compactEvents(rig.store, -60_000);
     await makeHistory(rig.store, 10);
     const head = await relayAll();

@@ -6,7 +6,7 @@ import {
   type RepublishEventsResponse,
   RepublishEventsResponseSchema,
 } from "@rollcall/api/rollcall/events/v1/events_pb";
-import { auditedCall } from "@rollcall/rpc";
+import { auditedCall, requestDigest } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   compactedRevision,
@@ -19,11 +19,11 @@ import {
 import type { RegistryServices } from "../registry-services.ts";
 import { revisionCompacted } from "../watch/resume-token.ts";
 
-/** What the call is about, in the audit log. */
+/** The target of the call in the audit log. */
 const RELAY = "event relay";
 const MAX_REVISION = 2n ** 63n - 1n;
 
-/** Set the relay's cursor back; the registry that relays notices it. */
+/** Move the relay's cursor back. The registry that relays events notices the change. */
 export function republishEvents({
   store,
   log,
@@ -46,7 +46,7 @@ export function republishEvents({
     });
     const { fromRevision: from, throughRevision: through } = answer;
     if (from <= through) {
-      log.info({ actor, from: `${from}`, through: `${through}` }, "events are relayed again");
+      log.info({ actor, from: `${from}`, through: `${through}` }, "relaying events again");
     }
     return answer;
   };
@@ -63,8 +63,10 @@ async function rewind(tx: Tx, from: bigint): Promise<RepublishEventsResponse> {
   });
 }
 
-function requestKeyOf({ requestId }: RepublishEventsRequest, caller: string): RequestKey | null {
+function requestKeyOf(request: RepublishEventsRequest, caller: string): RequestKey | null {
+  const { requestId } = request;
   if (requestId === "") return null;
-  const { typeName } = EventService;
-  return { requestId, caller, method: `/${typeName}/${EventService.method.republishEvents.name}` };
+  const { typeName, method } = EventService;
+  const { name, input } = method.republishEvents;
+  return { requestId, caller, method: `/${typeName}/${name}`, digest: requestDigest(input, request) };
 }

@@ -22,7 +22,7 @@ async function newNode(id: string): Promise<TestNode> {
   return node;
 }
 
-/** What offers a next key, signed by both keys. */
+/** A request that offers a next key, signed with both keys. */
 async function offer(node: TestNode, next: NodeKeyPair = generateKeyPair()) {
   const { nonce, clusterId } = await rig.registry.createChallenge({});
   const challenge = { nonce, clusterId };
@@ -48,7 +48,7 @@ async function rotationsOf(id: string) {
 }
 
 describe("rotateNodeKey()", () => {
-  it("should take the offer, the same one again, and either key until the next one is used", async () => {
+  it("should accept the offer, the same one again, and either key until the next one is used", async () => {
     const node = await newNode("turning");
     const successor = new TestNode("turning");
     const offered = {
@@ -86,7 +86,7 @@ describe("rotateNodeKey()", () => {
   });
 
   it.each(["rotateNodeKey", "updateNodeInfo", "deregisterNode"] as const)(
-    "should take a proof of %s by the next key as its first use",
+    "should accept a proof of %s with the next key as its first use",
     async (name) => {
       const id = `first-by-${name}`;
       const node = await newNode(id);
@@ -105,7 +105,7 @@ describe("rotateNodeKey()", () => {
     },
   );
 
-  it("should let another offer take the place of one that was not used", async () => {
+  it("should let a new offer replace an unused one", async () => {
     const node = await newNode("undecided");
     const [first, second] = [new TestNode("undecided"), new TestNode("undecided")];
     await rotate(node, first.keyPair);
@@ -117,7 +117,7 @@ describe("rotateNodeKey()", () => {
     await second.register(rig.registry);
   });
 
-  it("should refuse a key that another node has or has offered, and such a registration", async () => {
+  it("should refuse a key that another node has or has offered, also in a registration", async () => {
     const [left, right] = [await newNode("left"), await newNode("right")];
     const wanted = generateKeyPair();
     const inUse = { code: Code.PermissionDenied, reason: "NODE_KEY_IN_USE" };
@@ -131,7 +131,7 @@ describe("rotateNodeKey()", () => {
     expect(await refusalOf(newcomer.register(rig.registry))).toMatchObject(inUse);
   });
 
-  it("should leave a key to one of many that want it at once, registrations among them", async () => {
+  it("should give a key to one of many concurrent claimants, including registrations", async () => {
     for (let round = 0; round < 10; round += 1) {
       const wanted = generateKeyPair();
       const nodes = await Promise.all([0, 1].map((index) => newNode(`race-${round}-${index}`)));

@@ -35,15 +35,15 @@ import {
 } from "../node-proof.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
-/** Take the key with which a node wants to prove itself from now on. */
+/** Accept the key that a node will use from now on. */
 export function rotateNodeKey(services: RegistryServices): MethodImpl<typeof RegistryService.method.rotateNodeKey> {
   return async (request, context) => {
     const { call, next } = parseRotation(services, request);
     await checkIsKnown(services, call);
     const { nodeId, method } = call;
     const { result: identity } = await services.store.change(async (tx) => {
-      // Before any row is locked. Who registers holds bans off, so that neither a ban nor a registration can bring
-      // another owner meanwhile.
+      // Take this lock before locking any row. Registrations take it too, so that neither a ban nor a registration can
+      // add another owner of the key in the meantime.
       await lockBans(tx);
       const caller = await lockCaller(tx, services, call);
       if (caller === null) throw notRegistered(nodeId);
@@ -80,8 +80,8 @@ function parseRotation(
 }
 
 /**
- * Check the caller before taking the lock, so that strangers cannot delay bans and registrations. The check is repeated
- * under the lock.
+ * Check the caller before taking the lock, so that anonymous clients cannot delay bans and registrations. The check is
+ * repeated under the lock.
  */
 async function checkIsKnown(services: RegistryServices, call: NodeCall): Promise<void> {
   const { nodeId } = call;

@@ -66,7 +66,7 @@ function resumeAfter(message: WatchEventsResponse | undefined): Request {
 }
 
 describe("watchEvents(), where it begins", () => {
-  it("should begin with now, and say where that is", async () => {
+  it("should start at the current revision, and report it", async () => {
     await start();
     const before = await append("old");
     const watched = watch({});
@@ -77,7 +77,7 @@ describe("watchEvents(), where it begins", () => {
     expect(subjectsOf(watched.messages)).toEqual(["new"]);
   });
 
-  it("should start at the beginning, or after a revision, from memory or from the record", async () => {
+  it("should start at the beginning, or after a revision, from memory or from the store", async () => {
     await start({ windowEvents: 4, batchEvents: 3 });
     const subjects = Array.from({ length: 20 }, (_, index) => `n${index}`);
     for (const subject of subjects) await append(subject);
@@ -93,7 +93,7 @@ describe("watchEvents(), where it begins", () => {
     expect(subjectsOf(some.messages)).toEqual([...subjects.slice(5), "last"]);
   });
 
-  it("should say where it begins before any event, so that no client lacks a token", async () => {
+  it("should report where it starts before any event, so that every client has a token", async () => {
     await start();
     const first = await append("a");
     const last = await append("b");
@@ -108,7 +108,7 @@ describe("watchEvents(), where it begins", () => {
     expect(eventsOf(again.messages)[0]?.revision).toBe(last);
   });
 
-  it("should go on after the token of any message, or of a listing", async () => {
+  it("should continue after the token of any message, or of a listing", async () => {
     await start({ batchEvents: 2 });
     await append("a", "b", "c", "d", "e");
     const watched = watch(BEGINNING);
@@ -153,7 +153,7 @@ describe("watchEvents(), what it sends", () => {
     ]);
   });
 
-  it("should send bookmarks that move the token over what does not match", async () => {
+  it("should send bookmarks that advance the token past events that do not match", async () => {
     await start({ bookmarkMs: 40 });
     const watched = watch({ types: ["node.deleted"] });
     await watched.until(({ length }) => length === 1);
@@ -169,17 +169,17 @@ describe("watchEvents(), what it sends", () => {
 });
 
 describe("watchEvents(), how it ends", () => {
-  it("should cut a watcher that does not read, with a token to resume from", async () => {
+  it("should end a watcher that does not read, with a token to resume from", async () => {
     await start({ windowEvents: 5, batchEvents: 5 });
     const watched = watch({});
     await watched.until(({ length }) => length === 1);
     watched.pause();
-    // Random, or compression would make it next to nothing.
+    // The message is random, because compression would make any other message tiny.
     const message = randomBytes(15_000).toString("base64");
     const sent: string[] = ["first"];
     await append("first");
     await watched.until((messages) => eventsOf(messages).length === 1);
-    // More than all buffers on the way hold.
+    // Append more than all buffers in between can hold.
     for (let round = 0; round < 300; round += 1) {
       sent.push(`n${round}`);
       const event = eventOf(`n${round}`, { message });
@@ -220,12 +220,12 @@ describe("watchEvents(), how it ends", () => {
     }
   });
 
-  it("should know a token of another history of the log", async () => {
+  it("should recognize a token of another log", async () => {
     await start();
     await append("a");
     const watched = watch(BEGINNING);
     await watched.until(({ length }) => length === 1);
-    // What a restored copy looks like when it is opened.
+    // Make the store look like a restored copy that has just been opened.
     await rig.store.db.updateTable("cluster").set({ log_origin: "another" }).execute();
     await rig.store.refreshLogId();
     const compacted = { code: Code.OutOfRange, reason: "REVISION_COMPACTED" };
@@ -238,7 +238,7 @@ describe("watchEvents(), how it ends", () => {
     { start: { case: "resumeToken", value: "nonsense" } },
     { start: { case: "afterRevision", value: 1_000_000n } },
     { start: { case: "afterRevision", value: 2n ** 64n - 1n } },
-  ])("should refuse to begin at %j", async (request) => {
+  ])("should refuse to start at %j", async (request) => {
     await start();
     expect(describeError(await watch(request).ended())).toMatchObject({
       code: Code.InvalidArgument,
@@ -246,14 +246,14 @@ describe("watchEvents(), how it ends", () => {
     });
   });
 
-  it("should refuse a type that there is not", async () => {
+  it("should refuse an unknown type", async () => {
     await start();
     expect(describeError(await watch({ types: ["node.exploded"] }).ended())).toMatchObject({
       reason: "INVALID_REQUEST",
     });
   });
 
-  it("should end with the server, which says so", async () => {
+  it("should end when the server shuts down, with that reason", async () => {
     await start();
     const watched = watch({});
     await watched.until(({ length }) => length === 1);

@@ -43,7 +43,7 @@ function watch(request: Request = {}): Watched<WatchNodesResponse> {
   return watched;
 }
 
-/** What a client knows that applies the messages in order, on top of what it knew. */
+/** The nodes of a client after it has applied these messages, in order, to the nodes it knew. */
 function viewOf(messages: readonly WatchNodesResponse[], known: ReadonlyMap<string, Node> = new Map()) {
   const view = new Map(known);
   for (const { change } of messages.flatMap(({ changes }) => changes)) {
@@ -87,7 +87,7 @@ describe("watchNodes()", () => {
     expect(revisions).toEqual(revisions.toSorted((one, other) => Number(one - other)));
   });
 
-  it("should send no node but those that match, and take back those that no longer do", async () => {
+  it("should send only matching nodes, and remove those that no longer match", async () => {
     await start();
     await seed(rig.store, nodes(4), {
       infoOf: (_, index) => ({ ...INFO, labels: { zone: index < 2 ? "a" : "b" } }),
@@ -156,7 +156,7 @@ describe("watchNodes()", () => {
     expect([...all.keys()].sort()).toEqual(changed);
   });
 
-  it("should go on after the token of a message with what was missed, and from a snapshot's with a snapshot", async () => {
+  it("should continue after a message's token with what was missed, and after a snapshot's token with a snapshot", async () => {
     await start({ batchNodes: 2 });
     await seed(rig.store, nodes(6));
     const before = watch();
@@ -193,14 +193,14 @@ describe("watchNodes()", () => {
 
   it("should release a snapshot that is not read", async () => {
     await start({ batchNodes: 10, snapshotIdleMs: 50, snapshots: 1 });
-    // Random, or compression would make the snapshot small enough for the buffers on the way.
+    // The labels are random, because compression would make the snapshot fit into the buffers in between.
     const labelsOf = () =>
       Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`label-${at}`, randomBytes(30).toString("hex")]));
     await seed(rig.store, nodes(300), { infoOf: () => ({ ...INFO, labels: labelsOf() }) });
     const watched = watch();
     watched.pause();
     await watched.until(({ length }) => length === 1);
-    // The only place is free again, though the first has not ended.
+    // The only slot for snapshots is free again, although the first watch has not ended.
     const other = watch({ labelSelector: "zone=nowhere" });
     await other.until(isComplete);
     watched.resume();
@@ -209,7 +209,7 @@ describe("watchNodes()", () => {
     expect(error.metadata.resumeToken).toBe(watched.messages[0]?.resumeToken);
   });
 
-  it("should have its watchers go on from their tokens when more changes at once than is kept for them", async () => {
+  it("should make watchers continue from their tokens when more changes at once than is buffered for them", async () => {
     await start({ windowBytes: 20_000 });
     await seed(rig.store, nodes(1));
     const watched = watch();
@@ -225,7 +225,7 @@ describe("watchNodes()", () => {
     const again = watch(resumeAfter(known));
     await again.until(isComplete);
     expect(viewOf(again.messages, viewOf(watched.messages)).size).toBe(41);
-    // From there on it is told of changes as ever.
+    // After that, the watch receives changes as usual.
     await operate(rig.store, "m7", "reject");
     await again.until((messages) => stateOf(viewOf(messages), "m7") === MembershipState.REJECTED);
   });
@@ -247,7 +247,7 @@ describe("watchNodes()", () => {
     });
   });
 
-  it("should end with the server, which says so", async () => {
+  it("should end when the server shuts down, with that reason", async () => {
     await start();
     const watched = watch();
     await watched.until(isComplete);
@@ -260,7 +260,7 @@ describe("watchNodes()", () => {
 });
 
 describe("watchNodes(), read_mask", () => {
-  it("should send the fields that are named, in the snapshot and of every change, to each watcher its own", async () => {
+  it("should send each watcher the fields it names, in the snapshot and in every change", async () => {
     await start({ batchNodes: 4 });
     await seed(rig.store, nodes(5));
     const masks = [["membership.state"], ["etag"], []];
@@ -287,7 +287,7 @@ describe("watchNodes(), read_mask", () => {
     expect([...(states?.keys() ?? [])].sort()).toEqual(["n0", "n1", "n2", "n3", "n4"]);
   });
 
-  it("should be refused where it names no field", async () => {
+  it("should be refused if it names no field", async () => {
     await start();
     const error = await rig.registry
       .watchNodes({ readMask: { paths: ["nope"] } }, { timeoutMs: 0 })

@@ -13,10 +13,10 @@ import type { RegistryServices } from "../registry-services.ts";
 import { formatResumeToken } from "../watch/resume-token.ts";
 import { type NodeUpdate, watchNodes as watch } from "../watch/watch-nodes.ts";
 
-/** After this many changes that had to be encoded the process turns to others. */
-const CHANGES_A_TURN = 8;
+/** Number of changes to encode before yielding to other work. */
+const CHANGES_PER_TICK = 8;
 
-/** Send nodes as they are, and then as they change. */
+/** Send the current nodes, and then their changes. */
 export function watchNodes({
   store,
   clock,
@@ -32,7 +32,7 @@ export function watchNodes({
         bytes = encodeFast(NodeChangeSchema, changeToProto(update, mask));
         encoded?.set(update, bytes);
         made += 1;
-        if (made % CHANGES_A_TURN === 0) await setImmediate();
+        if (made % CHANGES_PER_TICK === 0) await setImmediate();
       }
       changes.addBytes(bytes);
     }
@@ -65,23 +65,27 @@ export function watchNodes({
   };
 }
 
-/** Changes as they were encoded for one mask. */
+/** The encoded changes for one mask: its form. */
 type EncodedForm = WeakMap<NodeUpdate, Uint8Array>;
 
-/** Masks whose watchers share what is encoded; watchers of further ones encode for themselves, and keep nothing. */
+/**
+ * The maximum number of masks whose watchers share encoded changes. Watchers with other masks encode changes for
+ * themselves, and keep nothing.
+ */
 const MOST_FORMS = 16;
 
-/** The same for the same fields, in whatever order they are named. */
+/** The key of a mask, which does not depend on the order of its fields. */
 const maskKey = (paths: readonly string[]) => [...new Set(paths)].sort().join(",");
 
 /**
- * All watchers of the window that ask for the same fields share its nodes: each is encoded once, whatever their number.
- * What is kept is a copy of the window for each of the masks, so they are few, and go with their last watcher.
+ * Encoded nodes of the window. Watchers that request the same fields share them, so that each node is encoded once
+ * for any number of watchers. Each mask keeps a copy of the window, so the number of masks is small, and each copy is
+ * deleted with its last watcher.
  */
 export class EncodedForms {
   readonly #forms = new Map<string, { readonly form: EncodedForm; watchers: number }>();
 
-  /** A watcher begins. Null where too many masks have a form already. */
+  /** Add a watcher with this mask. Returns null if too many other masks already have a form. */
   open(key: string): EncodedForm | null {
     const known = this.#forms.get(key);
     if (known !== undefined) {
@@ -94,7 +98,7 @@ export class EncodedForms {
     return form;
   }
 
-  /** A watcher that got a form ends. */
+  /** Remove a watcher that open() has given a form. */
   close(key: string): void {
     const known = this.#forms.get(key);
     if (known === undefined) return;

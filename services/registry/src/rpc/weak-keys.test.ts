@@ -7,7 +7,7 @@ import { createTestDatabase, refusalOf, saveKey } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
 
-/** The eight points of small order, and encodings that are not canonical: of the points, and of others. */
+/** The eight points of small order, and non-canonical encodings of these and other points. */
 const WEAK: readonly (readonly [string, string])[] = [
   ["SMALL_ORDER", `01${"00".repeat(31)}`],
   ["SMALL_ORDER", `ec${"ff".repeat(30)}7f`],
@@ -29,7 +29,10 @@ const WEAK: readonly (readonly [string, string])[] = [
 
 const fromHex = (text: string) => new Uint8Array(Buffer.from(text, "hex"));
 const NEUTRAL = fromHex(`01${"00".repeat(31)}`);
-/** A signature of any text under the neutral element: R is the neutral element too, S is 0. */
+/**
+ * A signature that verifies for any message with the neutral element as the key: R is the neutral
+ * element too, and S is 0.
+ */
 const FORGED = fromHex(`01${"00".repeat(63)}`);
 
 const refused = (flaw: string, field: string) => ({
@@ -45,14 +48,14 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-/** Join with a key for which anyone can sign. */
+/** Join with a key that anyone can sign for. */
 async function forge(nodeId: string, publicKey: Uint8Array) {
   const { nonce } = await rig.registry.createChallenge({});
   const proof = { nonce, signature: FORGED };
   return rig.registry.registerNode({ nodeId, publicKey, proof, info: INFO });
 }
 
-describe("a key for which anyone can sign", () => {
+describe("a key with which anyone can sign", () => {
   it.each(WEAK)("should be refused to a newcomer: %s %s", async (flaw, hex) => {
     expect(await refusalOf(forge("newcomer", fromHex(hex)))).toMatchObject(refused(flaw, "public_key"));
   });
@@ -75,7 +78,7 @@ describe("a key for which anyone can sign", () => {
   });
 
   it.each(["updateNodeInfo", "deregisterNode", "rotateNodeKey"] as const)(
-    "should refuse %s where the record has it already",
+    "should refuse %s if the store has it already",
     async (name) => {
       const nodeId = `old-${name}`;
       await rig.store.transaction(async (tx) => {
@@ -87,7 +90,8 @@ describe("a key for which anyone can sign", () => {
           actor: "system",
         } as const;
         await insertNode(tx, { id: nodeId, type: "COMPUTE", membership });
-        // One owner a fingerprint: the other two have the same key under another name.
+        // A fingerprint can have only one owner, so the same key is stored under a different
+        // fingerprint for each node.
         const fingerprint = `${keyFingerprint(NEUTRAL)}-${name}`;
         await saveKey(tx, { nodeId, publicKey: NEUTRAL, fingerprint });
       });

@@ -45,7 +45,7 @@ beforeEach(async () => {
   });
 });
 
-/** A node that was disconnected so long ago. */
+/** Add a node that has been disconnected for a time. */
 async function addGone(
   id: string,
   goneForMs: number,
@@ -84,7 +84,7 @@ function collector(config: Partial<RegistryConfig> = {}) {
   const look = () => chore.run(signal);
   return {
     look,
-    /** Look every twenty seconds, as upkeep does. */
+    /** Run every twenty seconds, as upkeep does. */
     lookFor: async (ms: number) => {
       let removed = await look();
       for (let passed = 0; passed < ms; passed += 20_000) {
@@ -102,13 +102,13 @@ async function left(): Promise<readonly string[]> {
 }
 
 describe("collectNodes()", () => {
-  it("should keep every lasting node without a configured time", async () => {
+  it("should keep all persistent nodes if no time is configured", async () => {
     await addGone("old", 400 * DAY_MS);
     expect(await collector().lookFor(20 * MINUTE_MS)).toBe(0);
     expect(await left()).toEqual(["old"]);
   });
 
-  it("should remove nodes long gone with a tombstone and an event, and no others", async () => {
+  it("should remove only nodes long gone, with a tombstone and an event", async () => {
     await addGone("approved", 31 * DAY_MS);
     await addGone("pending", 31 * DAY_MS, { state: "PENDING" });
     await addGone("rejected", 31 * DAY_MS, { state: "REJECTED" });
@@ -140,11 +140,11 @@ describe("collectNodes()", () => {
     expect(last?.reason).toBe("EPHEMERAL_LEFT");
   });
 
-  it("should not take its own absence, or that of every health replica, for that of nodes", async () => {
+  it("should not mistake its own absence, or that of all health replicas, for that of nodes", async () => {
     await addGone("away", 10 * MINUTE_MS, { ephemeral: true });
     const collecting = collector();
     await collecting.lookFor(4 * MINUTE_MS);
-    // The record was away, or this process was.
+    // Simulate that the store was unavailable, or that this process was stopped.
     await clock.advance(10 * MINUTE_MS);
     expect(await collecting.lookFor(4 * MINUTE_MS)).toBe(0);
     await store.db.deleteFrom("leases").execute();
@@ -154,7 +154,7 @@ describe("collectNodes()", () => {
     expect(await collecting.lookFor(2 * MINUTE_MS)).toBe(1);
   });
 
-  it("should never remove a node that comes back meanwhile", async () => {
+  it("should never remove a node that returns concurrently", async () => {
     for (let round = 0; round < 5; round += 1) {
       const nodeId = `racing-${round}`;
       await addGone(nodeId, 10 * MINUTE_MS, { ephemeral: true });
@@ -167,7 +167,7 @@ describe("collectNodes()", () => {
       const hello = { nodeId, replicaId: REPLICA, keyFingerprint: `SHA256:${nodeId}`, ...origin };
       const [opened] = await Promise.all([store.change((tx) => openSessions(tx, [hello])), collecting.look()]);
       const node = await getNode(store.db, nodeId);
-      // Either it was gone before it came, or it came before it was gone: never both.
+      // Either the node was collected before it reconnected, or it reconnected first, but never both.
       expect(node === null).toBe(opened.result[0]?.outcome !== "OPENED");
     }
   });

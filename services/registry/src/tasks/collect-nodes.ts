@@ -4,7 +4,7 @@ import {
   expireOrchestrators as expire,
   findGoneNodes,
   isHealthServed,
-  type NodeRecord,
+  type Node,
   removeGoneNodes,
 } from "@rollcall/store";
 import type { RegistryConfig } from "../config.ts";
@@ -13,12 +13,15 @@ import type { Chore } from "./upkeep.ts";
 
 const EVERY_MS = 20_000;
 const EVERY_TWENTY_SECONDS = "*/20 * * * * *";
-/** Looks that are further apart than this may have missed that no node could come back in between. */
+/**
+ * The longest gap between two runs that does not restart the measurement. During a longer gap, nodes may have been
+ * unable to reconnect, and no run would have noticed.
+ */
 const LONGEST_GAP_MS = 3 * EVERY_MS;
-const NODES_A_LOOK = 200;
+const NODES_PER_SCAN = 200;
 const LONGEST_GOODBYE_MS = 60_000;
 
-/** Removes nodes that have been gone for as long as such nodes are kept; see decideCollection(). */
+/** Removes nodes that have been gone for longer than the configured time; see decideCollection(). */
 export function collectNodes(services: Pick<RegistryProcess, "store" | "clock" | "log" | "config">): Chore {
   const { clock, log } = services;
   const store = services.store.reserved;
@@ -30,7 +33,7 @@ export function collectNodes(services: Pick<RegistryProcess, "store" | "clock" |
     overdueAfterMs: EVERY_MS,
     run: async (signal) => {
       const servedForMs = served.look(clock.nowMs(), await isHealthServed(store.db));
-      const decide = (node: NodeRecord, nowMs: number) => {
+      const decide = (node: Node, nowMs: number) => {
         const subject = { ...node, ephemeral: node.joining.ephemeral };
         return decideCollection(subject, settings, { nowMs, servedForMs });
       };
@@ -40,13 +43,13 @@ export function collectNodes(services: Pick<RegistryProcess, "store" | "clock" |
         const ids = await findGoneNodes(store.db, {
           ephemeralForMs: settings.goodbyeAfterMs,
           othersForMs: settings.collectAfterMs,
-          ...{ after, limit: NODES_A_LOOK },
+          ...{ after, limit: NODES_PER_SCAN },
         });
         const gone = await removeGoneNodes(store, ids, decide);
-        for (const node of gone) log.info({ node }, "removed a node that is gone");
+        for (const node of gone) log.info({ node }, "removed a node that was gone for too long");
         removed += gone.length;
         after = ids.at(-1) ?? "";
-        if (ids.length < NODES_A_LOOK) break;
+        if (ids.length < NODES_PER_SCAN) break;
       }
       return removed;
     },
@@ -54,15 +57,15 @@ export function collectNodes(services: Pick<RegistryProcess, "store" | "clock" |
 }
 
 /**
- * How long nodes could have come back: as long as each look in a row, each soon after the one before, found a
- * health replica. A record that was away, a replica that was restarted and a registry that has only begun all start the
- * count again.
+ * Measures how long nodes have been able to reconnect. The time counts from the first of consecutive runs that all
+ * found a health replica. A run without a replica, or a long gap between two runs, restarts the measurement. So does a
+ * new registry.
  */
 class ServedTime {
   #sinceMs: number | null = null;
   #lastMs = 0;
 
-  /** Note what a look found; how many milliseconds it has been so. */
+  /** Record whether a run found a health replica. Returns for how many milliseconds nodes could reconnect. */
   look(nowMs: number, isServed: boolean): number {
     const isGap = nowMs - this.#lastMs > LONGEST_GAP_MS;
     this.#lastMs = nowMs;
@@ -82,15 +85,13 @@ function settingsOf(config: RegistryConfig): CollectionSettings {
 }
 
 const LOST_FOR_MS = 60 * 60_000;
-const LOOK_FOR_LOST_EVERY_MS = 60_000;
+const SCAN_FOR_LOST_EVERY_MS = 60_000;
 
-/**
- * Remove control-plane processes from the record that have been gone for an hour. Any number of registries may do so.
- */
+/** Remove control-plane processes that have been gone for an hour. Several registries can do this concurrently. */
 export function expireOrchestrators({ store, clock, log }: Pick<RegistryProcess, "store" | "clock" | "log">): Task {
   return new Loop({
     name: "expire-orchestrators",
-    everyMs: LOOK_FOR_LOST_EVERY_MS,
+    everyMs: SCAN_FOR_LOST_EVERY_MS,
     clock,
     turn: async () => {
       for (const node of await expire(store.reserved, LOST_FOR_MS)) {

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe("countCluster()", () => {
-  it("should count while this process leads, and show nothing when another does", async () => {
+  it("should count while this process leads, and show nothing otherwise", async () => {
     const { store } = database;
     await addNode(store, "n1");
     await addNode(store, "n2", { membership: "PENDING" });
@@ -23,7 +23,7 @@ describe("countCluster()", () => {
     };
     await report("n3", "DISK_FULL");
     await report("n4", "DISK_FULL", "KEEPER_DOWN", "FANS_STUCK");
-    // Its drain is over, and its agent has not confirmed that.
+    // The drain of n4 has ended, and its agent has not confirmed the end.
     const { holds } = await store.db
       .selectFrom("nodes")
       .select("holds")

@@ -4,11 +4,11 @@ import type { RegistryProcess } from "../registry-process.ts";
 
 const EVERY_MS = 15_000;
 
-/** What is counted with. */
+/** The inputs for counting the cluster. */
 export interface CountOptions extends Pick<RegistryProcess, "store" | "clock" | "metrics"> {
-  /** Whether this process counts: one of the cluster does. */
+  /** Whether this process counts the cluster. Only one process of the cluster does so. */
   isLeader(): boolean;
-  /** Default 15 s. */
+  /** Interval between two counts. Default 15 s. */
   readonly everyMs?: number;
 }
 
@@ -18,8 +18,8 @@ interface Counted {
 }
 
 /**
- * Count the cluster for its metrics, in the one registry that does upkeep, so that sums over all processes are right.
- * In the others, and where the last count failed, the gauges have no samples.
+ * Count the cluster for its metrics. Only the registry that does upkeep counts, so that sums over all processes
+ * are right. In the other registries, and after a failed count, the gauges have no samples.
  */
 export function countCluster({ store, clock, metrics, isLeader, everyMs = EVERY_MS }: CountOptions): Loop {
   let counted: Counted | null = null;
@@ -47,12 +47,12 @@ export function countCluster({ store, clock, metrics, isLeader, everyMs = EVERY_
 function clusterGauges(metrics: MetricsRegistry): (counted: Counted | null) => void {
   const nodes = gauge(metrics, {
     name: "rollcall_nodes",
-    help: "Compute nodes by their states, in the registry that does upkeep.",
+    help: "Compute nodes by state, in the registry that does upkeep.",
     labelNames: ["membership", "health", "connection", "scheduling"],
   });
   const conditions = gauge(metrics, {
     name: "rollcall_node_conditions",
-    help: "Approved compute nodes that report a condition, by its reason, in the registry that does upkeep.",
+    help: "Approved compute nodes that report a condition, by reason, in the registry that does upkeep.",
     labelNames: ["reason"],
   });
   const jobs = gauge(metrics, {
@@ -67,28 +67,30 @@ function clusterGauges(metrics: MetricsRegistry): (counted: Counted | null) => v
   });
   const leases = gauge(metrics, {
     name: "rollcall_leases",
-    help: "Leases that the record has, by service: of its processes, and of tasks that one of them does.",
+    help: "Number of leases by service: those of processes, and those of tasks that only one process runs at a time.",
     labelNames: ["service"],
   });
   const leaseAge = gauge(metrics, {
     name: "rollcall_leases_oldest_renewal_seconds",
-    help: "Time since the lease of a service was renewed whose renewal is the longest ago.",
+    help: "Time since the oldest renewal of any lease, by service.",
     labelNames: ["service"],
   });
   const head = gauge(metrics, {
     name: "rollcall_log_head_revision",
-    help: "The last revision of the log, in the registry that does upkeep.",
+    help: "The newest revision of the event log, in the registry that does upkeep.",
   });
   const upkeep = gauge(metrics, {
     name: "rollcall_upkeep_ended_timestamp_seconds",
-    help: "When the last run of a chore ended, in seconds since 1970, by its outcome; its start while it runs.",
+    help:
+      "Unix time in seconds when the last run of an upkeep task ended, by outcome; for a run in progress, when " +
+      "it started.",
     labelNames: ["chore", "outcome"],
   });
   const all = [nodes, conditions, jobs, executions, leases, leaseAge, head, upkeep];
   return (counted) => {
     for (const one of all) one.reset();
     if (counted === null) {
-      // A gauge without labels has the value 0 after a reset.
+      // Remove this gauge, because a reset gauge without labels would have the value 0.
       head.remove();
       return;
     }

@@ -12,7 +12,8 @@ import type { Chore } from "./upkeep.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-// A nonce is judged by the registries' clocks and its use dated by the database's: they may differ by most of this.
+// How long used nonces are kept. Registries check a nonce's age by their own clocks, and the database's clock
+// dates its use. The clocks can differ by most of this time.
 const CHALLENGES_KEPT_MS = DAY_MS;
 const REQUEST_IDS_KEPT_MS = DAY_MS;
 const TOMBSTONES_KEPT_MS = 30 * DAY_MS;
@@ -20,8 +21,8 @@ const ENDED_TOKENS_KEPT_MS = 30 * DAY_MS;
 const EVERY_TEN_MINUTES = "*/10 * * * *";
 
 /**
- * What there is to do, the oldest first of all: events beyond their time, tombstones, tokens that have ended,
- * request ids, used nonces; and nodes that are gone.
+ * The chores of a registry: delete expired events, tombstones, ended tokens, request ids and used nonces, each
+ * oldest first, and remove nodes that are gone.
  */
 export function registryChores(
   services: Pick<RegistryProcess, "store" | "clock" | "log" | "config">,

@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, expect, it } from "@jest/globals";
+import { afterEach, beforeEach, expect, it, jest } from "@jest/globals";
 import {
   describeWithNats,
   distinctRevisions,
-  readStoredEvents,
+  readEventRows,
   startTestNats,
   type TestNats,
 } from "@rollcall/events/testing";
@@ -11,6 +11,9 @@ import { compactEvents, readEvents, readRelay, rewindRelay, type Store } from "@
 import { appendEvents, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { makeHistory, someEvents } from "../testing/record.ts";
 import { TestRelay } from "../testing/test-relay.ts";
+
+// NATS is stopped and started several times.
+jest.setTimeout(300_000);
 
 const CHUNK = 300;
 
@@ -56,10 +59,10 @@ describeWithNats("relayEvents()", () => {
     await eventually(async () => expect(await cursor()).toBe(last));
     return events;
   };
-  /** A consumer that deduplicates by id has the log, in its order. */
+  /** Check that a consumer that deduplicates by id has exactly the log, in order. */
   const expectExactlyTheLog = async () => {
     const events = await relayed();
-    const stored = await readStoredEvents(nats);
+    const stored = await readEventRows(nats);
     expect(distinctRevisions(stored)).toEqual(events.map(({ revision }) => revision));
     expect(new Set(stored.map(({ messageId }) => messageId))).toEqual(new Set(events.map(({ id }) => id)));
     return stored;
@@ -89,7 +92,7 @@ describeWithNats("relayEvents()", () => {
     });
   });
 
-  it("should go on from the cursor in another registry when the active one is stopped or killed", async () => {
+  it("should continue from the cursor in another registry when the active one is stopped or killed", async () => {
     await start();
     await start();
     await active();
@@ -106,8 +109,8 @@ describeWithNats("relayEvents()", () => {
   });
 
   /**
-   * Whether an event went unacknowledged somewhere, or the relay has given up because it lost its connection or its
-   * lease.
+   * Whether the relay has noticed the fault: an event was not acknowledged, or the relay has stopped because it lost
+   * its connection or its lease.
    */
   const hasNoticed = async () => {
     const errors = "rollcall_events_publish_errors_total";
@@ -143,7 +146,7 @@ describeWithNats("relayEvents()", () => {
     },
   };
 
-  it.each(Object.keys(faults))("should have exactly the log in NATS after that was %s", async (name) => {
+  it.each(Object.keys(faults))("should have exactly the log in NATS after NATS was %s", async (name) => {
     await start();
     await start();
     await underWay();
@@ -154,7 +157,7 @@ describeWithNats("relayEvents()", () => {
     await expectExactlyTheLog();
   });
 
-  it("should publish again from where the cursor was set back to", async () => {
+  it("should publish again from the cursor that was set back", async () => {
     await start();
     await makeHistory(store, CHUNK);
     const events = await relayed();
@@ -165,13 +168,13 @@ describeWithNats("relayEvents()", () => {
     await expectExactlyTheLog();
   });
 
-  it("should go on from the cursor of a database that became an older copy, and miss nothing of what that one grew", async () => {
+  it("should continue from the cursor after a restore of an older copy, and miss none of the newer events", async () => {
     const relay = await start();
     await makeHistory(store, CHUNK);
     const before = await relayed();
     const at = (index: number) => before[index]?.revision ?? 0n;
-    // As after a restore or a lossy promotion: the last events never were, the cursor had not come so far, and others
-    // follow.
+    // Do what a restore or a lossy promotion does: remove the last events, move the cursor further back, and append
+    // others.
     await store.transaction(async (tx) => {
       await tx
         .deleteFrom("events")
@@ -190,10 +193,10 @@ describeWithNats("relayEvents()", () => {
     const events = await relayed();
     const logId = await store.refreshLogId();
     const ids = new Set(events.map(({ id }) => id));
-    const stored = await readStoredEvents(nats);
+    const stored = await readEventRows(nats);
     const ours = stored.filter(({ messageId }) => ids.has(messageId));
     expect(distinctRevisions(ours)).toEqual(events.map(({ revision }) => revision));
-    // The revisions of two histories are told apart by the log's id.
+    // The log's id distinguishes the revisions of two histories.
     expect(ours.slice(-100).map(({ event }) => event.logid)).toEqual(Array(100).fill(logId));
     expect(stored).toHaveLength(CHUNK + 100);
     await makeHistory(store, 50);
@@ -201,7 +204,7 @@ describeWithNats("relayEvents()", () => {
     expect(await relay.metric("rollcall_events_relay_lost_total")).toBe(0);
   });
 
-  it("should report what was compacted before it was relayed, and continue with the rest", async () => {
+  it("should report events compacted before they were relayed, and continue with the rest", async () => {
     const lines: string[] = [];
     const log = createLogger({
       level: "error",
@@ -219,7 +222,7 @@ describeWithNats("relayEvents()", () => {
     const left = await relayed();
     const from = (seen.at(-1)?.revision ?? 0n) + 1n;
     const through = (left[0]?.revision ?? 0n) - 1n;
-    expect(distinctRevisions(await readStoredEvents(nats)).slice(50)).toEqual(left.map(({ revision }) => revision));
+    expect(distinctRevisions(await readEventRows(nats)).slice(50)).toEqual(left.map(({ revision }) => revision));
     const lost = await relay.metric("rollcall_events_relay_lost_total");
     expect(lost).toBe(Number(through - from) + 1);
     expect(lines.join("")).toContain(`"from":"${from}","through":"${through}"`);

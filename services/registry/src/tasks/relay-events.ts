@@ -7,21 +7,23 @@ import { LogReader } from "../relay/log-reader.ts";
 import { DEFAULT_RELAY_TIMING, type Outward, type RelayTiming } from "../relay/outward.ts";
 import type { LogWake } from "../watch/log-wake.ts";
 
-/** What the relay is made of. */
+/** The inputs for the relay. */
 export interface RelayOptions extends Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly outward: Outward;
   readonly wake: Pick<LogWake, "ready" | "join">;
   readonly timing?: Partial<RelayTiming>;
 }
 
-/** The way of the log to NATS. */
+/** Relays the log to NATS. */
 export interface EventRelay {
   readonly tasks: readonly Task[];
-  /** How it stands, for readiness. NATS that is away does not make a registry unready. */
+  /** The relay's status for readiness. An unavailable NATS does not make a registry unready. */
   report(): CheckResult;
 }
 
-/** Relay the log to NATS: in one registry of the cluster, by lease, from a cursor in the record. */
+/**
+ * Relay the log to NATS, starting at a cursor in the store. A lease decides which registry of the cluster does this.
+ */
 export function relayEvents({ timing, outward, wake, ...services }: RelayOptions): EventRelay {
   const { clock, log, metrics, instance } = services;
   const store = services.store.reserved;
@@ -59,7 +61,10 @@ export function relayEvents({ timing, outward, wake, ...services }: RelayOptions
   };
 }
 
-/** NATS acknowledges an event within milliseconds. */
+/**
+ * Minimum waiting time for an acknowledgement at which the relay counts as slow, in milliseconds. NATS normally
+ * acknowledges an event within milliseconds.
+ */
 const SLOW_MS = 5_000;
 
 function isSlow(state: RelayState | null): state is RelayState {
@@ -75,7 +80,7 @@ function describe(isActive: boolean, seen: RelayState | null): string {
   const slow = isSlow(seen) ? `, NATS has not acknowledged an event for ${Math.round(seen.waitingMs / 1_000)} s` : "";
   const behind = `${lagOf(seen)} revisions behind${slow}`;
   if (isActive) return `active, ${behind}`;
-  return seen.holder === null ? `no process relays, ${behind}` : `active elsewhere, ${behind}`;
+  return seen.holder === null ? `no process relays events, ${behind}` : `active elsewhere, ${behind}`;
 }
 
 function exposeActive(metrics: MetricsRegistry, isActive: () => boolean): void {

@@ -28,7 +28,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Columns of a token that is not good any more. */
+/** Columns of a token that is no longer valid. */
 interface TokenEnd {
   readonly expires_at?: Date;
   readonly revoked_at?: Date;
@@ -54,7 +54,7 @@ function start(instance: string, chores: readonly Chore[]) {
 const runOf = async (name: string) => (await listUpkeepRuns(store.db)).find((run) => run.name === name);
 
 describe("upkeep()", () => {
-  it("should do each chore in one of two registries by its schedule, and in the other when that ends", async () => {
+  it("should run each chore on schedule in one of two registries, and in the other when that one ends", async () => {
     const doneBy: string[] = [];
     const chore = (instance: string): Chore => ({
       name: "sweep",
@@ -65,7 +65,7 @@ describe("upkeep()", () => {
     const first = start("i1", [chore("i1")]);
     await eventually(() => expect(first.task.active).toBe(true));
     start("i2", [chore("i2")]);
-    // The first was overdue, the next came by schedule.
+    // The first run was overdue, and the next was on schedule.
     await eventually(() => expect(doneBy.length).toBeGreaterThanOrEqual(2));
     expect(new Set(doneBy)).toEqual(new Set(["i1"]));
     await first.stop();
@@ -86,7 +86,7 @@ describe("upkeep()", () => {
     );
   });
 
-  it("should record a chore that failed, and do the others", async () => {
+  it("should record a failed chore, and run the others", async () => {
     const often = { schedule: "0 0 1 1 *", overdueAfterMs: HOUR_MS };
     start("i1", [
       { name: "bad", ...often, run: () => Promise.reject(new Error("password=secret")) },
@@ -95,21 +95,21 @@ describe("upkeep()", () => {
     await eventually(async () => expect(await runOf("good")).toMatchObject({ outcome: "SUCCEEDED", rows: 3n }));
     expect(await runOf("bad")).toMatchObject({
       outcome: "FAILED",
-      message: "it failed; the log of i1 says why",
+      message: "failed; see the log of i1",
     });
   });
 });
 
 describe("registryChores()", () => {
   const ago = (ms: number) => new Date(Date.now() - ms);
-  /** A token that would never end, but for this; its id. */
+  /** Create a token that has ended only in this way. Returns its id. */
   const endedToken = async (end: TokenEnd): Promise<string> => {
     const { id } = await makeToken(store, { ttlMs: null });
     await store.db.updateTable("join_tokens").set(end).where("id", "=", id).execute();
     return id;
   };
 
-  it("should forget events after 72 hours, nonces and request ids after a day, tombstones and ended tokens after 30, and no sooner", async () => {
+  it("should delete events after 72 hours, nonces and request ids after a day, and tombstones after 30", async () => {
     const { db } = store;
     const ages = (days: number) => [ago(days * DAY_MS + HOUR_MS), ago(days * DAY_MS - HOUR_MS)];
     const challenges = ages(1).map((used_at) => ({ nonce: randomBytes(40), used_at }));
@@ -118,6 +118,7 @@ describe("registryChores()", () => {
       caller: "token:x",
       method: "/m",
       request_id: `r${index}`,
+      digest: Buffer.alloc(32),
       created_at,
     }));
     await db.insertInto("request_ids").values(requests).execute();
@@ -178,7 +179,7 @@ describe("registryChores()", () => {
     const tokens = await db.selectFrom("join_tokens").select("id").execute();
     const kept30 = await db.selectFrom("access_tokens").select("name").orderBy("number").execute();
     expect(kept30.map(({ name }) => name).sort()).toEqual(
-      // One that the configuration brings may not become good again by having been forgotten.
+      // A revoked token from the configuration must not become valid again because its row was deleted.
       ["configured", "configured", "recent", "recent"],
     );
     expect(tokens.map(({ id }) => id).sort()).toEqual([...ended.slice(2), lasting.id].sort());

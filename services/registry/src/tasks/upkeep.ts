@@ -13,25 +13,25 @@ import type { RegistryProcess } from "../registry-process.ts";
 /** One kind of upkeep. */
 export interface Chore {
   readonly name: string;
-  /** When it is due, as cron writes it; with seconds where there are six fields. */
+  /** A cron schedule; six fields include seconds. */
   readonly schedule: string;
-  /** One whose last run began longer ago is done at once by the registry that takes upkeep over. */
+  /** A registry that takes over upkeep runs the chore immediately if its last run started longer ago than this. */
   readonly overdueAfterMs: number;
-  /** Do it; how many rows went. */
+  /** Run the chore. Returns the number of deleted rows. */
   run(signal: AbortSignal): Promise<number>;
 }
 
-/** What upkeep is made of. */
+/** The inputs for upkeep. */
 export interface UpkeepOptions extends Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly chores: readonly Chore[];
-  /** Told when this process begins to do upkeep. */
+  /** Called when this process starts doing upkeep. */
   readonly onHeld?: () => void;
   /** See LeasedTaskOptions. */
   readonly renewEveryMs?: number;
   readonly expiryMs?: number;
 }
 
-/** Forget what has served its time: by schedule, in one registry of the cluster, each run recorded. */
+/** Delete expired data on schedule, in only one registry of the cluster, and record each run. */
 export function upkeep(services: UpkeepOptions): LeasedTask {
   const { clock, log, instance, chores, onHeld, renewEveryMs, expiryMs } = services;
   const store = services.store.reserved;
@@ -69,7 +69,7 @@ export function upkeep(services: UpkeepOptions): LeasedTask {
   });
 }
 
-/** Does chores, one at a time of each kind, and records the outcome of them. */
+/** Runs chores and records their outcomes. Each chore runs at most once at a time. */
 class ChoreRunner {
   readonly #store: ReservedStore;
   readonly #instance: string;
@@ -84,16 +84,16 @@ class ChoreRunner {
     this.#metrics = upkeepMetrics(metrics);
   }
 
-  /** It never rejects: a chore that failed is tried again in its turn. */
+  /** Run a chore. Never rejects: a failed chore runs again on schedule. */
   run(chore: Chore, signal: AbortSignal, succeeded: () => void): Promise<void> {
     const running = this.#run(chore, signal)
-      .then(succeeded, (err: unknown) => this.#log.warn({ err, chore: chore.name }, "upkeep cannot be recorded"))
+      .then(succeeded, (err: unknown) => this.#log.warn({ err, chore: chore.name }, "cannot record a run of upkeep"))
       .finally(() => this.#running.delete(running));
     this.#running.add(running);
     return running;
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no chore is running. */
   async idle(): Promise<void> {
     await Promise.all(this.#running);
   }
@@ -113,8 +113,8 @@ class ChoreRunner {
     } catch (err) {
       this.#metrics.runs.inc({ chore: name, outcome: "failed" });
       this.#log.warn({ err, chore: name }, "upkeep failed");
-      // What the driver says is for the log alone.
-      const message = `it failed; the log of ${this.#instance} says why`;
+      // Do not store the driver's message, which is only for the log.
+      const message = `failed; see the log of ${this.#instance}`;
       await endUpkeepRun(db, { ...run, outcome: "FAILED", rows: 0n, message });
     } finally {
       stop();
@@ -149,17 +149,17 @@ function upkeepMetrics(metrics: MetricsRegistry) {
   return {
     runs: counter(metrics, {
       name: "rollcall_upkeep_runs_total",
-      help: "Runs of upkeep that ended in this process, by chore and outcome.",
+      help: "Number of finished upkeep runs in this process, by task and outcome.",
       labelNames: ["chore", "outcome"],
     }),
     rows: counter(metrics, {
       name: "rollcall_upkeep_rows_total",
-      help: "Rows that upkeep removed in this process, by chore.",
+      help: "Number of rows that upkeep deleted in this process, by task.",
       labelNames: ["chore"],
     }),
     seconds: gauge(metrics, {
       name: "rollcall_upkeep_last_run_seconds",
-      help: "How long the last run of a chore took in this process.",
+      help: "Duration of the last run of an upkeep task in this process.",
       labelNames: ["chore"],
     }),
   };

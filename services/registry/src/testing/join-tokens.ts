@@ -15,7 +15,10 @@ export interface MadeToken {
   readonly text: string;
 }
 
-/** Make a token as admin does: one use, a day, any name, nothing granted, unless said otherwise. */
+/**
+ * Create a token as admin does. By default, it is valid for one use, one day and any name, and
+ * grants nothing.
+ */
 export async function makeToken(
   store: Store,
   terms: Partial<Omit<NewJoinToken, "id" | "hash">> = {},
@@ -32,7 +35,7 @@ export async function makeToken(
   return { id, text };
 }
 
-/** End a token as admin does. */
+/** Revoke a token as admin does. */
 export async function revokeToken(store: Store, id: string): Promise<void> {
   await store.transaction(async (tx) => {
     await lockJoinToken(tx, id);
@@ -40,7 +43,6 @@ export async function revokeToken(store: Store, id: string): Promise<void> {
   });
 }
 
-/** Let a token's time be over. */
 export async function expireToken(store: Store, id: string): Promise<void> {
   await store.db
     .updateTable("join_tokens")

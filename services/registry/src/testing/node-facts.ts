@@ -1,17 +1,17 @@
 import type { Json } from "@rollcall/domain";
-import type { StoredEvent } from "@rollcall/store";
+import type { EventRow } from "@rollcall/store";
 
-/** What of a node both the log and a client of WatchNodes know. */
+/** The properties of a node that both the log and a client of WatchNodes know. */
 export interface NodeFacts {
   readonly membership: string;
   readonly connection: string;
   readonly health: string;
-  /** The value of the label "zone"; empty without one. */
+  /** The value of the label "zone"; "" without one. */
   readonly zone: string;
 }
 
-/** Apply one event of the log to the nodes. */
-export function applyEvent(nodes: Map<string, NodeFacts>, event: StoredEvent): void {
+/** Apply one event to the nodes. */
+export function applyEvent(nodes: Map<string, NodeFacts>, event: EventRow): void {
   const { subject, type, after } = event;
   const known = nodes.get(subject);
   const word = (field: string) => String(fieldOf(after, field) ?? "");
@@ -34,7 +34,7 @@ export function applyEvent(nodes: Map<string, NodeFacts>, event: StoredEvent): v
   }
 }
 
-/** Nodes as a text that can be compared, those alone that are wanted. */
+/** The matching nodes as a comparable string. */
 export function nodesText(
   nodes: ReadonlyMap<string, NodeFacts>,
   isWanted: (facts: NodeFacts) => boolean = () => true,

@@ -4,12 +4,12 @@ import {
   changeMembership,
   type HealthState,
   type MembershipCommand,
-  type NodeVerdict,
+  type NodeDecision,
 } from "@rollcall/domain";
 import {
   keyOf,
   lockWithSessions,
-  type NodeRecord,
+  type Node,
   openSessions,
   type Store,
   saveNodeEffects,
@@ -19,13 +19,13 @@ import {
 export const OPERATOR = "token:operator";
 
 /**
- * Do to a node what admin would do, in the same transaction: lock, decide, save, append. Whether the decision allowed
- * it.
+ * Carry out a decision about a node as admin would, in the same transaction: lock, decide, save, append. Returns
+ * whether the decision was allowed.
  */
 export async function decideOn(
   store: Store,
   id: string,
-  decide: (node: NodeRecord, by: CommandSource) => NodeVerdict,
+  decide: (node: Node, by: CommandSource) => NodeDecision,
   message = "",
 ): Promise<boolean> {
   const { result } = await store.change(async (tx) => {
@@ -39,7 +39,7 @@ export async function decideOn(
   return result;
 }
 
-/** Decide about a node's membership as admin would. Whether the table allowed it. */
+/** Decide about a node's membership as admin would. Returns whether the membership table allowed it. */
 export async function operate(
   store: Store,
   id: string,
@@ -49,13 +49,13 @@ export async function operate(
   return decideOn(store, id, (node, by) => changeMembership(node, { kind }, by), message);
 }
 
-/** Set an operator's label of a node, or remove it, as admin would do. */
+/** Set or remove an operator's label of a node as admin would. */
 export async function label(store: Store, id: string, key: string, value: string | null): Promise<void> {
   const change = value === null ? { set: {}, remove: [key] } : { set: { [key]: value }, remove: [] };
   await decideOn(store, id, (node, by) => changeLabels(node, change, by));
 }
 
-/** Do to nodes what a health replica would do: hold their streams, and find them so. */
+/** Hold the streams of nodes and write their health, as a health replica would. */
 export async function observe(store: Store, ids: readonly string[], health: HealthState): Promise<void> {
   const replicaId = "replica-1";
   const origin = { replicaId, instanceId: "i", bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };

@@ -19,7 +19,7 @@ import {
   keyOf,
   lockNode,
   lockWithSessions,
-  type NodeRecord,
+  type Node,
   openSessions,
   orchestratorLost,
   type Store,
@@ -31,8 +31,8 @@ import {
 } from "@rollcall/store";
 import { decideOn } from "./operator.ts";
 
-// What services write of nodes, besides what operator.ts has: each as the service does it, with the events that it
-// appends.
+// Functions that change nodes, in addition to those of operator.ts. Each does what the service does,
+// including its events.
 
 const REASON = "as the test says";
 
@@ -52,8 +52,8 @@ export async function connect(store: Store, id: string, seed: number): Promise<v
   await store.change((tx) => openSessions(tx, [hello]));
 }
 
-/** Write a state of a node's health as its owner does, with a reason and a text that are not always the same. */
-export async function judge(store: Store, node: NodeRecord, state: HealthState, seed: number): Promise<void> {
+/** Write a health decision as the node's owner does. The reason and the message depend on the seed. */
+export async function evaluate(store: Store, node: Node, state: HealthState, seed: number): Promise<void> {
   const found = { state, reason: `REASON_${seed % 2}`, message: `found ${seed % 3}` };
   await write(store, node, found);
 }
@@ -61,7 +61,7 @@ export async function judge(store: Store, node: NodeRecord, state: HealthState, 
 /** Write a node's health as its owner does. */
 export async function write(
   store: Store,
-  node: NodeRecord,
+  node: Node,
   found: { readonly state: HealthState; readonly reason: string; readonly message: string },
 ): Promise<void> {
   const { epoch, replicaId } = node.session;
@@ -70,8 +70,8 @@ export async function write(
   await writeTransitions(store, replicaId, [{ nodeId: node.id, epoch, health }]);
 }
 
-/** Break a node's stream, or break it again for another reason. */
-export async function disconnect(store: Store, node: NodeRecord, seed: number): Promise<void> {
+/** Disconnect a node's stream, for a reason that depends on the seed. */
+export async function disconnect(store: Store, node: Node, seed: number): Promise<void> {
   const { epoch, replicaId } = node.session;
   if (replicaId === null) return;
   const reason = seed % 2 === 0 ? "STREAM_BROKEN" : "STREAM_STALE";
@@ -80,15 +80,15 @@ export async function disconnect(store: Store, node: NodeRecord, seed: number): 
   await writeTransitions(store, replicaId, [{ nodeId: node.id, epoch, connection }]);
 }
 
-/** Have a replica that holds its lease take over some of those that others hold without one. */
+/** Let a replica with a lease adopt some nodes of replicas without one. */
 export async function adopt(store: Store): Promise<void> {
   const claim = { name: "heir", instance: "heir", service: "health", address: "a:1" };
   await takeLease(store.db, claim);
   await adoptOrphans(store, "heir", 3);
 }
 
-/** Bring a node's holds, troubles and flapping up to what its owner knows. */
-export async function settle(store: Store, node: NodeRecord, seed: number): Promise<void> {
+/** Update a node's holds, conditions and flapping as its owner does. */
+export async function settle(store: Store, node: Node, seed: number): Promise<void> {
   const { epoch, replicaId } = node.session;
   if (replicaId === null) return;
   const message = `GPU ${seed % 2} is gone`;
@@ -103,7 +103,7 @@ export async function settle(store: Store, node: NodeRecord, seed: number): Prom
   await settleConditions(store, replicaId, [{ nodeId: node.id, epoch, policy, gpuTroubles }]);
 }
 
-/** Let an unexpected reboot lie so far back that it is over. */
+/** Move an unexpected reboot so far back that it no longer counts. */
 export async function ageReboot(store: Store, id: string): Promise<void> {
   await store.db
     .updateTable("node_sessions")
@@ -113,12 +113,12 @@ export async function ageReboot(store: Store, id: string): Promise<void> {
     .execute();
 }
 
-/** Cordon a node, or lift that. */
+/** Cordon or uncordon a node. */
 export async function cordon(store: Store, id: string, isOn: boolean): Promise<void> {
   await decideOn(store, id, isOn ? cordonNode : uncordon, REASON);
 }
 
-/** Drain a node, again under other conditions, and have its drain end. */
+/** Drain a node, drain it again with `force`, and end its drain. */
 export async function drain(store: Store, id: string): Promise<void> {
   const conditions = { deadlineMs: 1_000, ignoreDaemons: false, keepIneligible: false, maxParallel: 0 };
   for (const force of [false, true]) {
@@ -129,19 +129,19 @@ export async function drain(store: Store, id: string): Promise<void> {
       REASON,
     );
   }
-  const judged = await getDrains(store.db, [id]);
+  const evaluated = await getDrains(store.db, [id]);
   await store.change(async (tx) => ({
     result: null,
-    events: await endDrains(tx, [...judged.values()], "scheduler:s"),
+    events: await endDrains(tx, [...evaluated.values()], "scheduler:s"),
   }));
 }
 
-/** Mark a node unhealthy, or clear that. */
+/** Mark a node unhealthy, or clear the mark. */
 export async function mark(store: Store, id: string, isOn: boolean): Promise<void> {
   await decideOn(store, id, isOn ? markUnhealthy : clearMark, REASON);
 }
 
-/** Have a node offer its next key. */
+/** Let a node offer its next key. */
 export function offerKey(store: Store, id: string): Promise<void> {
   return changeNode(store, id, async (tx, node) => {
     if (node.keyFingerprint === null) return [];
@@ -152,12 +152,12 @@ export function offerKey(store: Store, id: string): Promise<void> {
   });
 }
 
-/** Tell a node to rotate its key. */
+/** Require a node to rotate its key. */
 export async function askForKey(store: Store, id: string): Promise<void> {
   await decideOn(store, id, requireKeyRotation, REASON);
 }
 
-/** Have a process of the control plane come, come again, or go. */
+/** Let a control-plane process appear, reappear or disappear. */
 export async function runOrchestrator(store: Store, seed: number): Promise<void> {
   const instance = `cp-${seed % 2}`;
   if (seed % 3 === 0) {
@@ -180,7 +180,7 @@ export async function runOrchestrator(store: Store, seed: number): Promise<void>
 async function changeNode(
   store: Store,
   id: string,
-  change: (tx: Tx, node: NodeRecord) => Promise<readonly NewEvent[]>,
+  change: (tx: Tx, node: Node) => Promise<readonly NewEvent[]>,
 ): Promise<void> {
   await store.change(async (tx) => {
     await lockNode(tx, id);

@@ -1,13 +1,13 @@
 import type { NewEvent } from "@rollcall/domain";
-import { advertise, joinAsOrchestrator, readEvents, type Store, type StoredEvent, takeLease } from "@rollcall/store";
+import { advertise, type EventRow, joinAsOrchestrator, readEvents, type Store, takeLease } from "@rollcall/store";
 
-/** The whole log, or what it says of one subject. */
-export async function eventsOf(store: Store, subject?: string): Promise<readonly StoredEvent[]> {
+/** The whole event log, or the events about one subject. */
+export async function eventsOf(store: Store, subject?: string): Promise<readonly EventRow[]> {
   const filter = subject === undefined ? {} : { subject };
   return (await readEvents(store.db, { after: 0n, limit: 100_000, ...filter })).events;
 }
 
-/** Show a control-plane process as a node. */
+/** Add a control-plane process to the nodes. */
 export async function addOrchestrator(store: Store, nodeId: string): Promise<void> {
   await joinAsOrchestrator(store, {
     nodeId,
@@ -20,7 +20,7 @@ export async function addOrchestrator(store: Store, nodeId: string): Promise<voi
   });
 }
 
-/** Have a health replica of this address live: it holds a lease. */
+/** Add a live health replica with this address. The replica holds a lease. */
 export async function addHealthReplica(store: Store, agentEndpoint: string): Promise<void> {
   const instance = `replica-at-${agentEndpoint}`;
   await takeLease(store.db, { name: instance, instance, service: "health", address: "" });
@@ -32,7 +32,7 @@ export async function addHealthReplica(store: Store, agentEndpoint: string): Pro
   });
 }
 
-/** Let things happen: so many events, in transactions of 50. */
+/** Append a number of events, in transactions of 50. */
 export async function makeHistory(store: Store, count: number): Promise<void> {
   for (let done = 0; done < count; done += 50) {
     const events = someEvents(Math.min(50, count - done), done);
@@ -40,7 +40,7 @@ export async function makeHistory(store: Store, count: number): Promise<void> {
   }
 }
 
-/** So many events of a few nodes. */
+/** Create a number of events about a few nodes. */
 export function someEvents(count: number, from = 0): readonly NewEvent[] {
   return Array.from({ length: count }, (_, index) => ({
     type: "node.health.changed" as const,

@@ -18,23 +18,23 @@ import type { Rig } from "./rig.ts";
 
 type Filter = Omit<MessageInitShape<typeof WatchNodesRequestSchema>, "start" | "$typeName">;
 
-/** How a client of the drill behaves. */
+/** The behaviour of a client in the drill. */
 export interface NodeBehaviour {
   readonly name: string;
   readonly filter?: Filter;
   /** Whether a node matches the filter. */
   readonly isWanted?: (facts: NodeFacts) => boolean;
-  /** Called with each message that was kept; may hold up reading. */
+  /** Called for each applied message; can delay reading. */
   readonly onMessage?: (watcher: ResumingNodeWatcher, messages: number) => void | Promise<void>;
 }
 
 /**
- * A client that applies the messages of WatchNodes in their order, whatever breaks, and notes what it has whenever one
- * says of which revision that is.
+ * A client that applies the messages of WatchNodes in order, across all disconnects. It records its nodes whenever a
+ * message names their revision.
  */
 export class ResumingNodeWatcher {
   readonly behaviour: NodeBehaviour;
-  /** What the client had at the revisions that it was told of. */
+  /** The client's nodes at the revisions that messages named. */
   readonly marks: { readonly revision: bigint; readonly nodes: string }[] = [];
   readonly stream: ResumingStream<WatchNodesResponse>;
   readonly #facts = new Map<string, NodeFacts>();
@@ -42,12 +42,15 @@ export class ResumingNodeWatcher {
   #messages = 0;
   #isComplete = false;
 
-  /** It watches until it has the nodes of the revision that `last` answers; null is not known yet. */
+  /**
+   * Watches until it has the nodes of the revision that `last` returns. `last` returns null while that revision is
+   * unknown.
+   */
   constructor(rig: () => Rig, behaviour: NodeBehaviour, last: () => bigint | null) {
     this.behaviour = behaviour;
     this.stream = new ResumingStream(rig, {
       open: (transport, token, signal) => {
-        // A snapshot that was not completed begins again.
+        // After an incomplete snapshot, start again without nodes.
         if (!this.#isComplete) {
           this.#facts.clear();
           this.#nodes.clear();
@@ -68,17 +71,17 @@ export class ResumingNodeWatcher {
     });
   }
 
-  /** Reasons of all ends so far. */
+  /** Why streams have ended so far. */
   get ends(): readonly string[] {
     return this.stream.ends;
   }
 
-  /** The last revision that it was told of. */
+  /** The last revision that a message named. */
   get revision(): bigint {
     return this.marks.at(-1)?.revision ?? 0n;
   }
 
-  /** Its nodes with all their fields, as texts that can be compared, by id. */
+  /** The client's nodes with all fields, as comparable strings, keyed by id. */
   get whole(): ReadonlyMap<string, string> {
     return wholeNodes(this.#nodes.values());
   }
@@ -100,7 +103,7 @@ export class ResumingNodeWatcher {
   }
 }
 
-/** Nodes with all their fields, as texts that can be compared, by id. */
+/** Nodes with all fields, as comparable strings, keyed by id. */
 export function wholeNodes(nodes: Iterable<Node>): ReadonlyMap<string, string> {
   const texts = [...nodes].map((node): [string, string] => [
     node.id,
@@ -118,7 +121,7 @@ function factsOf({ membership, connection, health, labels }: Node): NodeFacts {
   };
 }
 
-/** The domain's word: MEMBERSHIP_STATE_APPROVED is APPROVED. */
+/** Convert an enum value to its name without the enum's prefix: MEMBERSHIP_STATE_APPROVED becomes APPROVED. */
 function wordOf(descriptor: DescEnum, value = 0): string {
   return String(enumToJson(descriptor, value)).slice((descriptor.sharedPrefix ?? "").length);
 }

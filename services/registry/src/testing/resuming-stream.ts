@@ -5,19 +5,19 @@ import { describeError } from "@rollcall/errors";
 import { eventually } from "@rollcall/testkit";
 import type { Rig } from "./rig.ts";
 
-/** A server's stream, as a client of the drills drives it. */
+/** A server stream as the drills' clients use it. */
 export interface Streaming<M> {
-  /** Open it over a connection of its own: after a token, or, without one, from its beginning. */
+  /** Open the stream over a separate connection, after a token or from the beginning. */
   open(transport: Transport, resumeToken: string | null, signal: AbortSignal): AsyncIterable<M>;
-  /** Take in a message. Whether it was the last one that matters. */
+  /** Process a message. Returns whether it was the last one that matters. */
   keep(message: M): boolean;
-  /** Called with each message that was kept but the last; may hold up reading. */
+  /** Called for each processed message except the last. It can delay reading. */
   onMessage?(): void | Promise<void>;
 }
 
-/** A client of a watch that goes on from its last token, over a new connection, whatever breaks. */
+/** A client of a watch that resumes from its last token over a new connection after any failure. */
 export class ResumingStream<M extends { readonly resumeToken: string }> {
-  /** Reasons of all ends so far. */
+  /** Why streams have ended so far. */
   readonly ends: string[] = [];
   readonly #rig: () => Rig;
   readonly #streaming: Streaming<M>;
@@ -45,25 +45,25 @@ export class ResumingStream<M extends { readonly resumeToken: string }> {
         this.ends.push("END");
       } catch (error) {
         token = this.#afterEnd(error) ?? token;
-        // The server may be away: others get their turn before it is tried again.
+        // Let others run before the retry, because the server may be unavailable.
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
   }
 
-  /** Leave this stream; run() comes back with another. */
+  /** Leave this stream; run() opens another. */
   leave(): void {
     this.#leaving.abort();
   }
 
-  /** Stop watching, whatever has not come yet. */
+  /** Stop watching, even if messages are missing. */
   close(): void {
     this.#isClosed = true;
     this.leave();
     this.breakConnection();
   }
 
-  /** End the connection under the stream. */
+  /** Close the connection under the stream. */
   breakConnection(): void {
     this.#sessions?.abort();
     this.#sessions = null;
@@ -93,8 +93,9 @@ export class ResumingStream<M extends { readonly resumeToken: string }> {
 }
 
 /**
- * Reads slowly: holds each stream up once, until `steady` is `ahead` further, and goes on until it was cut for that. To
- * hold up every message that was on its way would take as many again for each.
+ * Read slowly: pause once per stream until `steady` has advanced by more than `ahead`. After the server has ended a
+ * stream with WATCHER_TOO_SLOW, do not pause again. Pausing at every message would also pause at each buffered
+ * message, until `steady` has advanced by another `ahead`.
  */
 export function holdUp(
   steady: () => bigint,

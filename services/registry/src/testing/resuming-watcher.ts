@@ -3,7 +3,7 @@ import { type Event, EventService, type WatchEventsResponse } from "@rollcall/ap
 import { ResumingStream } from "./resuming-stream.ts";
 import type { Rig } from "./rig.ts";
 
-/** How a client of the drill behaves. */
+/** The behaviour of a client in the drill. */
 export interface Behaviour {
   readonly name: string;
   readonly filter?: {
@@ -11,19 +11,19 @@ export interface Behaviour {
     readonly subject?: string;
     readonly actor?: string;
   };
-  /** Called with each message that was kept; may hold up reading. */
+  /** Called for each processed message; can delay reading. */
   readonly onMessage?: (watcher: ResumingWatcher, messages: number) => void | Promise<void>;
 }
 
-/** A client that watches from the beginning of the log, whatever breaks, and keeps all events. */
+/** A client that watches from the start of the log across all disconnects, and keeps all events. */
 export class ResumingWatcher {
   readonly behaviour: Behaviour;
   readonly events: Event[] = [];
-  /** What a message said, with the number of events that had come by then. */
+  /** The revision in a message, and the number of events received by then. */
   readonly marks: { readonly revision: bigint; readonly count: number }[] = [];
   readonly stream: ResumingStream<WatchEventsResponse>;
 
-  /** It watches until `isLast` is true of an event. */
+  /** Watches until `isLast` is true for an event. */
   constructor(rig: () => Rig, behaviour: Behaviour, isLast: (event: Event) => boolean) {
     this.behaviour = behaviour;
     this.stream = new ResumingStream(rig, {
@@ -44,7 +44,7 @@ export class ResumingWatcher {
     });
   }
 
-  /** Reasons of all ends so far. */
+  /** Why streams have ended so far. */
   get ends(): readonly string[] {
     return this.stream.ends;
   }

@@ -24,7 +24,7 @@ import {
 import { createApp, type RegistryConfig, type RegistryProcess } from "../index.ts";
 import { DEFAULT_CONFIG } from "./seed.ts";
 
-/** The record of a rig; the testkit's TestDatabase is one. */
+/** The store of a rig. The testkit's TestDatabase satisfies this type. */
 export interface RigRecord {
   readonly store: Store;
   /** Called when the rig is closed. */
@@ -38,7 +38,7 @@ export interface RigOptions {
   readonly watchLimits?: RegistryProcess["watchLimits"];
 }
 
-/** A registry on a port of its own, and a client with a token. */
+/** A registry on its own port, and a client with a token. */
 export interface Rig {
   readonly store: Store;
   /** For example "http://127.0.0.1:41234". */
@@ -48,14 +48,14 @@ export interface Rig {
   readonly registry: Client<typeof RegistryService>;
   readonly events: Client<typeof EventService>;
   readonly metrics: MetricsRegistry;
-  /** A further client; without a token unless one is given. */
+  /** Create another client, by default without a token. */
   client<S extends DescService>(service: S, token?: string): Client<S>;
-  /** End the server alone, as a process that ends does; clients stay. */
+  /** Stop only the server, like a process that ends; clients stay. */
   shutDown(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Start a registry as a process of its own would, on a real port and the real store. */
+/** Start a registry like a separate process, on a real port with a real store. */
 export async function startRig(record: RigRecord, options: RigOptions = {}): Promise<Rig> {
   const { store } = record;
   const { clock = systemClock, log = silentLogger } = options;
@@ -114,7 +114,7 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
   };
 }
 
-/** Keep a new access token of a role; its text. */
+/** Store a new access token with a role; returns its text. */
 export async function createToken(store: Store, role: "viewer" | "operator" | "admin"): Promise<string> {
   const token = `test-${randomBytes(24).toString("base64url")}`;
   const hash = accessTokenHash(token);

@@ -3,18 +3,18 @@ import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { createChallenge, keyFingerprint } from "@rollcall/identity";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
-import { nodeInfoToRecord } from "@rollcall/wire";
+import { nodeInfoToRow } from "@rollcall/wire";
 import { REGISTRY_KEYS, type RegistryConfig } from "../config.ts";
 import { registerBatch } from "../registration/register-batch.ts";
 import { INFO, type TestNode } from "./test-node.ts";
 
 export interface SeedOptions {
   readonly manualApproval?: boolean;
-  /** What each says about itself. */
+  /** The report of each node. */
   readonly infoOf?: (node: TestNode, index: number) => MessageInitShape<typeof NodeInfoSchema>;
 }
 
-/** Every key at its default. */
+/** A configuration with the default of every key. */
 export const DEFAULT_CONFIG = Object.fromEntries(
   Object.entries(REGISTRY_KEYS).map(([path, key]) => [path, key.default]),
 ) as RegistryConfig;
@@ -37,7 +37,7 @@ export async function seed(
     publicKey: node.keyPair.publicKey,
     fingerprint: keyFingerprint(node.keyPair.publicKey),
     nonce: createChallenge(store.clusterSecret(), systemClock.wallMs()),
-    report: nodeInfoToRecord(create(NodeInfoSchema, infoOf(node, index))),
+    report: nodeInfoToRow(create(NodeInfoSchema, infoOf(node, index))),
     joinToken: null,
     from: null,
     call: { actor: `node:${node.id}`, method: "test/Seed", address: "", requestId: "" },

@@ -10,7 +10,7 @@ import type { Store } from "@rollcall/store";
 type Registry = Client<typeof RegistryService>;
 type InfoInit = MessageInitShape<typeof NodeInfoSchema>;
 
-/** What a machine says about itself in these tests, unless it says something else. */
+/** A machine's default report in these tests. */
 export const INFO = {
   hostname: "machine",
   agentVersion: "0.1.0",
@@ -25,7 +25,7 @@ export interface Proof {
   readonly signature: Uint8Array;
 }
 
-/** A machine with a key of its own. */
+/** A machine with its own key. */
 export class TestNode {
   readonly id: string;
   readonly keyPair: NodeKeyPair;
@@ -35,7 +35,7 @@ export class TestNode {
     this.keyPair = keyPair;
   }
 
-  /** Ask for a nonce and sign a call with it. */
+  /** Request a nonce, and sign a call with it. */
   async prove(
     registry: Registry,
     method: DescMethod = RegistryService.method.registerNode,
@@ -54,12 +54,14 @@ export class TestNode {
     return signProof(this.keyPair.privateKey, proofText({ method: name, nodeId, ...challenge }));
   }
 
-  /** A request to join, with a fresh proof. */
+  /** A request to join with a fresh proof. */
   async joining(registry: Registry, info: InfoInit = INFO) {
     return this.#joining(await this.prove(registry), info);
   }
 
-  /** The same, the nonce made here as any registry of this store makes them. */
+  /**
+   * Like joining(), with a nonce that this method creates and that every registry of this store accepts.
+   */
   joiningAny(store: Store, info: InfoInit = INFO) {
     const nonce = createChallenge(store.clusterSecret(), systemClock.wallMs());
     const challenge = { nonce, clusterId: store.clusterId() };
@@ -71,7 +73,7 @@ export class TestNode {
     return { nodeId: this.id, publicKey: this.keyPair.publicKey, proof, info };
   }
 
-  /** Join, or return. */
+  /** Register the node, whether it joins or returns. */
   async register(registry: Registry, info: InfoInit = INFO): Promise<RegisterNodeResponse> {
     return registry.registerNode(await this.joining(registry, info));
   }

@@ -30,8 +30,9 @@ const TIMING = {
   observeEveryMs: 25,
   pauseMs: 5,
   checkEveryMs: 50,
-  // Long enough for a machine with much else to do: an observer of a lease starts counting again when its own reads are
-  // three renewals apart, and a holder is in doubt when a renewal takes as long as the expiry.
+  // These times are long enough for a busy machine. A process that waits for a lease restarts its count when its
+  // reads are more than three renewal intervals apart, and a holder doubts its lease when a renewal takes as long
+  // as the expiry.
   renewEveryMs: 200,
   expiryMs: 2_500,
 } as const;
@@ -43,7 +44,7 @@ export interface TestRelayOptions {
   readonly log?: Logger;
 }
 
-/** The relay of one registry of several, connected to a real NATS. */
+/** The relay of one of several registries, connected to a real NATS. */
 export class TestRelay {
   readonly relay: EventRelay;
   readonly metrics: MetricsRegistry = createMetrics({ defaults: false });
@@ -105,7 +106,7 @@ export class TestRelay {
     return found === undefined ? undefined : Number(found.slice(name.length + 1));
   }
 
-  /** End it as SIGTERM does. */
+  /** Stop the relay as SIGTERM would. */
   async stop(): Promise<void> {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort(new Error("the process ends"));
@@ -115,7 +116,7 @@ export class TestRelay {
     await this.#feed.close();
   }
 
-  /** End it as SIGKILL does: its lease stays. */
+  /** Stop the relay as SIGKILL would: its lease stays. */
   async kill(): Promise<void> {
     const { store, instance } = this.#options;
     await this.stop();

@@ -1,11 +1,14 @@
-/** What a stream has sent so far, and how it ended. */
+/** The messages of a stream so far, and how it ended. */
 export interface Watched<T> {
   readonly messages: readonly T[];
-  /** Wait until something is true of what was sent; half a minute at most, and not beyond the end. */
+  /**
+   * Wait until the messages satisfy a condition. Waits at most half a minute, and not after the
+   * end of the stream.
+   */
   until(what: (messages: readonly T[]) => boolean): Promise<void>;
-  /** Wait for the end; what it threw. */
+  /** Wait for the end of the stream. Returns its error. */
   ended(): Promise<unknown>;
-  /** Read no further until told to. */
+  /** Stop reading until resumed. */
   pause(): void;
   resume(): void;
   stop(): Promise<void>;
@@ -13,7 +16,7 @@ export interface Watched<T> {
 
 const PATIENCE_MS = 30_000;
 
-/** Read a stream in the background. `open` gets the signal that ends it from this side. */
+/** Read a stream in the background. `open` gets a signal that ends the stream from this side. */
 export function watchInBackground<T>(open: (signal: AbortSignal) => AsyncIterable<T>): Watched<T> {
   const messages: T[] = [];
   const leaving = new AbortController();

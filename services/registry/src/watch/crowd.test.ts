@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { type Clock, systemClock } from "@rollcall/process";
 import { Crowd } from "./crowd.ts";
 
-/** A crowd of so many whose pauses last until the test ends them. */
+/** A crowd whose pauses last until the test ends them. */
 function crowdOf(members: number) {
   const ending = new AbortController();
   const pauses: { readonly ms: number; readonly end: () => void }[] = [];
@@ -22,7 +22,7 @@ function crowdOf(members: number) {
 }
 
 describe("Crowd", () => {
-  it("should wake a few as soon as the present turn has ended, without a pause", async () => {
+  it("should wake a few as soon as the current task ends, without a pause", async () => {
     const { crowd, pauses, rounds } = crowdOf(100);
     crowd.wake();
     expect(rounds()).toEqual([0, 0]);
@@ -34,7 +34,7 @@ describe("Crowd", () => {
     expect(pauses).toEqual([]);
   });
 
-  it("should wake many a part at a time, others having their turn in between", async () => {
+  it("should wake many in batches, with other work in between", async () => {
     const { crowd, woken, pauses, until } = crowdOf(1_000);
     const parts: number[] = [];
     crowd.wake();
@@ -46,7 +46,7 @@ describe("Crowd", () => {
     expect(woken).toEqual(new Array(1_000).fill(1));
   });
 
-  it("should pause after the round of many, and take what came meanwhile along", async () => {
+  it("should pause after a large round, and include what arrived during it", async () => {
     const { crowd, pauses, rounds, until } = crowdOf(300);
     crowd.wake();
     await until(() => pauses.length === 1);
@@ -62,7 +62,7 @@ describe("Crowd", () => {
     for (const { ms } of pauses) expect(ms).toBeLessThanOrEqual(20);
   });
 
-  it("should not wake who has left, nor anybody after the end but at once", async () => {
+  it("should not wake waiters that left, and end later ones immediately", async () => {
     const { crowd, ending, woken, leaves, rounds } = crowdOf(2);
     leaves[0]?.();
     crowd.wake();

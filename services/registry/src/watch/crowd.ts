@@ -1,21 +1,22 @@
 import { setImmediate } from "node:timers/promises";
 import type { Clock } from "@rollcall/process";
 
-/** What is woken. It does little at once, and throws nothing. */
+/** A member to wake. Its callback is short and never throws. */
 export interface Sleeper {
   readonly wake: () => void;
 }
 
-/** So many are woken before the process turns to others, and what was written for them leaves it. */
+/** Number of members to wake before other work runs, such as sending the output of these members. */
 const AT_ONCE = 100;
-/** A pause after a round, as a part of the time that it took. */
+/** The pause after a round, as a fraction of the time that the round took. */
 const PAUSE_SHARE = 0.5;
 const LONGEST_PAUSE_MS = 20;
 
 /**
- * Many that wait for the same thing. They are woken in rounds, a part of them at a time: others have their turn in
- * between. After the round of a large crowd there is a pause, half as long as it took, 20 ms at most: a message costs
- * about the same with one event as with several, so what comes meanwhile goes along.
+ * Wakes many members that wait for the same thing. Each round wakes them in parts, so that other work runs in
+ * between. After a round of a large crowd, the next round waits for half the time that the round took, up to 20
+ * ms. A message with several events costs about the same as a message with one, so events that arrive during the
+ * pause are sent together.
  */
 export class Crowd {
   readonly #clock: Clock;
@@ -24,7 +25,7 @@ export class Crowd {
   #isDue = false;
   #isBusy = false;
 
-  /** `ending`: ends a pause, and with it the rounds. */
+  /** @param ending Ends a pause, and all rounds. */
   constructor(clock: Clock, ending: AbortSignal) {
     this.#clock = clock;
     this.#ending = ending;
@@ -34,7 +35,7 @@ export class Crowd {
     return this.#members.size;
   }
 
-  /** Be woken with the others until the answer is called. */
+  /** Add a member. Returns a function that removes it. */
   join(member: Sleeper): () => void {
     this.#members.add(member);
     return () => {
@@ -43,15 +44,15 @@ export class Crowd {
   }
 
   /**
-   * Wake all, as soon as what runs now has returned: what else hears of the same thing has heard of it then. While a
-   * round is under way another one follows it.
+   * Wake all members once the current callback has returned and other subscribers of the same change have been
+   * notified. If a round is in progress, another one follows it.
    */
   wake(): void {
     this.#isDue = true;
     if (!this.#isBusy) void this.#rounds();
   }
 
-  /** Wake all before this returns. */
+  /** Wake all members before this returns. */
   wakeAtOnce(): void {
     for (const { wake } of this.#members) wake();
   }
@@ -77,7 +78,7 @@ export class Crowd {
     }
     await setImmediate();
     const pauseMs = Math.min((this.#clock.nowMs() - beginMs) * PAUSE_SHARE, LONGEST_PAUSE_MS);
-    // It rejects only when all ends.
+    // Ignore the rejection, because sleep() rejects only when the signal aborts.
     await this.#clock.sleep(pauseMs, this.#ending).catch(() => {});
   }
 }

@@ -4,7 +4,7 @@ import { compileEventFilter, type EventFilter } from "./event-hub.ts";
 const EVENT = { type: "node.approved", subject: "n1", actor: "token:ops" } as const;
 
 describe("compileEventFilter()", () => {
-  it("should be nothing at all when everything is wanted", () => {
+  it("should be empty when everything is wanted", () => {
     expect(compileEventFilter({})).toBeNull();
   });
 
@@ -21,7 +21,7 @@ describe("compileEventFilter()", () => {
     [{ actor: "system" }, false],
     [{ types: ["node.approved"], subject: "n1", actor: "token:ops" }, true],
     [{ types: ["node.approved"], subject: "n2", actor: "token:ops" }, false],
-  ])("should judge by %j", (filter, wanted) => {
+  ])("should evaluate %j", (filter, wanted) => {
     expect(compileEventFilter(filter)?.(EVENT)).toBe(wanted);
   });
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** A store that does something once, after the first query over it was answered. */
+/** A store that calls a function once, after its first query. */
 function afterFirstQuery(store: Store, act: () => Promise<unknown>): Store {
   let isDone = false;
   const plugin: Parameters<Store["db"]["withPlugin"]>[0] = {
@@ -31,7 +31,7 @@ function afterFirstQuery(store: Store, act: () => Promise<unknown>): Store {
   return { ...store, ...calls };
 }
 
-/** A store that counts what is asked of it. */
+/** A store that counts its queries. */
 function counting(store: Store): { readonly store: Store; readonly queries: () => number } {
   let queries = 0;
   const plugin: Parameters<Store["db"]["withPlugin"]>[0] = {
@@ -52,12 +52,12 @@ function hubOver(store: Store): EventHub {
 }
 
 describe("EventHub.ends()", () => {
-  it("should read once for all that ask at once, and again for those that ask later", async () => {
+  it("should read once for all concurrent readers, and again for later ones", async () => {
     const { store, queries } = counting(database.store);
     const hub = hubOver(store);
     const crowd = await Promise.all(Array.from({ length: 1_000 }, () => hub.ends()));
     expect(new Set(crowd.map(({ head }) => head)).size).toBe(1);
-    // Where the log begins, and where it ends.
+    // One query for the first revision of the log, and one for the last.
     expect(queries()).toBe(2);
     await makeHistory(database.store, 1);
     expect((await hub.ends()).head).toBeGreaterThan(crowd[0]?.head ?? 0n);
@@ -66,7 +66,7 @@ describe("EventHub.ends()", () => {
 });
 
 describe("EventHub.readTable()", () => {
-  it("should miss nothing silently that was compacted between its queries", async () => {
+  it("should not silently miss events that were compacted between its queries", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     await makeHistory(store, 100);

@@ -5,10 +5,10 @@ import {
   compactedRevision,
   currentRevision,
   type EventFeed,
+  type EventRow,
   type Following,
   readEvents,
   type Store,
-  type StoredEvent,
 } from "@rollcall/store";
 import type { Sleeper } from "./crowd.ts";
 import { GATHER_MS, type LogWake, orAborted } from "./log-wake.ts";
@@ -17,7 +17,7 @@ import { invalidResumeToken, revisionCompacted } from "./resume-token.ts";
 import { sizeOfEvent } from "./sizes.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
-/** What a hub needs. */
+/** Dependencies of a hub. */
 export interface EventHubOptions {
   readonly store: Store;
   readonly feed: EventFeed;
@@ -26,27 +26,28 @@ export interface EventHubOptions {
   readonly limits: WatchLimits;
 }
 
-/** Where the log begins and ends. */
+/** The first and last revision of the log. */
 export interface LogEnds {
-  /** Everything up to here may have been deleted. */
+  /** Everything up to this revision may have been deleted. */
   readonly compacted: bigint;
   /** The latest revision. */
   readonly head: bigint;
 }
 
-/** Watchers that wait to be told where the log ends; a process has no descriptors for more. */
+/** The maximum number of watchers that wait for the log's ends. A process has no descriptors for more. */
 const MOST_BEGINNING = 50_000;
 
-/** How long the window stays after the last watcher: one that reconnects goes on from it. */
+/** How long the window is kept after the last watcher, for watchers that reconnect. */
 const KEPT_MS = 60_000;
 
 interface Live {
   readonly following: Following;
-  readonly window: LogWindow<StoredEvent>;
+  readonly window: LogWindow<EventRow>;
 }
 
 /**
- * The log for all watchers of events in this process: a window of recent events in memory. The first watcher begins it.
+ * The event log for all watchers in this process. It keeps a window of recent events in memory, and starts with the
+ * first watcher.
  */
 export class EventHub {
   readonly #options: EventHubOptions;
@@ -57,7 +58,7 @@ export class EventHub {
   #forgetting = new AbortController();
   #live: Live | null = null;
   #beginning: Promise<void> | null = null;
-  /** The history of the log to which the window belongs. */
+  /** The history of the log that the window belongs to. */
   #logId: string;
 
   constructor(options: EventHubOptions) {
@@ -74,23 +75,26 @@ export class EventHub {
     });
   }
 
-  /** Watchers at this moment. */
+  /** Current number of watchers. */
   get watchers(): number {
     return this.#watchers;
   }
 
-  /** Begin unless it has begun. Rejects with the store's error when that cannot be reached, or the signal's reason. */
+  /**
+   * Start the hub if it has not started. Rejects with the store's error when the store cannot be reached, or with the
+   * signal's reason.
+   */
   async ready(signal: AbortSignal): Promise<void> {
     await this.#options.wake.ready(signal);
     this.#beginning ??= this.#begin().catch((error: unknown) => {
-      // The next watcher tries again.
+      // Forget the failed start, so that the next watcher retries.
       this.#beginning = null;
       throw error;
     });
     await orAborted(this.#beginning, signal);
   }
 
-  /** Wake a watcher whenever the log has grown, and now and then. Returns an unsubscribe function. */
+  /** Wake a watcher whenever the log grows, and periodically. Returns an unsubscribe function. */
   join(sleeper: Sleeper): () => void {
     const leave = this.#options.wake.join(sleeper);
     this.#watchers += 1;
@@ -101,17 +105,17 @@ export class EventHub {
     };
   }
 
-  /** What lies above a revision as far as it is in memory; null when some of it has left the window. */
-  readWindow(after: bigint): WindowPiece<StoredEvent> | null {
+  /** The events after a revision, if they are in memory; null when some have left the window. */
+  readWindow(after: bigint): WindowPiece<EventRow> | null {
     const { store, feed, limits } = this.#options;
     const live = this.#current();
-    // The log was replaced, which the feed has not learned of yet.
+    // Read nothing, because the log was replaced and the feed has not noticed yet.
     if (live === null || feed.logId !== store.logId()) return null;
     return live.window.readAfter(after, limits.batchEvents);
   }
 
-  /** The next batch from the table, for a watcher that is behind the window. Throws REVISION_COMPACTED. */
-  async readTable(after: bigint, filter: EventFilter, signal: AbortSignal): Promise<WindowPiece<StoredEvent>> {
+  /** Read the next batch from the table, for a watcher that is behind the window. Throws REVISION_COMPACTED. */
+  async readTable(after: bigint, filter: EventFilter, signal: AbortSignal): Promise<WindowPiece<EventRow>> {
     const { store, limits } = this.#options;
     const leave = await this.#reads.enter(signal);
     try {
@@ -120,7 +124,7 @@ export class EventHub {
         after,
         limit: limits.batchEvents,
       });
-      // Asked after the read: what was deleted before it, or under it, is known by now.
+      // Read this after the events, so that it includes revisions that were deleted before or during that read.
       const compacted = await compactedRevision(store.db);
       if (compacted > after) throw revisionCompacted(compacted, "compacted");
       return { items: events, through };
@@ -130,14 +134,15 @@ export class EventHub {
   }
 
   /**
-   * Where the log begins and ends now, read after this is asked. All that ask meanwhile share the next read: thousands
-   * of watchers that come back at once take one connection, not all. Rejects with the store's error, or OVERLOADED.
+   * The first and last revision of the log, read after this call. Concurrent callers share the next read, so that
+   * thousands of watchers that reconnect at once use one connection instead of all. Rejects with the store's error, or
+   * OVERLOADED.
    */
   ends(): Promise<LogEnds> {
     return this.#ends.submit(null);
   }
 
-  /** Check that a watch can go on after a revision of a log. Throws REVISION_COMPACTED or INVALID_RESUME_TOKEN. */
+  /** Check that a watch can resume after a revision of a log. Throws REVISION_COMPACTED or INVALID_RESUME_TOKEN. */
   async checkPosition(logId: string, revision: bigint): Promise<void> {
     const { store } = this.#options;
     const { compacted, head } = await this.ends();
@@ -151,20 +156,20 @@ export class EventHub {
     }
   }
 
-  /** Check that the log is still the one that a watch began with. Throws REVISION_COMPACTED. */
+  /** Check that the log is still the one that a watch started with. Throws REVISION_COMPACTED. */
   async checkLog(logId: string): Promise<void> {
     const { store } = this.#options;
     if (store.logId() === logId) return;
     throw revisionCompacted(await compactedRevision(store.db), "other-log");
   }
 
-  /** Stop. Watchers have ended before, with their streams. */
+  /** Stop. Watchers have already ended with their streams. */
   close(): void {
     this.#ending.abort(new Error("the hub is closed"));
     this.#live?.following.leave();
   }
 
-  /** Without watchers for a while the window goes, and the events are not read any more. */
+  /** Drop the window and stop reading events after some time without watchers. */
   #forgetSoon(): void {
     this.#forgetting.abort();
     this.#forgetting = new AbortController();
@@ -185,10 +190,10 @@ export class EventHub {
     const { compacted, head } = await this.ends();
     this.#ending.signal.throwIfAborted();
     const recent = head - BigInt(limits.windowEvents);
-    // Filled with what is recent, so that watchers that come back after a restart need not read the table.
+    // Start with recent events, so that watchers that reconnect after a restart do not have to read the table.
     const floor = recent > compacted ? recent : compacted;
     const size = { items: limits.windowEvents, bytes: limits.windowBytes, sizeOf: sizeOfEvent };
-    const window = new LogWindow<StoredEvent>(size, floor);
+    const window = new LogWindow<EventRow>(size, floor);
     this.#logId = feed.logId;
     const following = feed.follow({
       name: "event_watches",
@@ -206,7 +211,7 @@ export class EventHub {
     await following.caughtUp;
   }
 
-  /** What is live, with nothing in the window that belongs to another history of the log than the feed's. */
+  /** The live state. If the feed now follows another history of the log, the window is emptied first. */
   #current(): Live | null {
     const live = this.#live;
     if (live !== null && this.#options.feed.logId !== this.#logId) {
@@ -217,7 +222,7 @@ export class EventHub {
   }
 }
 
-/** Which events a watcher wants. An absent field restricts nothing. The store reads by the same fields. */
+/** Which events a watcher wants. An absent field matches everything. The store uses the same fields. */
 export interface EventFilter {
   readonly types?: readonly EventType[];
   readonly excludeTypes?: readonly EventType[];
@@ -225,10 +230,10 @@ export interface EventFilter {
   readonly actor?: string;
 }
 
-/** Tells whether an event is wanted. */
-export type EventPredicate = (event: Pick<StoredEvent, "type" | "subject" | "actor">) => boolean;
+/** Whether an event matches. */
+export type EventPredicate = (event: Pick<EventRow, "type" | "subject" | "actor">) => boolean;
 
-/** Compile a filter once for all events of a watch; null when it wants everything. */
+/** Compile a filter once for all events of a watch; null when it matches everything. */
 export function compileEventFilter(filter: EventFilter): EventPredicate | null {
   if (Object.keys(filter).length === 0) return null;
   const { types, excludeTypes, subject, actor } = filter;

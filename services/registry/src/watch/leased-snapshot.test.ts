@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => database.drop());
 
-/** Leases of snapshots, one at a time. */
+/** Leases for one snapshot at a time. */
 function setUp() {
   const clock = new ManualClock();
   const places = new Limiter(1);
@@ -30,7 +30,7 @@ async function* numbers() {
 }
 
 describe("leaseSnapshot()", () => {
-  it("should hand on the place of one that is closed, and of one that could not be opened", async () => {
+  it("should free the slot of a closed one, and of one that could not be opened", async () => {
     const { lease } = setUp();
     const first = await lease();
     let isOpen = false;
@@ -45,14 +45,14 @@ describe("leaseSnapshot()", () => {
     const away: CallStore = {
       ...database.store,
       get db(): never {
-        throw new Error("the record is away");
+        throw new Error("the database is away");
       },
     };
-    await expect(lease(away)).rejects.toThrow("the record is away");
+    await expect(lease(away)).rejects.toThrow("the database is away");
     await (await lease()).close();
   });
 
-  it("should take a snapshot back that is idle for too long, and hand on its place", async () => {
+  it("should release a snapshot that is idle for too long, and free its slot", async () => {
     const { clock, lease } = setUp();
     const snapshot = await lease();
     await clock.pass(IDLE_MS - 1);
@@ -67,7 +67,7 @@ describe("leaseSnapshot()", () => {
     await (await lease()).close();
   });
 
-  it("should answer all pieces, however long its reader takes for less than the time to be idle", async () => {
+  it("should return all pieces to a slow reader that stays below the idle timeout", async () => {
     const { clock, lease } = setUp();
     const snapshot = await lease();
     const read: (number | null)[] = [];

@@ -2,21 +2,21 @@ import type { Clock } from "@rollcall/process";
 import type { Limiter } from "@rollcall/rpc";
 import { type CallStore, openSnapshot, type Snapshot } from "@rollcall/store";
 
-/** A snapshot that is taken back when its reader is idle for too long. */
+/** A snapshot that is closed when its reader is idle for too long. */
 export interface LeasedSnapshot {
   readonly revision: bigint;
   readonly compactedRevision: bigint;
-  /** Read something of it. Null when it has been taken back. */
+  /** Read from the snapshot. Null if the snapshot was closed. */
   read<T>(reader: (db: Snapshot["db"]) => Promise<T>): Promise<T | null>;
   /**
-   * Read something of it piece by piece, as its user asks for them. It ends with null when the snapshot has been taken
-   * back.
+   * Read from the snapshot piece by piece, as the caller requests pieces. If the snapshot was closed, the last piece
+   * is null.
    */
   pieces<T>(reader: (db: Snapshot["db"]) => AsyncIterable<T>): AsyncGenerator<T | null>;
   close(): Promise<void>;
 }
 
-/** Open a snapshot as soon as there is a place for one more. It is taken back after `idleMs` between two reads. */
+/** Open a snapshot once a slot is free. The snapshot is closed after `idleMs` without a read. */
 export async function leaseSnapshot(options: {
   readonly store: CallStore;
   readonly clock: Clock;
@@ -40,7 +40,7 @@ export async function leaseSnapshot(options: {
   };
   const takeBackLater = () => {
     rest = new AbortController();
-    // It rejects when the next read begins in time.
+    // Ignore the rejection, because the sleep rejects only when the next read starts in time.
     clock.sleep(idleMs, rest.signal).then(close, () => {});
   };
   takeBackLater();

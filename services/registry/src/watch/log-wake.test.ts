@@ -2,12 +2,12 @@ import { describe, expect, it } from "@jest/globals";
 import { orAborted } from "./log-wake.ts";
 
 describe("orAborted()", () => {
-  it("should answer what the others wait for", async () => {
+  it("should share one result with all waiting readers", async () => {
     expect(await orAborted(Promise.resolve(7), new AbortController().signal)).toBe(7);
     await expect(orAborted(Promise.reject(new Error("away")), new AbortController().signal)).rejects.toThrow("away");
   });
 
-  it("should end with its signal, before or while it waits, and leave no rejection of the others unhandled", async () => {
+  it("should end with its signal, before or while it waits, and leave no rejection unhandled", async () => {
     let fail: (reason: unknown) => void = () => {};
     const shared = new Promise<never>((_, reject) => {
       fail = reject;

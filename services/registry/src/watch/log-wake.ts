@@ -4,18 +4,21 @@ import type { EventFeed, Following } from "@rollcall/store";
 import { Crowd, type Sleeper } from "./crowd.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
-/** What waking watchers needs. */
+/** The inputs for waking watchers. */
 export interface LogWakeOptions {
-  /** The process's feed, which the first watcher starts where it has not been started. */
+  /** The process's event feed, which the first watcher starts if needed. */
   readonly feed: EventFeed;
   readonly clock: Clock;
   readonly limits: Pick<WatchLimits, "bookmarkMs">;
 }
 
-/** Between two reads of the log for watchers: what is committed meanwhile goes along. */
+/**
+ * The minimum time between two reads of the log for watchers. Events that are committed in between are read
+ * together.
+ */
 export const GATHER_MS = 20;
 
-/** Wakes all that wait for the log to grow. It reads no event. */
+/** Wakes all watchers when the log grows, without reading events. */
 export class LogWake {
   readonly #options: LogWakeOptions;
   readonly #ending = new AbortController();
@@ -28,17 +31,20 @@ export class LogWake {
     this.#crowd = new Crowd(options.clock, this.#ending.signal);
   }
 
-  /** How far the log was when watchers were last woken. */
+  /** The newest revision at the time when watchers were last woken. */
   get position(): bigint {
     return this.#following?.position ?? this.#options.feed.position;
   }
 
-  /** The history of the log to which `position` belongs. */
+  /** The history of the log that `position` belongs to. */
   get logId(): string {
     return this.#options.feed.logId;
   }
 
-  /** Begin unless it has begun. Rejects with the store's error when that cannot be reached, or the signal's reason. */
+  /**
+   * Start, unless already started. Rejects with the store's error when the store cannot be reached, or with the
+   * signal's reason.
+   */
   async ready(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     await orAborted(this.#options.feed.start(), signal);
@@ -47,7 +53,7 @@ export class LogWake {
     void this.#tick();
   }
 
-  /** Wake a watcher whenever the log has grown, and now and then. Returns an unsubscribe function. */
+  /** Wake a watcher whenever the log grows, and periodically. Returns an unsubscribe function. */
   join(sleeper: Sleeper): () => void {
     const leave = this.#crowd.join(sleeper);
     this.#following ??= this.#options.feed.follow({
@@ -64,7 +70,7 @@ export class LogWake {
     };
   }
 
-  /** Stop, and wake all watchers a last time. */
+  /** Stop, and wake all watchers one last time. */
   close(): void {
     this.#ending.abort(new Error("watches are closed"));
     this.#following?.leave();
@@ -72,19 +78,19 @@ export class LogWake {
     this.#crowd.wakeAtOnce();
   }
 
-  /** Wakes all watchers now and then: for bookmarks, and to see whether the log was replaced. */
+  /** Wakes all watchers periodically, so that they send bookmarks and check whether the log was replaced. */
   async #tick(): Promise<void> {
     const { clock, limits } = this.#options;
     const { signal } = this.#ending;
     while (!signal.aborted) {
-      // It rejects only when watches are closed.
+      // Ignore the rejection, because sleep() rejects only when watches are closed.
       await clock.sleep(limits.bookmarkMs / 4, signal).catch(() => {});
       this.#crowd.wake();
     }
   }
 }
 
-/** Wait for what others wait for too, until the signal aborts; rejects with its reason then. */
+/** Wait for a shared promise until the signal aborts; then reject with its reason. */
 export async function orAborted<T>(shared: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { LogWindow } from "./log-window.ts";
 
 const items = (...revisions: readonly number[]) => revisions.map((revision) => ({ revision: BigInt(revision) }));
-/** Each item has as many bytes as its revision. */
+/** An item's size in bytes is its revision. */
 const windowOf = (limit: number, floor: bigint, bytes = 1_000_000) => {
   const sizeOf = ({ revision }: { readonly revision: bigint }) => Number(revision);
   return new LogWindow<{ revision: bigint }>({ items: limit, bytes, sizeOf }, floor);
@@ -11,7 +11,7 @@ const revisionsOf = (piece: { items: readonly { revision: bigint }[] } | null) =
   piece?.items.map(({ revision }) => Number(revision));
 
 describe("LogWindow", () => {
-  it("should answer what lies above a revision, and how far that goes", () => {
+  it("should return changes above a revision, and the last revision covered", () => {
     const window = windowOf(10, 5n);
     window.push(items(6, 8, 9), 11n);
     expect(window.readAfter(5n, 10)).toEqual({ items: items(6, 8, 9), through: 11n });
@@ -19,13 +19,13 @@ describe("LogWindow", () => {
     expect(window.readAfter(11n, 1)).toEqual({ items: [], through: 11n });
   });
 
-  it("should answer nothing to a reader that is ahead, nor take it back", () => {
+  it("should send nothing to a reader that is ahead, and not move it back", () => {
     const window = windowOf(10, 5n);
     window.push(items(6), 6n);
     expect(window.readAfter(9n, 10)).toEqual({ items: [], through: 9n });
   });
 
-  it("should give one piece to all who ask for the same, until more has come", () => {
+  it("should give all readers of the same revision one piece, until more arrives", () => {
     const window = windowOf(10, 5n);
     window.push(items(6, 8), 8n);
     const piece = window.readAfter(6n, 10);
@@ -38,7 +38,7 @@ describe("LogWindow", () => {
     expect(window.readAfter(6n, 10)).toBeNull();
   });
 
-  it("should not serve a reader from before the window", () => {
+  it("should not serve a reader whose revision is before the window", () => {
     const window = windowOf(2, 0n);
     window.push(items(1, 2), 2n);
     window.push(items(3), 3n);
@@ -71,7 +71,7 @@ describe("LogWindow", () => {
     expect(revisionsOf(window.readAfter(0n, 10))).toEqual([8, 9]);
   });
 
-  it("should stay bounded and right over many pushes", () => {
+  it("should stay bounded and correct over many pushes", () => {
     const window = windowOf(7, 0n);
     for (let revision = 1; revision <= 1_000; revision += 1) {
       window.push(items(revision), BigInt(revision));

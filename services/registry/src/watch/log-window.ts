@@ -1,42 +1,40 @@
-/** A piece of the window. */
 export interface WindowPiece<T> {
   readonly items: readonly T[];
   /** Everything up to this revision has been read. */
   readonly through: bigint;
 }
 
-/** How much a window keeps. */
 export interface WindowLimits<T> {
   readonly items: number;
   readonly bytes: number;
-  /** The same each time for one item. */
+  /** The size of an item. It must always be the same for one item. */
   sizeOf(item: T): number;
 }
 
 /**
- * The most recent part of the log, in memory once for all watchers: everything above its floor up to its position. It
- * is bounded in items and in bytes: at a limit the oldest items leave and the floor rises; the newest push always stays
- * whole.
+ * The most recent part of the log, from its floor to its position, in memory once for all watchers. The number of
+ * items and their bytes are limited. At a limit, the oldest items are dropped and the floor rises, but the newest push
+ * always stays complete.
  */
 export class LogWindow<T extends { readonly revision: bigint }> {
   readonly #limits: WindowLimits<T>;
   #items: T[] = [];
   #bytes = 0;
-  /** Items before this index have left; they are removed many at a time. */
+  /** Items before this index are dropped. They are removed from the array many at a time. */
   #start = 0;
   #floor: bigint;
   #position: bigint;
-  /** What was read last, since the last push: readers that keep up read the same. */
+  /** The result of the last read since the last push. Readers that keep up all request the same items. */
   #lastRead: { readonly revision: bigint; readonly limit: number; readonly piece: WindowPiece<T> } | null = null;
 
-  /** `floor`: the revision after which it begins. */
+  /** @param floor The revision after which the window starts. */
   constructor(limits: WindowLimits<T>, floor: bigint) {
     this.#limits = limits;
     this.#floor = floor;
     this.#position = floor;
   }
 
-  /** Nothing above this revision is missing. */
+  /** No item above this revision is missing. */
   get floor(): bigint {
     return this.#floor;
   }
@@ -50,7 +48,7 @@ export class LogWindow<T extends { readonly revision: bigint }> {
     return this.#items.length - this.#start;
   }
 
-  /** Add what came next, in order of revision; `through` is at least the last one. */
+  /** Add the next items in order of revision. `through` is at least the revision of the last one. */
   push(items: readonly T[], through: bigint): void {
     for (const item of items) {
       this.#items.push(item);
@@ -62,7 +60,7 @@ export class LogWindow<T extends { readonly revision: bigint }> {
     if (excess > 0) this.#drop(excess);
   }
 
-  /** Forget everything and begin after another revision. */
+  /** Drop everything and start after another revision. */
   reset(floor: bigint): void {
     this.#items = [];
     this.#bytes = 0;
@@ -73,8 +71,8 @@ export class LogWindow<T extends { readonly revision: bigint }> {
   }
 
   /**
-   * What lies above a revision, `limit` items at most; null when some of that has left the window already. Those who
-   * ask for the same one after the other get the same piece.
+   * The items after a revision, up to `limit`; null when some of them have been dropped. Callers that request the same
+   * revision in succession get the same piece.
    */
   readAfter(revision: bigint, limit: number): WindowPiece<T> | null {
     if (revision < this.#floor) return null;
@@ -94,7 +92,7 @@ export class LogWindow<T extends { readonly revision: bigint }> {
     return { items, through: isEnd ? this.#position : last };
   }
 
-  /** How many of the oldest items have to leave, of so many that may. */
+  /** How many of the oldest items to drop, up to a maximum. */
   #excess(most: number): number {
     const { items, bytes, sizeOf } = this.#limits;
     let count = 0;
@@ -111,13 +109,13 @@ export class LogWindow<T extends { readonly revision: bigint }> {
   #drop(count: number): void {
     this.#start += count;
     this.#floor = this.#items[this.#start - 1]?.revision ?? this.#floor;
-    // Each removal moves what stays: done once in a while, it costs next to nothing an item.
+    // Removing items from the array moves all later items, so remove many at a time.
     if (this.#start < this.size) return;
     this.#items = this.#items.slice(this.#start);
     this.#start = 0;
   }
 
-  /** Index of the first item above a revision. */
+  /** Index of the first item after a revision. */
   #indexAfter(revision: bigint): number {
     let low = this.#start;
     let high = this.#items.length;

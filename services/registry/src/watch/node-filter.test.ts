@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { type EventType, type Json, parseSelector } from "@rollcall/domain";
-import type { NodeRecord, StoredEvent } from "@rollcall/store";
+import type { EventRow, Node } from "@rollcall/store";
 import { compileNodeFilter } from "./node-filter.ts";
 
 type Filter = Parameters<typeof compileNodeFilter>[0];
@@ -14,10 +14,10 @@ const NODE = {
     { key: "zone", value: "a", tier: "agent" },
     { key: "zone", value: "b", tier: "operator" },
   ],
-} as unknown as NodeRecord;
+} as unknown as Node;
 
 const eventOf = (type: EventType, before: Json | null = null, after: Json | null = null) =>
-  ({ type, before, after, subject: "n1" }) as unknown as StoredEvent;
+  ({ type, before, after, subject: "n1" }) as unknown as EventRow;
 
 function selecting(text: string): Filter {
   const parsed = parseSelector(text);
@@ -43,8 +43,8 @@ describe("isWanted()", () => {
     expect(compileNodeFilter(filter).isWanted(NODE)).toBe(expected);
   });
 
-  it("should not take the health of a control-plane process, which has none", () => {
-    const orchestrator = { ...NODE, type: "ORCHESTRATOR" } as NodeRecord;
+  it("should not use the health of a control-plane process, which has none", () => {
+    const orchestrator = { ...NODE, type: "ORCHESTRATOR" } as Node;
     const isWanted = (filter: Filter) => compileNodeFilter(filter).isWanted(orchestrator);
     expect(isWanted({ statuses: ["UNHEALTHY"] })).toBe(false);
     expect(isWanted({ statuses: ["CONNECTED"] })).toBe(true);
@@ -56,7 +56,7 @@ describe("mayHaveEnded()", () => {
   const relabeled = eventOf("node.labels.changed", { labels: { zone: "a" } }, { labels: { rack: "1" } });
   const unwell = eventOf("node.health.changed", { health: "HEALTHY" }, { health: "UNHEALTHY" });
   const lost = eventOf("node.connection.changed", { connection: "CONNECTED" }, { connection: "DISCONNECTED" });
-  it.each<[string, Filter, StoredEvent, boolean]>([
+  it.each<[string, Filter, EventRow, boolean]>([
     ["a removal, whatever the filter", {}, eventOf("node.deleted"), true],
     ["a node that left", {}, eventOf("node.deregistered"), true],
     ["a membership that was wanted", { memberships: ["APPROVED"] }, rejected, true],
@@ -71,13 +71,13 @@ describe("mayHaveEnded()", () => {
     ["a label that is not asked for", selecting("gpu"), relabeled, false],
     ["facts", selecting("zone=a"), eventOf("node.info.changed"), false],
     ["what is about no node", {}, eventOf("access.token.created"), false],
-  ])("should tell of %s", (_, filter, event, expected) => {
+  ])("should report %s", (_, filter, event, expected) => {
     const { mayHaveEnded } = compileNodeFilter(filter);
     expect(mayHaveEnded([event])).toBe(expected);
     expect(mayHaveEnded([eventOf("node.info.changed"), event])).toBe(expected);
   });
 
-  it("should not expect an end without a change", () => {
+  it("should not report an end without a change", () => {
     expect(compileNodeFilter({ memberships: ["APPROVED"] }).mayHaveEnded([])).toBe(false);
   });
 });

@@ -1,20 +1,22 @@
 import { effectiveLabels, hasStatus, matches, mayEndWanted } from "@rollcall/domain";
-import type { NodeFilter, NodeRecord, StoredEvent } from "@rollcall/store";
+import type { EventRow, Node, NodeFilter } from "@rollcall/store";
 
 /**
- * A filter of nodes, compiled once for all changes of a watch. It means the same as the store's SQL for the same
- * filter.
+ * A node filter, compiled once for all changes of a watch. It matches the same nodes as the store's SQL for the
+ * same filter.
  */
 export interface CompiledNodeFilter {
-  /** Whether a node as it is now is wanted. */
-  isWanted(node: NodeRecord): boolean;
-  /** Whether events of a node, the oldest first, may have ended that it was wanted. Errs on the side of true. */
-  mayHaveEnded(events: readonly StoredEvent[]): boolean;
+  /** Whether a node in its current state matches. */
+  isWanted(node: Node): boolean;
+  /**
+   * Whether a node may have matched the filter before these events, given oldest first. Returns true when
+   * unsure.
+   */
+  mayHaveEnded(events: readonly EventRow[]): boolean;
 }
 
 type WatchedFilter = Pick<NodeFilter, "types" | "memberships" | "statuses" | "selector">;
 
-/** Compile a filter. */
 export function compileNodeFilter(filter: WatchedFilter): CompiledNodeFilter {
   const types = filter.types && new Set<string>(filter.types);
   const memberships = filter.memberships && new Set<string>(filter.memberships);
@@ -30,6 +32,6 @@ export function compileNodeFilter(filter: WatchedFilter): CompiledNodeFilter {
   };
 }
 
-function labelsOf(node: NodeRecord): ReadonlyMap<string, string> {
+function labelsOf(node: Node): ReadonlyMap<string, string> {
   return new Map(effectiveLabels(node.labels).map(({ key, value }) => [key, value]));
 }

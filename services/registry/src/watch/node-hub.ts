@@ -4,11 +4,11 @@ import {
   type CallStore,
   changedNodeIds,
   type Db,
-  type NodeRecord,
+  type EventRow,
+  type Node,
   openSnapshot,
   readEvents,
   readNodes,
-  type StoredEvent,
 } from "@rollcall/store";
 import { Crowd, type Sleeper } from "./crowd.ts";
 import type { LogWake } from "./log-wake.ts";
@@ -17,18 +17,18 @@ import { sizeOfEvent, sizeOfNode } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
-/** What became of one node, as of the revision up to which its window has been filled. */
+/** The state of a node at the revision that the window is filled up to. */
 export interface NodeChange {
   readonly id: string;
-  /** Of the node's last event. */
+  /** The revision of the node's last event. */
   readonly revision: bigint;
-  /** Null when it is gone. */
-  readonly node: NodeRecord | null;
-  /** The events of this change, the oldest first; null when there were too many to keep. */
-  readonly events: readonly StoredEvent[] | null;
+  /** The node's state; null when the node was deleted. */
+  readonly node: Node | null;
+  /** The events of this change, oldest first; null when there were too many to keep. */
+  readonly events: readonly EventRow[] | null;
 }
 
-/** What a hub of nodes needs. */
+/** Dependencies of a hub of nodes. */
 export interface NodeHubOptions {
   readonly store: CallStore;
   readonly clock: Clock;
@@ -37,21 +37,24 @@ export interface NodeHubOptions {
   readonly wake: LogWake;
 }
 
-/** Events of one round whose facts are kept; in a larger round every filter has to assume the worst. */
+/**
+ * The maximum number of events to keep for one round. In a larger round, filters cannot use the events, and assume that
+ * each changed node may have matched before.
+ */
 const MOST_EVENTS = 2_000;
 const RETRY_MS = 500;
 
 /**
- * Changed nodes, read once for all watchers of this process while there are any. Each round reads in one snapshot which
- * nodes have changed since the round before, and how they are now: the changes up to its revision, neither more nor
- * less.
+ * Changed nodes, read once for all watchers of this process, and only while there are watchers. Each round uses one
+ * snapshot to read which nodes have changed since the previous round, and their current state. The result is exactly
+ * the changes up to the snapshot's revision.
  */
 export class NodeHub {
   readonly #options: NodeHubOptions;
   readonly #ending = new AbortController();
   readonly #crowd: Crowd;
   #window: LogWindow<NodeChange> | null = null;
-  /** The history of the log to which the window belongs. */
+  /** The history of the log that the window belongs to. */
   #logId: string;
   #running: { readonly ending: AbortController; readonly done: Promise<void> } | null = null;
 
@@ -61,14 +64,14 @@ export class NodeHub {
     this.#logId = options.store.logId();
   }
 
-  /** Watchers at this moment. */
+  /** Current number of watchers. */
   get watchers(): number {
     return this.#crowd.size;
   }
 
   /**
-   * Wake a watcher whenever nodes have changed, and now and then; answers how to stop. What changes after this call has
-   * returned is in the window.
+   * Wake a watcher whenever nodes change, and periodically. Returns an unsubscribe function. The window contains all
+   * changes from the time at which this resolves.
    */
   async join(sleeper: Sleeper, signal: AbortSignal): Promise<() => void> {
     await this.#options.wake.ready(signal);
@@ -80,7 +83,7 @@ export class NodeHub {
     };
   }
 
-  /** Changes above a revision; null when some have left the window. */
+  /** The changes after a revision; null when some have left the window. */
   readAfter(revision: bigint): WindowPiece<NodeChange> | null {
     if (this.#logId !== this.#options.store.logId()) return null;
     return this.#window?.readAfter(revision, Number.MAX_SAFE_INTEGER) ?? null;
@@ -126,8 +129,8 @@ export class NodeHub {
         this.#crowd.wake();
         await waiter.rest();
       } catch (err) {
-        log.warn({ err }, "changed nodes cannot be read");
-        // It rejects only when the hub stops.
+        log.warn({ err }, "cannot read changed nodes");
+        // Ignore the rejection, because sleep() rejects only when the hub stops.
         await clock.sleep(RETRY_MS, signal).catch(() => {});
       }
     }
@@ -143,7 +146,7 @@ export class NodeHub {
       if (nodes === null) {
         this.#options.log.info(
           { changed: changed.size, revision: `${revision}` },
-          "too much has changed at once to be kept for watchers, they begin again from their tokens",
+          "too many changes at once to keep for watchers; they resume from their tokens",
         );
         window.reset(revision);
         return;
@@ -161,11 +164,11 @@ export class NodeHub {
   }
 
   /**
-   * Null when they are more than the window may keep: read a second time, by each watcher in its own time, they take
-   * little memory.
+   * Read nodes; null if they exceed the window's limits. Each watcher then reads them again at its own pace, which
+   * needs little memory.
    */
-  async #readNodes(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, NodeRecord> | null> {
-    const nodes = new Map<string, NodeRecord>();
+  async #readNodes(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, Node> | null> {
+    const nodes = new Map<string, Node>();
     let left = this.#options.limits.windowBytes;
     for await (const some of readNodes(db, ids)) {
       for (const node of some) {
@@ -178,7 +181,7 @@ export class NodeHub {
   }
 }
 
-/** What is kept of a change beside its node: its events, as far as filters ask for them. */
+/** Size of a change in memory, in addition to its node and its events. */
 const CHANGE_BYTES = 200;
 
 function sizeOfChange({ node, events }: NodeChange): number {
@@ -196,7 +199,7 @@ async function changedSince(db: Db, after: bigint, revision: bigint) {
     return changed;
   }
   for (const event of events) {
-    // Others are about no node, and what their subject is called may be anything.
+    // Skip events that are not about nodes. Their subjects can have the same name as a node.
     if (!isNodeChange(event.type)) continue;
     const before = changed.get(event.subject)?.events ?? [];
     changed.set(event.subject, { revision: event.revision, events: [...before, event] });

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
-import { openStore, readEvents, type Store, type StoredEvent } from "@rollcall/store";
+import { type EventRow, openStore, readEvents, type Store } from "@rollcall/store";
 import { appendEvents, eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { holdUp } from "../testing/resuming-stream.ts";
 import { type Behaviour, ResumingWatcher } from "../testing/resuming-watcher.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
-// In the style of etcd's robustness tests: clients watch while writers write and everything is broken under them; then
-// what each has received is compared with the log itself.
+// In the style of etcd's robustness tests: clients watch while writers write and everything fails around them; then the
+// events of each client are compared with the log itself.
 
 const WRITERS = 4;
 const EVENTS = 3_000;
@@ -25,14 +25,14 @@ afterAll(() => postgres.drop());
 const open = (applicationName: string): Promise<Store> =>
   openStore({ url: postgres.url, log: silentLogger, applicationName, poolSize: 8 });
 
-/** Write transactions of one to four events until told to stop, whatever happens to the server. */
+/** Write transactions of one to four events until the signal aborts, whatever happens to the server. */
 async function write(store: Store, writer: string, signal: AbortSignal): Promise<void> {
   for (let number = 0; !signal.aborted; number += 1) {
     const size = 1 + (number % 4);
     const batch = Array.from({ length: size }, (_, index) =>
       eventOf(`s${number % 10}`, writer, `${writer}:${number}:${index}/${size}`),
     );
-    // A lost answer leaves open whether it was committed; the log will tell.
+    // After a lost response, it is unknown whether the transaction was committed. The log shows whether it was.
     await store.transaction((tx) => appendEvents(tx, batch)).catch(() => {});
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -46,12 +46,13 @@ function eventOf(subject: string, actor: string, message: string): NewEvent {
     reason: "TESTED",
     message,
     before: null,
-    // Random, or compression would let the buffers on the way hold all that a slow reader leaves unread.
+    // The padding is random, because compression would let the buffers in between hold everything that a slow reader
+    // leaves unread.
     after: { membership: "APPROVED", padding: randomBytes(3_000).toString("base64") },
   };
 }
 
-/** How the clients behave; `steady` is how many events the first of them has. */
+/** The behaviour of the clients; `steady` returns how many events the first client has. */
 const behaviours = (steady: () => number): readonly Behaviour[] => [
   { name: "steady" },
   { name: "one actor", filter: { actor: "w1" } },
@@ -68,9 +69,10 @@ const behaviours = (steady: () => number): readonly Behaviour[] => [
 ];
 
 /**
- * Ordered, unique, complete, and each message as far as it says: all that is wanted up to its revision, nothing above.
+ * Check that events are ordered, unique and complete. Each message must contain all matching events up to its revision,
+ * and none above it.
  */
-function validate({ behaviour, events, marks }: ResumingWatcher, log: readonly StoredEvent[]) {
+function validate({ behaviour, events, marks }: ResumingWatcher, log: readonly EventRow[]) {
   const { subject, actor, types } = behaviour.filter ?? {};
   const wanted = log.filter(
     (event) =>
@@ -78,7 +80,7 @@ function validate({ behaviour, events, marks }: ResumingWatcher, log: readonly S
       (actor === undefined || event.actor === actor) &&
       (types === undefined || types.includes(event.type)),
   );
-  const keyOf = ({ revision, id, message }: Event | StoredEvent) => `${revision} ${id} ${message}`;
+  const keyOf = ({ revision, id, message }: Event | EventRow) => `${revision} ${id} ${message}`;
   expect(events.map(keyOf)).toEqual(wanted.map(keyOf));
   for (const { revision, count } of marks) {
     const [last, next] = [wanted[count - 1], wanted[count]];
@@ -87,8 +89,8 @@ function validate({ behaviour, events, marks }: ResumingWatcher, log: readonly S
   }
 }
 
-/** The events of a transaction follow each other, and are all there. */
-function validateTransactions(log: readonly StoredEvent[]): void {
+/** Check that the events of each transaction are complete and adjacent. */
+function validateTransactions(log: readonly EventRow[]): void {
   let left: string[] = [];
   for (const { message } of log) {
     const [writer, number, place = ""] = message.split(":");
@@ -102,7 +104,7 @@ function validateTransactions(log: readonly StoredEvent[]): void {
 }
 
 describe("watches under faults", () => {
-  it("should give every client exactly the log: over slow readers, broken streams, restarts of Postgres and of the registry", async () => {
+  it("should give every client exactly the log despite slow readers, failures and restarts", async () => {
     const [reading, writing] = await Promise.all([open("registry"), open("writers")]);
     let rig: Rig = await startRig({ store: reading }, { watchLimits: WINDOW });
     const steady = (): number => watchers[0]?.events.length ?? 0;
@@ -126,7 +128,8 @@ describe("watches under faults", () => {
     postgres.kill();
     await eventually(() => expect(postgres.server.pid).not.toBe(killed));
     await progress(100);
-    // A starved watcher may have been cut for slowness just then, and see nothing of a restart.
+    // On a busy machine, the server may just have disconnected the watcher as too slow. In that case, the watcher
+    // misses the restart, so restart again.
     for (let restarts = 0; restarts < 10 && !endsOf("steady").includes("SERVER_SHUTTING_DOWN"); restarts += 1) {
       await progress(10);
       const before = rig;
@@ -138,7 +141,7 @@ describe("watches under faults", () => {
     await eventually(() => expect(endsOf("slow")).toContain("WATCHER_TOO_SLOW"));
     ending.abort();
     await Promise.all(writers);
-    // One that every filter lets through.
+    // An event that matches every filter.
     const end = { ...eventOf("s3", "w1", "end:0:0/1"), type: "node.approved" } as const;
     await writing.transaction((tx) => appendEvents(tx, [end]));
     await Promise.all(watching);

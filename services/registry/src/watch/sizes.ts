@@ -1,22 +1,22 @@
-import type { NodeRecord, StoredEvent } from "@rollcall/store";
+import type { EventRow, Node } from "@rollcall/store";
 
 /**
- * Bytes of one message of a watch, about. gRPC clients take 4 MiB unless told otherwise; ours make messages of a
- * fraction of it, since each of two thousand watchers may have one that it has not read yet.
+ * The approximate maximum size of one message of a watch. gRPC clients accept 4 MiB by default. The limit is far
+ * lower, because each of two thousand watchers may have an unread message.
  */
 export const MESSAGE_BYTES = 524_288;
 
-/** An event, or a node, without its texts. */
+/** The size of an event or a node without its variable-length fields. */
 const BASE_BYTES = 200;
 
-/** About how many bytes an event has, in memory and as a message. */
+/** The approximate size of an event, in memory and as a message. */
 export const sizeOfEvent = remembered(
-  ({ message, before, after }: StoredEvent) => BASE_BYTES + message.length * 3 + sizeOfJson(before) + sizeOfJson(after),
+  ({ message, before, after }: EventRow) => BASE_BYTES + message.length * 3 + sizeOfJson(before) + sizeOfJson(after),
 );
 
-/** About how many bytes a node has. */
+/** The approximate size of a node. */
 export const sizeOfNode = remembered(
-  ({ info, labels, membership, mark, holds }: NodeRecord) =>
+  ({ info, labels, membership, mark, holds }: Node) =>
     5 * BASE_BYTES +
     sizeOfJson(info) +
     sizeOfJson(labels) +
@@ -24,7 +24,7 @@ export const sizeOfNode = remembered(
     (membership.message.length + (mark?.message.length ?? 0)) * 3,
 );
 
-/** All watchers share what is sent, so that each is measured once. */
+/** Measure each object once, because all watchers share it. */
 function remembered<T extends object>(measure: (value: T) => number): (value: T) => number {
   const known = new WeakMap<T, number>();
   return (value) => {
@@ -37,7 +37,7 @@ function remembered<T extends object>(measure: (value: T) => number): (value: T)
   };
 }
 
-/** In bytes: a text may have three for each of its characters. */
+/** The size of a value as JSON, in bytes: a character can take three. */
 function sizeOfJson(value: unknown): number {
   return value === null ? 0 : Buffer.byteLength(JSON.stringify(value));
 }

@@ -1,9 +1,11 @@
-/** Lets one watcher rest until it is woken. A wake-up while it works is not lost: its next rest ends at once. */
+/**
+ * Lets one watcher wait until it is woken. If it is woken while it works, its next wait ends immediately.
+ */
 export class Waiter {
   #woken = false;
   #resume: (() => void) | null = null;
 
-  /** End the present rest, or else the next one. */
+  /** End the current wait, or the next one. */
   readonly wake = (): void => {
     const resume = this.#resume;
     if (resume === null) {

@@ -1,18 +1,17 @@
 import type { Clock } from "@rollcall/process";
-import type { CallStore, StoredEvent } from "@rollcall/store";
+import type { CallStore, EventRow } from "@rollcall/store";
 import type { Sleeper } from "./crowd.ts";
 import { compileEventFilter, type EventFilter, type EventHub, type EventPredicate } from "./event-hub.ts";
 import type { WindowPiece } from "./log-window.ts";
 import { watcherTooSlow } from "./resume-token.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
-/** Where a watch begins. */
 export type WatchStart =
   | { readonly kind: "now" }
   | { readonly kind: "beginning" }
   | { readonly kind: "after"; readonly revision: bigint; readonly logId: string };
 
-/** What a watch of events needs. */
+/** The dependencies and parameters of a watch. */
 export interface EventWatch<Message> {
   readonly store: Pick<CallStore, "logId">;
   readonly hub: Pick<EventHub, "ready" | "join" | "ends" | "checkPosition" | "checkLog" | "readWindow" | "readTable">;
@@ -24,11 +23,11 @@ export interface EventWatch<Message> {
   readonly messages: EventMessages<Message>;
 }
 
-/** Makes what a watch sends. */
+/** Creates the messages of a watch. */
 export interface EventMessages<Message> {
-  /** The events of a piece of the log, of which there is at least one, in messages. */
-  of(piece: WindowPiece<StoredEvent>, logId: string): readonly Message[];
-  /** Everything that is wanted up to here has been sent. */
+  /** The messages for a piece of the log that has at least one event. */
+  of(piece: WindowPiece<EventRow>, logId: string): readonly Message[];
+  /** A message that says that all matching events up to a revision have been sent. */
   bookmark(revision: bigint, logId: string): Message;
 }
 
@@ -40,28 +39,28 @@ interface Asked<Message> {
 const DONE = { done: true, value: undefined } as const;
 
 /**
- * A watch of the log: what lies before the window of the hub is read from the table in bounded batches, then it goes on
- * in the window. The cursor alone says what comes next, so the switch can neither leave out nor repeat anything. It
- * ends by throwing: the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
+ * A watch of the event log. It reads events before the hub's window from the table, in bounded batches, and then
+ * continues in the window. Only the cursor decides which event is next, so the switch cannot skip or repeat anything.
+ * The watch ends by throwing the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
  *
- * A class, since a generator would cost each of thousands of watchers more, and each message. It is read by one reader,
- * which asks for a message when it has the one before.
+ * This is a class, because a generator would cost more for each of thousands of watchers, and for each message. It has
+ * one reader, which requests a message only after it has received the previous one.
  */
 export class EventStream<Message> implements AsyncIterableIterator<Message>, Sleeper {
   readonly #watch: EventWatch<Message>;
   readonly #isWanted: EventPredicate | null;
   #logId = "";
-  /** All up to here was sent, or is among the parts. */
+  /** Everything up to this revision was sent, or is in `#parts`. */
   #cursor = 0n;
   #sentAtMs = 0;
-  /** What was read and has to be sent, the last part first. */
+  /** Messages to send, in reverse order. */
   #parts: Message[] = [];
   #asked: Asked<Message> | null = null;
   #leave: (() => void) | null = null;
-  /** Whether it has been in the window: then it never goes back to the table. */
+  /** Whether the watch has reached the window. From then on, it never reads the table again. */
   #isLive = false;
   #isReading = false;
-  /** Whether it was woken since the read began. */
+  /** Whether wake() was called since the read started. */
   #isWoken = false;
   #isEnded = false;
 
@@ -90,7 +89,7 @@ export class EventStream<Message> implements AsyncIterableIterator<Message>, Sle
     return DONE;
   }
 
-  /** The log has grown, or some time has passed, or the signal has aborted. */
+  /** Called when the log has grown, some time has passed, or the signal has aborted. */
   readonly wake = (): void => {
     this.#isWoken = true;
     if (this.#asked === null || this.#isReading) return;
@@ -112,7 +111,8 @@ export class EventStream<Message> implements AsyncIterableIterator<Message>, Sle
       this.#leave = hub.join(this);
       signal.addEventListener("abort", this.wake, { once: true });
       this.#sentAtMs = clock.nowMs();
-      // It says at once where it begins: a client that is cut off within the first events has a token to go on from.
+      // Send the start position immediately, so that a client that is disconnected within the first events has a token
+      // to resume from.
       return { done: false, value: messages.bookmark(revision, logId) };
     } catch (error) {
       this.#end();
@@ -133,7 +133,7 @@ export class EventStream<Message> implements AsyncIterableIterator<Message>, Sle
     }
   }
 
-  /** Answer with what there is to send; its reader waits when there is nothing. */
+  /** Resolve the reader's request with the next message. If there is none, the reader waits. */
   #answer(asked: Asked<Message>): void {
     const { store, hub, clock, signal } = this.#watch;
     signal.throwIfAborted();
@@ -154,8 +154,8 @@ export class EventStream<Message> implements AsyncIterableIterator<Message>, Sle
     asked.resolve({ done: false, value });
   }
 
-  /** Whether the cursor has moved. */
-  #take(piece: WindowPiece<StoredEvent>): boolean {
+  /** Process a batch from the window. Returns whether the cursor moved. */
+  #take(piece: WindowPiece<EventRow>): boolean {
     const { clock, limits, messages } = this.#watch;
     const isWanted = this.#isWanted;
     const { through } = piece;
@@ -170,14 +170,14 @@ export class EventStream<Message> implements AsyncIterableIterator<Message>, Sle
     return hasMoved;
   }
 
-  /** Read on in the table, for a reader that is behind the window. */
+  /** Read the table, for a reader that is behind the window. */
   async #readTable(): Promise<void> {
     const { hub, filter, signal } = this.#watch;
     this.#isReading = true;
     try {
       await hub.checkLog(this.#logId);
-      // It could catch up from the table, but would soon be as far behind again: its client learns it, and how to go
-      // on.
+      // The watch could catch up from the table, but would soon be behind again. End it, so that the client notices
+      // and resumes from the token.
       if (this.#isLive) throw watcherTooSlow({ kind: "position", logId: this.#logId, revision: this.#cursor });
       this.#isWoken = false;
       const hasMoved = this.#take(await hub.readTable(this.#cursor, filter, signal));
@@ -194,7 +194,9 @@ export class EventStream<Message> implements AsyncIterableIterator<Message>, Sle
     this.#asked = null;
   }
 
-  /** Once: a read that fails after its reader has left ends it again. */
+  /**
+   * End the watch, once. Without this check, a read that fails after its reader has left would end the watch again.
+   */
   #end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

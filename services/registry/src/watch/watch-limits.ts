@@ -1,29 +1,35 @@
-/** How much watches may take, and how often they say that they are alive. */
+/** Limits and intervals of watches. */
 export interface WatchLimits {
-  /**
-   * A stream that sent nothing for so long, plus or minus a quarter, gets a bookmark. The contract promises 10 s at
-   * most.
-   */
+  /** A stream that is silent for this time, plus or minus a quarter, gets a bookmark. The API promises 10 s at most. */
   readonly bookmarkMs: number;
-  /** Recent events that are kept in memory for all watchers together: how far a live one may fall behind. */
+  /**
+   * The number of recent events in memory, for all watchers together. A live watcher can fall behind by this many
+   * events.
+   */
   readonly windowEvents: number;
-  /** Recent node changes that are kept likewise. */
+  /** The number of recent node changes in memory, for all watchers together. */
   readonly windowNodes: number;
-  /** Most bytes of those events, and of those nodes: about a fourth of the memory that they take. */
+  /**
+   * The maximum total size of the recent events, and of the recent node changes. They occupy about four times as much
+   * memory.
+   */
   readonly windowBytes: number;
-  /** Events of one message, and of one read of a watcher that is behind. */
+  /** The maximum number of events in one message, and in one read of a watcher that is behind. */
   readonly batchEvents: number;
-  /** Nodes of one message. */
+  /** The maximum number of nodes in one message. */
   readonly batchNodes: number;
-  /** Reads of the log by watchers that are behind, at a time: the other connections of the pool are for other calls. */
+  /**
+   * The maximum number of concurrent reads of the log by watchers that are behind. The pool's other connections are for
+   * other calls.
+   */
   readonly catchUpReads: number;
-  /** Snapshots that are read at a time; each holds a connection. */
+  /** The maximum number of concurrent reads of snapshots. Each holds a connection. */
   readonly snapshots: number;
-  /** How long a watcher may take for one message of its snapshot. */
+  /** How long a watcher can take for one message of its snapshot. */
   readonly snapshotIdleMs: number;
 }
 
-/** What is good for a registry of any size. */
+/** Limits that suit a registry of any size. */
 export const DEFAULT_WATCH_LIMITS: WatchLimits = {
   bookmarkMs: 8_000,
   windowEvents: 20_000,
@@ -33,6 +39,6 @@ export const DEFAULT_WATCH_LIMITS: WatchLimits = {
   batchNodes: 100,
   catchUpReads: 3,
   snapshots: 3,
-  // Sooner than Postgres ends a transaction that idles, which is after 10 s.
+  // Use less than the 10 s after which Postgres ends an idle transaction.
   snapshotIdleMs: 8_000,
 };

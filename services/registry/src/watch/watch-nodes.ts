@@ -5,8 +5,8 @@ import {
   type CallStore,
   changedNodeIds,
   listNodeIds,
+  type Node,
   type NodeFilter,
-  type NodeRecord,
   readListing,
   readNodes,
 } from "@rollcall/store";
@@ -19,24 +19,24 @@ import { MESSAGE_BYTES, sizeOfNode } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
-/** Where a watch of nodes begins. */
+/** Where a watch of nodes starts. */
 export type NodeWatchStart =
   | { readonly kind: "snapshot" }
   | { readonly kind: "after"; readonly revision: bigint; readonly logId: string };
 
 /** A node to add or replace, or the id of one to remove. */
-export type NodeUpdate = NodeRecord | { readonly removedId: string };
+export type NodeUpdate = Node | { readonly removedId: string };
 
 /** One message of a watch of nodes. */
 export interface NodeMessage {
   readonly updates: readonly NodeUpdate[];
   readonly isComplete: boolean;
   readonly resume: ResumePoint;
-  /** The client's nodes are now those of this revision; 0 when more belongs to it. */
+  /** The revision of the client's nodes after this message; 0 if more messages of the same revision follow. */
   readonly revision: bigint;
 }
 
-/** What a watch of nodes needs. */
+/** The dependencies and parameters of a watch. */
 export interface NodeWatch {
   readonly store: CallStore;
   readonly events: EventHub;
@@ -50,13 +50,13 @@ export interface NodeWatch {
 }
 
 /**
- * Watch nodes: first as they are in one snapshot, or what has changed in it since a revision; then every change. It
- * ends by throwing: the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
+ * Watch nodes: first a snapshot, or the changes since a revision; then every change. Ends by throwing the signal's
+ * reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
  */
 export async function* watchNodes(watch: NodeWatch): AsyncGenerator<NodeMessage, never> {
   const { hub, clock, limits, signal } = watch;
   const waiter = new Waiter();
-  // Before the snapshot is taken: what is not in it any more is in the hub's window.
+  // Join before taking the snapshot, so that later changes are in the hub's window.
   const leave = await hub.join(waiter, signal);
   signal.addEventListener("abort", waiter.wake, { once: true });
   try {
@@ -76,7 +76,7 @@ export async function* watchNodes(watch: NodeWatch): AsyncGenerator<NodeMessage,
       cursor = piece.through;
       const lastUpdate = updates.at(-1);
       for (const part of messagesOf(updates, limits)) {
-        // Only the last part makes the client's nodes those of this revision.
+        // Only the last part carries the revision, because only then does the client have the nodes of that revision.
         yield part.at(-1) === lastUpdate
           ? { updates: part, ...reached(logId, cursor) }
           : { updates: part, isComplete: false, resume, revision: 0n };
@@ -94,7 +94,7 @@ export async function* watchNodes(watch: NodeWatch): AsyncGenerator<NodeMessage,
   }
 }
 
-/** Send what there is, or what has changed since a revision; the revision that was sent. */
+/** Send all nodes, or the changes since a revision. Returns the revision that was sent. */
 async function* sendSnapshot(
   { store, events, snapshots, clock, limits, filter, start, signal }: NodeWatch,
   logId: string,
@@ -102,7 +102,8 @@ async function* sendSnapshot(
   if (start.kind === "after") await events.checkPosition(start.logId, start.revision);
   const idleMs = limits.snapshotIdleMs;
   const snapshot = await leaseSnapshot({ store, clock, places: snapshots, idleMs, signal });
-  // Going on from within would need this very snapshot.
+  // The client resumes from the position where this watch started, because resuming within the snapshot would need this
+  // very snapshot.
   const resume: ResumePoint =
     start.kind === "after"
       ? { kind: "position", logId, revision: start.revision }
@@ -128,7 +129,7 @@ function reached(logId: string, revision: bigint): Omit<NodeMessage, "updates"> 
   return { isComplete: false, resume: { kind: "position", logId, revision }, revision };
 }
 
-/** The nodes of a snapshot, in pieces; null when it was taken back. */
+/** The nodes of a snapshot in pieces; null when the snapshot was closed. */
 async function* allNodes(snapshot: LeasedSnapshot, filter: NodeFilter): AsyncGenerator<readonly NodeUpdate[] | null> {
   const options = { filter, orderBy: BY_ID, limit: Number.MAX_SAFE_INTEGER, after: null };
   for await (const listed of snapshot.pieces((db) => readListing(db, options))) {
@@ -141,7 +142,7 @@ async function* changesSince(
   revision: bigint,
   filter: NodeFilter,
 ): AsyncGenerator<readonly NodeUpdate[] | null> {
-  // As of this snapshot: nothing can be compacted between the check and the reads.
+  // Use the compacted revision of this snapshot, so that nothing can be compacted between the check and the reads.
   if (revision < snapshot.compactedRevision) {
     throw revisionCompacted(snapshot.compactedRevision, "compacted");
   }
@@ -164,12 +165,12 @@ const BY_ID = { column: "id", descending: false } as const;
 function updateOf(change: NodeChange, filter: CompiledNodeFilter): readonly NodeUpdate[] {
   const { id, node, events } = change;
   if (node !== null && filter.isWanted(node)) return [node];
-  // A client that never had it is not told, unless it is not known whether it had.
+  // Report a removal only if the client had the node, or may have had it.
   const mayHaveEnded = node === null || events === null || filter.mayHaveEnded(events);
   return mayHaveEnded ? [{ removedId: id }] : [];
 }
 
-/** The parts of which each is one message. */
+/** Split updates into messages. */
 function messagesOf(updates: readonly NodeUpdate[], { batchNodes }: WatchLimits) {
   return splitBySize(updates, sizeOfUpdate, { items: batchNodes, bytes: MESSAGE_BYTES });
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { WatchNodesResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { getNode, type NodeRecord, type Store } from "@rollcall/store";
+import { getNode, type Store, type Node as StoredNode } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { label } from "../testing/operator.ts";
 import * as changes from "../testing/record-changes.ts";
@@ -11,7 +11,7 @@ import { seed } from "../testing/seed.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
 import { type Watched, watchInBackground } from "../testing/watcher.ts";
 
-// Whatever is written of a node: either the watch tells it, or no list shows it.
+// Checks that for every write to a node, either the watch reports the write, or no list shows it.
 
 const MACHINE = new TestNode("n1");
 const MARKER = new TestNode("zz-marker");
@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => rig.close());
 
-async function node(): Promise<NodeRecord> {
+async function node(): Promise<StoredNode> {
   const record = await getNode(store.db, MACHINE.id);
   if (record === null) throw new Error("the node is gone");
   return record;
@@ -38,7 +38,7 @@ const report = (cores: number) =>
 
 interface Case {
   readonly name: string;
-  /** What happens before, and what is written then. */
+  /** A step that runs before the write. */
   before?(): Promise<void>;
   write(): Promise<unknown>;
 }
@@ -83,9 +83,9 @@ const CASES: readonly Case[] = [
     name: "another reason of the same health",
     before: async () => {
       await connect(0);
-      await changes.judge(store, await node(), "UNHEALTHY", 1);
+      await changes.evaluate(store, await node(), "UNHEALTHY", 1);
     },
-    write: async () => changes.judge(store, await node(), "UNHEALTHY", 2),
+    write: async () => changes.evaluate(store, await node(), "UNHEALTHY", 2),
   },
   { name: "a key that is offered", write: () => changes.offerKey(store, MACHINE.id) },
   {
@@ -120,7 +120,7 @@ const CASES: readonly Case[] = [
     before: async () => {
       await connect(0);
       for (let turn = 1; turn < 9; turn++)
-        await changes.judge(store, await node(), turn % 2 === 0 ? "UNHEALTHY" : "HEALTHY", 1);
+        await changes.evaluate(store, await node(), turn % 2 === 0 ? "UNHEALTHY" : "HEALTHY", 1);
       await changes.settle(store, await node(), 0);
     },
     write: async () => changes.settle(store, await node(), 3),
@@ -130,7 +130,7 @@ const CASES: readonly Case[] = [
     before: async () => {
       for (const variant of [0, 2, 0, 2, 0, 2]) await connect(variant);
     },
-    // The same two, from another port; then one that was not there before.
+    // One of the two machines connects from another port, and then the other one after a reboot.
     write: async () => {
       await connect(10);
       await connect(4);
@@ -152,7 +152,7 @@ function apply(messages: readonly WatchNodesResponse[]) {
   return wholeNodes(nodes.values());
 }
 
-/** What comes before it is there when its change is: the log is in order. */
+/** The log is ordered, so when the marker's change has arrived, all earlier changes have also arrived. */
 async function passMarker(watch: Watched<WatchNodesResponse>): Promise<void> {
   await label(store, MARKER.id, "marker", "here");
   await watch.until((messages) =>
@@ -174,7 +174,7 @@ describe("WatchNodes and ListNodes", () => {
     await watch.stop();
   });
 
-  it("should say nothing of a stream that moves, and the log once", async () => {
+  it("should not report a stream that advances, and report the log once", async () => {
     await connect(0);
     const { revision } = await rig.registry.listNodes({});
     const watch = watchInBackground((signal) =>

@@ -6,19 +6,21 @@ import { LogWake } from "./log-wake.ts";
 import { NodeHub } from "./node-hub.ts";
 import { DEFAULT_WATCH_LIMITS, type WatchLimits } from "./watch-limits.ts";
 
-/** What all watches of a process share. */
+/** The objects that all watches of a process share. */
 export interface Watches {
   readonly limits: WatchLimits;
   readonly wake: LogWake;
   readonly events: EventHub;
   readonly nodes: NodeHub;
-  /** Places for snapshots that are being read. */
+  /** Slots for snapshots that are being read. */
   readonly snapshots: Limiter;
-  /** Stop following the feed. Close the port first, which ends the streams. */
+  /**
+   * Stop following the feed. The caller must close the port first, because that ends the streams.
+   */
   close(): Promise<void>;
 }
 
-/** Create what watches share. Nothing is read before the first of them. */
+/** Create the objects that watches share. Reading starts with the first watch. */
 export function createWatches({
   store,
   feed,
@@ -33,7 +35,7 @@ export function createWatches({
   const nodes = new NodeHub({ store, clock, log, limits, wake });
   const watchers = gauge(metrics, {
     name: "rollcall_watchers",
-    help: "Watches that are open, by what they watch.",
+    help: "Number of open watches, by kind.",
     labelNames: ["of"],
   });
   onScrape(metrics, () => {

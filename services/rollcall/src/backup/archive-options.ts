@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { Failure, formatBytes, type Shell, UsageError, unreadableFile } from "@rollcall/cli";
+import { counted, Failure, formatBytes, type Shell, UsageError, unreadableFile } from "@rollcall/cli";
 import { defineKeys, oneOf, optional, text } from "@rollcall/config";
 import { isSystemError } from "@rollcall/process";
 import { ArchiveError, type ArchiveSummary, type TableSum, verifyArchive } from "@rollcall/store";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
 
-/** The keys of every verb that works with an archive. */
+/** The keys that every verb with an archive has. */
 export const ARCHIVE_KEYS = {
   "Data.Dir": PROCESS_KEYS["Data.Dir"],
   "Database.URL": PROCESS_KEYS["Database.URL"],
@@ -17,19 +17,19 @@ export const ARCHIVE_KEYS = {
       default: undefined,
       flag: "passphrase-file",
       doc:
-        "File whose first line is the passphrase of the archive; - reads it from standard input. With it a backup is " +
-        "encrypted (AES-256-GCM, its key by scrypt). There is no way to an archive whose passphrase is lost.",
+        "File whose first line is the archive's passphrase; - reads it from standard input. With it, a backup is " +
+        "encrypted (AES-256-GCM, key derived by scrypt). Without the passphrase, an encrypted archive cannot be " +
+        "read.",
     },
     "Archive.Output": {
       schema: oneOf<"table" | "json">(["table", "json"]),
       default: "table" as const,
       flag: "output",
-      doc: "How the result is written: lines for people, or one JSON object. -o is the same.",
+      doc: "Output format: table for readable lines, json for one JSON object. -o is the short form.",
     },
   }),
 };
 
-/** The values of those keys. */
 export interface ArchiveValues {
   readonly "Data.Dir": string | undefined;
   readonly "Database.URL": string | undefined;
@@ -38,18 +38,21 @@ export interface ArchiveValues {
   readonly "Archive.Output": "table" | "json";
 }
 
-/** Words of a command line with the short form of --output written out. */
+/** Replace the short form of --output by the long one. */
 export function withLongFlags(words: readonly string[]): readonly string[] {
   return words.map((word) => (word === "-o" ? "--output" : word));
 }
 
-/** Read the passphrase that was named; null when none was. Throws UsageError when the file does not have one. */
+/**
+ * Read the passphrase from the configured file; null when no file is configured. Throws UsageError when the file
+ * contains no passphrase.
+ */
 export async function readPassphrase(values: ArchiveValues, shell: Shell): Promise<string | null> {
   const named = values["Archive.PassphraseFile"];
   if (named === undefined) return null;
   const content = named === "-" ? await shell.readInput?.() : await readNamed(resolve(shell.cwd, named));
   const [line = ""] = (content ?? "").split(/\r?\n/);
-  if (line === "") throw new UsageError(`there is no passphrase in the first line of ${named}`);
+  if (line === "") throw new UsageError(`the first line of ${named} contains no passphrase`);
   return line;
 }
 
@@ -60,8 +63,8 @@ async function readNamed(path: string): Promise<string> {
 }
 
 /**
- * Read a whole archive and compare it with its checksums. Throws Failure when it is not as it was written, and
- * UsageError when it cannot be read.
+ * Read a whole archive and verify its checksums. Throws Failure when it is damaged, and UsageError when it cannot be
+ * read.
  */
 export async function verified(path: string, passphrase: string | null): Promise<ArchiveSummary> {
   try {
@@ -72,10 +75,10 @@ export async function verified(path: string, passphrase: string | null): Promise
   }
 }
 
-/** A failure that left something changed: a signal does not hide it. */
+/** A failure after which some changes remain. interruptible() reports such a failure even after a signal. */
 export class PartialFailure extends Failure {}
 
-/** Run `work` until it ends or the user asks for its end by SIGINT or SIGTERM. */
+/** Run `work`, and abort it on SIGINT or SIGTERM. */
 export async function interruptible<T>(process: NodeJS.Process, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const ending = new AbortController();
   const onSignal = () => ending.abort(new Failure("interrupted: nothing was changed"));
@@ -91,14 +94,14 @@ export async function interruptible<T>(process: NodeJS.Process, work: (signal: A
   }
 }
 
-/** Tell a person at the terminal of each table that is done. */
+/** Report each finished table on a terminal. */
 export function tableProgress({ err }: Pick<Shell, "err">, values: ArchiveValues): (sum: TableSum) => void {
   if (!err.isTerminal || values["Archive.Output"] === "json") return () => {};
   return ({ name, rows, bytes }) =>
-    err.write(`${name.padEnd(26)}${String(rows).padStart(12)} rows  ${formatBytes(bytes)}\n`);
+    err.write(`${name.padEnd(26)}${counted(rows, "row ", "rows").padStart(17)}  ${formatBytes(bytes)}\n`);
 }
 
-/** What is in an archive, as JSON. */
+/** The contents of an archive as JSON. */
 export function plainSummary({ manifest, isEncrypted, tables, files }: ArchiveSummary) {
   const { rollcall, postgres, takenAt, clusterId, logId, revision, audit } = manifest;
   return {
@@ -109,14 +112,19 @@ export function plainSummary({ manifest, isEncrypted, tables, files }: ArchiveSu
   };
 }
 
-/** What is in an archive, in lines for people. */
+/** The contents of an archive as readable lines. */
 export function summaryLines({ manifest, isEncrypted, tables, files }: ArchiveSummary): readonly string[] {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   const { clusterId, logId, revision, takenAt, rollcall, postgres, audit } = manifest;
   return [
     `Taken ${takenAt} by Rollcall ${rollcall} from Postgres ${postgres}${isEncrypted ? ", encrypted" : ""}`,
-    `${tables.length} tables, ${rows} rows${files.length === 0 ? "" : `, ${files.length} files of the data directory`}`,
-    `Cluster ${clusterId}, log ${logId} at revision ${revision}`,
+    [
+      counted(tables.length, "table"),
+      counted(rows, "row"),
+      ...(files.length === 0 ? [] : [`${counted(files.length, "file")} of the data directory`]),
+    ].join(", "),
+    `Cluster ${clusterId}`,
+    `Event log ${logId} at revision ${revision}`,
     ...(audit.sequence === "0" ? [] : [`Audit head ${audit.sequence}:${audit.hash}`]),
   ];
 }

@@ -5,13 +5,14 @@ import { errorCode, makeDirectory, replaceFile } from "@rollcall/process";
 import type { ArchivedFile } from "@rollcall/store";
 
 /**
- * What of a data directory belongs to its record: the first access token, the authority that agents and clients trust,
- * and the local agent's identity, by which it is known again.
+ * The files of a data directory that belong to its store: the first access token, the authority that agents and
+ * clients trust, and the local agent's identity.
  */
 const FILES: readonly string[] = [
   ADMIN_TOKEN_FILE,
   "tls/ca.pem",
   "tls/ca-key.pem",
+  "tls/next-ca-key.pem",
   "tls/server.pem",
   "tls/server-key.pem",
   "agent/node-key.pem",
@@ -19,19 +20,21 @@ const FILES: readonly string[] = [
   "agent/sentinel.json",
 ];
 
-/** Read what of a data directory goes into an archive. */
+/** Read the files of a data directory that go into an archive. */
 export async function readDirectoryFiles(dataDirectory: string): Promise<readonly ArchivedFile[]> {
   const found = await Promise.all(FILES.map((path) => readIfThere(dataDirectory, path)));
   return found.filter((file) => file !== null);
 }
 
-/** Refuse an archive with files that no backup has: it could put anything among the settings of Postgres. */
+/**
+ * Refuse an archive with files that no backup contains, because such files could overwrite settings of Postgres.
+ */
 export function refuseStrangeFiles(files: readonly Pick<ArchivedFile, "path">[]): void {
   const strange = files.find(({ path }) => !FILES.includes(path));
-  if (strange !== undefined) throw new Failure(`the archive holds a file that no backup has: ${strange.path}`);
+  if (strange !== undefined) throw new Failure(`the archive contains an unexpected file: ${strange.path}`);
 }
 
-/** Write files of an archive into a data directory, each whole. Those that are there are replaced. */
+/** Write the files of an archive into a data directory, each atomically. Existing files are replaced. */
 export async function writeDirectoryFiles(dataDirectory: string, files: readonly ArchivedFile[]): Promise<void> {
   refuseStrangeFiles(files);
   for (const { path, mode, content } of files) {

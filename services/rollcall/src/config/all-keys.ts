@@ -9,14 +9,14 @@ import { REGISTRY_KEYS } from "@rollcall/registry";
 import { PROCESS_KEYS } from "./process-keys.ts";
 
 /**
- * Agents and control plane may read the same file, and share keys: what is a policy here is a wish there. The control
- * plane's meaning is shown; whatever name either side takes for a key is taken.
+ * Merge the declarations of a key that both the control plane and agents read from one file, for example because the
+ * control plane's policy is the agent's preference. Keeps the documentation of `key`, and accepts the aliases of both.
  */
 function withBothAliases<T>(key: KeyDeclaration<T>, other: KeyDeclaration<unknown>): KeyDeclaration<T> {
   return { ...key, aliases: [...new Set([...(key.aliases ?? []), ...(other.aliases ?? [])])] };
 }
 
-/** Every key of the control plane and of agents, in the order in which they are shown. */
+/** All keys of the control plane and of agents, in display order. */
 export const ALL_KEYS = {
   ...PROCESS_KEYS,
   ...REGISTRY_KEYS,
@@ -36,5 +36,4 @@ export const ALL_KEYS = {
   ),
 };
 
-/** Their values. */
 export type AllValues = ConfigValues<typeof ALL_KEYS>;

@@ -22,14 +22,14 @@ describe("checkTlsConfig()", () => {
       { "TLS.ClientCAFile": "a.pem", "TLS.CAFile": "b.pem", "TLS.Probes": true },
       ["TLS.ClientCAFile", "TLS.CAFile", "TLS.Probes"],
     ],
-  ])("should find what does not fit together in %j", (values, paths) => {
+  ])("should find contradictions in %j", (values, paths) => {
     expect(checkTlsConfig(configOf(values)).map(({ path }) => path)).toEqual(paths);
   });
 });
 
 describe("refusePlaintext()", () => {
   const open = { "Listen.Host": "0.0.0.0" };
-  it("should refuse to be reached by others in clear text, and nothing else", () => {
+  it("should refuse only clear text that others can reach", () => {
     expect(() => refusePlaintext(configOf(open))).toThrow(UsageError);
     expect(() => refusePlaintext(configOf({ "Listen.Host": "10.1.2.3" }))).toThrow(UsageError);
     for (const fine of [{}, { ...open, ...PAIR }, { ...open, "Up.TLS": true }]) {

@@ -2,7 +2,7 @@ import type { ConfigurationView, Shell } from "@rollcall/cli";
 import type { Config, LoadOptions, Problem } from "@rollcall/config";
 import type { AllValues } from "./all-keys.ts";
 
-/** What `config list`, `config default` and `config convert` show. Services are loaded only when it is asked. */
+/** The output of `config list`, `config default` and `config convert`. Services are loaded only when needed. */
 export function createConfigurationView(shell: Shell): ConfigurationView {
   return {
     list: async (file) => {
@@ -30,7 +30,7 @@ export function createConfigurationView(shell: Shell): ConfigurationView {
       const file = await readNamedFile(shell, named);
       const foreign = await foreignKeysOf();
       const result = convertConfig({ keys: ALL_KEYS, foreign, file });
-      // What is converted also starts: `up` and the agent check the same.
+      // Run the checks of `up` and `agent`, so that both start with the converted file.
       const problems = result.ok ? await startProblems({ keys: ALL_KEYS, foreign, file }) : result.problems;
       if (!result.ok || problems.length > 0) {
         const { UsageError } = await import("@rollcall/cli");
@@ -41,7 +41,7 @@ export function createConfigurationView(shell: Shell): ConfigurationView {
   };
 }
 
-/** Why `up` or `agent` would not start with a file that sets nothing wrong by itself. */
+/** Reasons why `up` or `agent` would not start with a file whose values are individually valid. */
 async function startProblems(
   from: Pick<LoadOptions<AllValues>, "keys"> & Required<Pick<LoadOptions<AllValues>, "foreign" | "file">>,
 ): Promise<readonly Problem[]> {
@@ -51,7 +51,7 @@ async function startProblems(
   return result.ok ? [] : result.problems;
 }
 
-/** The combinations of values that `up`, `serve` and `agent` check. */
+/** The checks of value combinations in `up`, `serve` and `agent`. */
 async function startCheck(): Promise<NonNullable<LoadOptions<AllValues>["check"]>> {
   const { checkAgentConfig } = await import("@rollcall/agent");
   const { checkControlPlaneConfig } = await import("./control-plane-config.ts");

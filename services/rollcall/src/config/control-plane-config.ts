@@ -10,7 +10,7 @@ import { checkTlsConfig } from "./check-tls-config.ts";
 import { type ConfigurationSources, loadConfiguration } from "./load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "./process-keys.ts";
 
-/** The keys of a process of the control plane, whatever it serves. */
+/** The keys of any process of the control plane. */
 export const CONTROL_PLANE_KEYS = {
   ...PROCESS_KEYS,
   ...REGISTRY_KEYS,
@@ -23,7 +23,7 @@ export const CONTROL_PLANE_KEYS = {
   "Compute.Heartbeat.InfoUpdateInterval": ALL_KEYS["Compute.Heartbeat.InfoUpdateInterval"],
 };
 
-/** Their values. */
+/** The values of CONTROL_PLANE_KEYS. */
 export type ControlPlaneConfig = ProcessConfig &
   RegistryConfig &
   HealthConfig &
@@ -40,14 +40,14 @@ export function loadControlPlaneConfig(sources: ConfigurationSources): Promise<C
   );
 }
 
-/** What is wrong with the settings of the record together. */
+/** Contradictions between the store's settings. */
 function checkDatabaseConfig(values: ProcessConfig) {
   if (values["Database.DirectURL"] === undefined || values["Database.URL"] !== undefined) return [];
   const path = "Database.DirectURL" as const;
-  return [{ path, message: "has no use without Database.URL, which leads through the pooler" }];
+  return [{ path, message: "has no effect without Database.URL, the address of the pooler" }];
 }
 
-/** What is wrong with values that are each right. */
+/** Contradictions between values that are individually valid. */
 export function checkControlPlaneConfig(values: ControlPlaneConfig) {
   return [
     ...checkDatabaseConfig(values),

@@ -2,8 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { loadConfig, printDefaultYaml } from "@rollcall/config";
+import { type KeyDeclaration, loadConfig, printDefaultYaml } from "@rollcall/config";
 import { createTestShell } from "../testing/run-client.ts";
+import { loadAgentConfig } from "../verbs/agent.ts";
+import { keeperFlags } from "../work/keeper-settings.ts";
 import { ALL_KEYS } from "./all-keys.ts";
 import { createConfigurationView } from "./configuration-view.ts";
 import { loadControlPlaneConfig } from "./control-plane-config.ts";
@@ -21,8 +23,36 @@ async function load(yaml: string, env: Record<string, string> = {}, flags = {}) 
   return values;
 }
 
+describe("settings that are paths", () => {
+  const keys = Object.entries<KeyDeclaration<unknown>>(ALL_KEYS);
+  const isPath = ({ 1: key }: (typeof keys)[number]) => key.isPath === true;
+
+  it("should be resolved against the working directory, for every reader of the file", async () => {
+    const values = await load("TLS: {AgentCAFile: agents.pem}\n", {
+      ROLLCALL_WEBHOOKS_AUTHORITYFILE: "/etc/hooks.pem",
+    });
+    expect(values).toMatchObject({
+      "TLS.AgentCAFile": join(cwd, "agents.pem"),
+      "Webhooks.AuthorityFile": "/etc/hooks.pem",
+    });
+    writeFileSync(join(cwd, "c.yaml"), "Work: {Secrets: secrets}\n");
+    const flags = { "ca-file": "../ca.pem" };
+    const config = await loadAgentConfig({ file: "c.yaml", flags }, { env: {}, cwd }, false);
+    // The path must be absolute, because the agent starts its keeper in another directory.
+    expect(keeperFlags(config.values)).toContain(`Work.Secrets=${join(cwd, "secrets")}`);
+    expect(config.values["Compute.TLS.CAFile"]).toBe(join(cwd, "../ca.pem"));
+  });
+
+  it("should all be declared as paths, unless they must be absolute", () => {
+    const named = keys.map(([path]) => path).filter((path) => /(File|Dir|Directory)$/.test(path));
+    const declared = keys.filter(isPath).map(([path]) => path);
+    expect(named.filter((path) => !declared.includes(path))).toEqual(["Work.KeeperDir"]);
+    expect(declared.filter((path) => !named.includes(path))).toEqual(["Work.Secrets"]);
+  });
+});
+
 describe("loadControlPlaneConfig()", () => {
-  it("should take Bacalhau's documentation as it stands", async () => {
+  it("should accept Bacalhau's documentation unchanged", async () => {
     const values = await load(`
 Orchestrator:
   NodeManager:
@@ -41,7 +71,7 @@ Compute:
     });
   });
 
-  it("should take Bacalhau's older names, of nodes of both kinds", async () => {
+  it("should accept Bacalhau's older names, for both kinds of nodes", async () => {
     const values = await load(`
 Node:
   Compute:
@@ -64,7 +94,7 @@ Node:
     });
   });
 
-  it("should take KohakuRiver's names, and bare numbers as seconds", async () => {
+  it("should accept KohakuRiver's names, and bare numbers as seconds", async () => {
     expect(await load("HEARTBEAT_INTERVAL: 5\nHEARTBEAT_TIMEOUT: 30\n")).toMatchObject({
       "Compute.Heartbeat.Interval": 5_000,
       "Orchestrator.NodeManager.DisconnectTimeout": 30_000,
@@ -86,7 +116,7 @@ Node:
     });
   });
 
-  it("should take DATABASE_URL and ROLLCALL_DATA_DIR", async () => {
+  it("should accept DATABASE_URL and ROLLCALL_DATA_DIR", async () => {
     const env = { DATABASE_URL: "postgres://db/x", ROLLCALL_DATA_DIR: "/data" };
     expect(await load("", env)).toMatchObject({
       "Database.URL": "postgres://db/x",
@@ -94,19 +124,19 @@ Node:
     });
   });
 
-  it("should name file, line and nearest key of what it does not know, and every problem at once", async () => {
+  it("should name file, line and nearest key for unknown keys, and all problems at once", async () => {
     await expect(load("Orchestrator:\n  NodeManager:\n    ManualAproval: true\nLog:\n  Level: loud\n")).rejects.toThrow(
-      /^the configuration is not right:\nc\.yaml:3: unknown key Orchestrator\.NodeManager\.ManualAproval, the nearest is Orchestrator\.NodeManager\.ManualApproval\nc\.yaml:5: Log\.Level: "loud" is not one of trace, /,
+      /^invalid configuration:\nc\.yaml:3: unknown key Orchestrator\.NodeManager\.ManualAproval, the nearest is Orchestrator\.NodeManager\.ManualApproval\nc\.yaml:5: Log\.Level: "loud" is not one of trace, /,
     );
   });
 
   it("should refuse values that contradict each other", async () => {
     await expect(load("Orchestrator: {NodeManager: {DisconnectTimeout: 10m, UnknownTimeout: 5m}}\n")).rejects.toThrow(
-      /^the configuration is not right:\nc\.yaml:1: /,
+      /^invalid configuration:\nc\.yaml:1: /,
     );
   });
 
-  it("should take Bacalhau's name for the heartbeat topic, and refuse two ways to say who connects to NATS", async () => {
+  it("should accept Bacalhau's name for the heartbeat topic, and refuse two kinds of NATS credentials", async () => {
     const topic = "Node: {Requester: {ControlPlaneSettings: {HeartbeatTopic: beats}}}\n";
     expect(await load(topic)).toMatchObject({
       "Events.HeartbeatTopic": "beats",
@@ -114,20 +144,20 @@ Node:
       "Events.Retention": 72 * 3_600_000,
     });
     await expect(load("Events: {Nats: {Token: a, NkeyFile: b}}\n", {}, { nats: "nats://n" })).rejects.toThrow(
-      "at most one way to say who connects to NATS may be set",
+      "set at most one kind of NATS credentials",
     );
   });
 
-  it("should refuse a record that is no Postgres, and not repeat what may hold a password", async () => {
+  it("should refuse a database URL that is not Postgres, without repeating possible passwords", async () => {
     await expect(load("", { DATABASE_URL: "mysql://root:secret@db/rollcall" })).rejects.toThrow(
-      /^the configuration is not right:\nenvironment DATABASE_URL: Database\.URL: should be an address such as p\S+$/,
+      /^invalid configuration:\nenvironment DATABASE_URL: Database\.URL: should be an address such as p\S+$/,
     );
     expect(await load("", { DATABASE_URL: "postgresql://db/rollcall" })).toMatchObject({
       "Database.URL": "postgresql://db/rollcall",
     });
   });
 
-  it("should take what is wrong anywhere for wrong usage", async () => {
+  it("should treat any wrong setting as wrong usage", async () => {
     const failureOf = (env: Record<string, string>, flags: Record<string, readonly string[]>) =>
       loadConfiguration({ keys: ALL_KEYS }, { shell: { env, cwd }, file: undefined, flags }).then(
         () => null,
@@ -138,7 +168,7 @@ Node:
     expect(await failureOf({ ROLLCALL_COMPUTE_NAME: "no name" }, {})).toBe("UsageError");
   });
 
-  it("should say that it cannot read a file", async () => {
+  it("should report a file that it cannot read", async () => {
     await expect(
       loadControlPlaneConfig({
         shell: { env: { ROLLCALL_CONFIG: "gone.yaml" }, cwd },
@@ -179,11 +209,11 @@ describe("createConfigurationView()", () => {
     });
   });
 
-  it("should tell what contradicts itself, as up would, and show it all the same", async () => {
+  it("should report contradictions as up would, and still show the values", async () => {
     writeFileSync(join(cwd, "half.yaml"), "Log:\n  Level: info\nTLS:\n  CertFile: c.pem\n");
     const view = createConfigurationView(createTestShell({ cwd, env: {} }));
     const { settings, problems } = await view.list("half.yaml");
-    expect(settings.find(({ path }) => path === "TLS.CertFile")?.value).toBe("c.pem");
-    expect(problems).toEqual(["TLS.KeyFile: TLS.CertFile and TLS.KeyFile go together"]);
+    expect(settings.find(({ path }) => path === "TLS.CertFile")?.value).toBe(join(cwd, "c.pem"));
+    expect(problems).toEqual(["TLS.KeyFile: TLS.CertFile and TLS.KeyFile must be set together"]);
   });
 });

@@ -12,17 +12,17 @@ import {
   readConfigFile,
 } from "@rollcall/config";
 
-/** Where a configuration comes from. */
+/** The sources of a configuration. */
 export interface ConfigurationSources {
   readonly shell: Pick<Shell, "env" | "cwd">;
-  /** --config; ROLLCALL_CONFIG when absent. */
+  /** The value of --config; ROLLCALL_CONFIG when absent. */
   readonly file: string | undefined;
   readonly flags: Flags;
 }
 
-/** Which configuration is wanted. */
+/** Which configuration to load. */
 export type WantedConfiguration<T> = Pick<LoadOptions<T>, "keys" | "check"> & {
-  /** Keys of other programs that the same file may hold. */
+  /** Keys of other programs that the file can contain. */
   readonly alsoKnown?: ConfigKeys<unknown>;
 };
 
@@ -38,24 +38,25 @@ export async function loadConfiguration<T>(
     ...(read === undefined ? {} : { foreign: await foreignKeysOf() }),
     env: withoutClientVariables(shell.env),
     flags,
+    cwd: shell.cwd,
     ...(read === undefined ? {} : { file: read }),
   });
   if (result.ok) return result.config;
-  throw new UsageError(`the configuration is not right:\n${formatProblems(result.problems)}`);
+  throw new UsageError(`invalid configuration:\n${formatProblems(result.problems)}`);
 }
 
-/** Loaded only where there is a file: an agent without one need not spend the memory. */
+/** Load the keys of other programs only when there is a file, to save memory in agents without a file. */
 export async function foreignKeysOf(): Promise<ForeignIndex> {
   const { foreignKeys } = await import("./foreign/foreign-keys.ts");
   return foreignKeys();
 }
 
-/** The file that counts: --config, else ROLLCALL_CONFIG; undefined for none. */
+/** The configuration file: --config, otherwise ROLLCALL_CONFIG; undefined for none. */
 export function configurationPath({ env }: Pick<Shell, "env">, file: string | undefined): string | undefined {
   return file ?? (env.ROLLCALL_CONFIG || undefined);
 }
 
-/** Read a file as the user names it. Throws UsageError. */
+/** Read a file that the user named. Throws UsageError. */
 export async function readNamedFile({ cwd }: Pick<Shell, "cwd">, named: string): Promise<ConfigFile> {
   try {
     return { ...(await readConfigFile(resolve(cwd, named))), name: named };
@@ -64,7 +65,7 @@ export async function readNamedFile({ cwd }: Pick<Shell, "cwd">, named: string):
   }
 }
 
-/** Variables that only clients read are no unknown keys of a server. */
+/** Remove variables that only clients read, because servers would report them as unknown keys. */
 function withoutClientVariables(env: Shell["env"]): Shell["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !CLIENT_VARIABLES.includes(name)));
 }

@@ -1,23 +1,6 @@
-import {
-  bool,
-  type ConfigValues,
-  checkedText,
-  decimal,
-  defineKeys,
-  host,
-  int,
-  list,
-  oneOf,
-  optional,
-  text,
-  url,
-} from "@rollcall/config";
+import { bool, type ConfigValues, checkedText, defineKeys, host, int, list, optional, text } from "@rollcall/config";
 import { DEFAULT_CALL_LIMITS, networkProblem, POSTGRES_URL_EXAMPLE, parsePostgresUrl } from "@rollcall/domain";
-
-/** The least that is logged. The same words as the runtime's, which is not loaded for them. */
-export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
-/** How the log is written. */
-export type LogFormat = "auto" | "pretty" | "json";
+import { OBSERVABILITY_KEYS } from "./observability-keys.ts";
 
 const postgresUrl = () =>
   checkedText(`an address such as ${POSTGRES_URL_EXAMPLE}`, (value) => {
@@ -29,40 +12,44 @@ const network = () => checkedText("an IP address, or a network such as 10.0.0.0/
 
 const port = () => int({ min: 0, max: 65_535 });
 
-/** What every process of the control plane has in common: where it listens, its record, its log. */
+/** The keys that all control-plane processes share: addresses, store, log. */
 export const PROCESS_KEYS = defineKeys({
   "Quota.Jobs": {
     schema: int({ min: 0, max: 10_000 }),
     default: 5_000,
     doc:
-      "Jobs of each owner at most, ended ones included; 0 for no limit. The owner of a job is who submitted its " +
-      "newest version. Quotas hold for calls with the role submitter: a call that would exceed one is refused with " +
-      "QUOTA_EXCEEDED, and one that uses no more than before never is. An admin is not bound by them. Each scheduler " +
-      "and admin process needs the same quotas. `rollcall job owners` shows what each owner uses.",
+      "Maximum number of jobs per owner, ended ones included; 0 for no limit. The owner of a job is the caller who " +
+      "submitted its newest version. Quotas apply to callers with the role submitter: a call that would exceed one " +
+      "is refused with QUOTA_EXCEEDED. A call that raises no usage is never refused, and admins have no quotas. " +
+      "Give every scheduler and admin process the same quotas. `rollcall job owners` shows what each owner uses.",
   },
   "Quota.Executions": {
     schema: int({ min: 0, max: 100_000_000 }),
     default: 100_000,
     doc:
-      "Executions that the active jobs of each owner want at most; 0 for no limit. An ops job or daemon counts as an " +
-      "execution on each approved node, or as one where it names its node. A job that still runs more executions " +
-      "than it wants counts with those. Until an update is complete, the earlier version counts if the job would use " +
-      "more after the update halted. See Quota.Jobs.",
+      "Maximum number of executions that the active jobs of one owner want; 0 for no limit. An ops job or daemon " +
+      "counts one execution per approved node, or one in total if it names its node. A job that still runs more " +
+      "executions than it wants counts the running ones. Until an update is complete, the version that would run " +
+      "after a " +
+      "halt counts instead, if that version uses more. See Quota.Jobs.",
   },
   "Quota.Cores": {
     schema: int({ min: 0, max: 100_000_000 }),
     default: 0,
-    doc: "Cores that the executions of Quota.Executions ask for together at most, for each owner; 0 for no limit.",
+    doc:
+      "Maximum number of cores that the executions counted by Quota.Executions request together, per owner; 0 for " +
+      "no limit.",
   },
   "Data.Dir": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     flag: "data-dir",
     doc:
-      "Directory of what `up` keeps: the embedded Postgres, the first access token, the local agent's state, and " +
-      "run.json, by which clients find it: they take the same ROLLCALL_DATA_DIR. When not set: .rollcall in the " +
-      "working directory if there is one that belongs to this user, else .rollcall in the user's home; for root, " +
-      "unless its home has that, /var/lib/rollcall.",
+      "Data directory of `up`: the embedded Postgres, the first access token, the local agent's state, and " +
+      "run.json, in which clients with the same ROLLCALL_DATA_DIR find the server. Default: .rollcall in the " +
+      "working directory if it exists and belongs to this user, else .rollcall in the user's home. For root without " +
+      "~/.rollcall: /var/lib/rollcall.",
   },
   "Database.URL": {
     schema: optional(postgresUrl()),
@@ -71,10 +58,10 @@ export const PROCESS_KEYS = defineKeys({
     env: ["DATABASE_URL"],
     secret: true,
     doc:
-      "The Postgres that holds the record, as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the parameters of " +
-      "libpq, such as sslmode. Several servers are separated by commas: HOST:PORT,HOST:PORT; each new connection " +
-      "takes the first one that can be written. Without it `up` runs a Postgres of its own in its data directory; " +
-      "`serve` cannot do without.",
+      "Postgres database of the control plane, as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with libpq " +
+      "parameters such as sslmode. Separate several servers by commas: HOST:PORT,HOST:PORT; each new connection " +
+      "uses the first writable one. Without it, `up` runs an embedded Postgres in its data directory. `serve` " +
+      "requires it.",
   },
   "Database.DirectURL": {
     schema: optional(postgresUrl()),
@@ -83,35 +70,38 @@ export const PROCESS_KEYS = defineKeys({
     env: ["DATABASE_DIRECT_URL"],
     secret: true,
     doc:
-      "The database of Database.URL without the pooler that stands before it, such as PgBouncer in transaction mode. " +
-      "Only what needs a session goes there: the connection of each process that listens for changes, and " +
-      "migrations. Without it Database.URL has to lead to Postgres itself: a process whose notifications do not " +
-      "arrive does not start.",
+      "Address of the same database that bypasses a pooler in Database.URL, such as PgBouncer in transaction mode. " +
+      "It is used only for work that needs a session: migrations, and one connection per process that listens for " +
+      "changes. Without it, Database.URL must point to Postgres directly: a process that receives no notifications " +
+      "does not start.",
   },
   "Database.PreparedStatements": {
     schema: bool(),
     default: true,
     doc:
-      "Whether connections keep the plans of the busiest statements by name. Turn it off behind PgBouncer before " +
-      "1.21, or one with max_prepared_statements = 0, which loses them: a process does not start there otherwise.",
+      "Whether connections use named prepared statements for the most frequent queries. Turn it off behind " +
+      "a PgBouncer older than 1.21, or one with max_prepared_statements = 0: it loses prepared statements, so " +
+      "processes " +
+      "do not start there.",
   },
   "Database.PoolSize": {
     schema: int({ min: 2, max: 500 }),
     default: 16,
     doc:
-      "Most connections to Postgres of one process for what callers ask of it. A call that gets none within 5 " +
-      "seconds, or finds 32 calls for each connection waiting already, is refused with OVERLOADED and told when " +
-      "to try again.",
+      "Maximum number of Postgres connections per process for callers' requests. A call that gets no connection " +
+      "within 3 seconds, or finds 32 calls per connection already waiting, is refused with OVERLOADED and a retry " +
+      "delay.",
   },
   "Database.ReservedPoolSize": {
     schema: int({ min: 2, max: 100 }),
     default: 6,
     doc:
-      "Most connections to Postgres of one process besides those of Database.PoolSize, for what keeps nodes " +
-      "safe: sessions, transitions, adoption, the brake, registrations, upkeep and the feed of events. No call " +
-      "can take them. A process has four more at most: one for its lease, one that listens, and two while it starts. " +
-      "So Postgres must take 26 for each process by default (max_connections). Workers of `up` with its own " +
-      "Postgres share 170, and take less each where there are more than six of them.",
+      "Maximum number of Postgres connections per process, in addition to Database.PoolSize, for the work that " +
+      "keeps nodes safe: sessions, transitions, adoption, the brake, registrations, upkeep and the event feed. " +
+      "Callers' requests cannot use them. A process opens up to five more: one for its lease, one to look up access " +
+      "tokens, one that listens for changes, and two while it starts. With the defaults, Postgres must allow 27 " +
+      "connections per process (max_connections). Workers of `up` with the embedded Postgres share 170; with more " +
+      "than six workers, each gets fewer.",
   },
   "Listen.Host": {
     schema: host(),
@@ -119,17 +109,17 @@ export const PROCESS_KEYS = defineKeys({
     flag: "listen",
     aliases: ["API.Host"],
     doc:
-      "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS " +
-      "(TLS.CertFile) or Listen.InsecurePlaintext, and any machine that reaches it may register; set " +
-      "Orchestrator.NodeManager.ManualApproval then.",
+      "Address to listen on, for all ports; 0.0.0.0 or :: for all addresses. An address beyond loopback requires " +
+      "TLS (TLS.CertFile) or Listen.InsecurePlaintext. Any machine that reaches it can register: set " +
+      "Orchestrator.NodeManager.ManualApproval too.",
   },
   "Listen.AdvertiseHost": {
     schema: optional(host()),
     default: undefined,
     doc:
-      "Host by which the other processes of the control plane, and agents, reach this one, where it is not the one " +
-      "of Listen.Host: in a pod that listens on 0.0.0.0 the pod's address. When not set: Listen.Host, or this " +
-      "machine's name where that is every address. Health.AdvertiseAddress wins for agents.",
+      "Host under which agents and other control-plane processes reach this one, if it differs from Listen.Host: " +
+      "for example the pod's address in a pod that listens on 0.0.0.0. Default: Listen.Host, or this machine's name " +
+      "if Listen.Host means all addresses. For agents, Health.AdvertiseAddress takes precedence.",
   },
   "Listen.TrustedProxies": {
     schema: list(network()),
@@ -137,135 +127,139 @@ export const PROCESS_KEYS = defineKeys({
     flag: "trusted-proxies",
     aliases: ["TrustedProxies", "API.TrustedProxies"],
     doc:
-      "Addresses and networks of load balancers and proxies in front, such as 10.0.0.7 or 10.0.0.0/8. Of a call " +
-      "that comes from one of them, limits, the audit log and logs take the address from X-Forwarded-For: the " +
-      "last one that is no trusted proxy itself; from Forwarded where there is no X-Forwarded-For. So a proxy " +
-      "named here must write the header itself, and one that writes Forwarded must remove X-Forwarded-For. From " +
-      "other addresses both headers are ignored. Name 127.0.0.1 and ::1 for a proxy on this machine. By default " +
-      "none: then all that a proxy passes on are one caller to the limits of an address.",
+      "Addresses and networks of trusted load balancers and proxies, such as 10.0.0.7 or 10.0.0.0/8. For calls from " +
+      "them, rate limits, the audit log and logs use the client address in X-Forwarded-For: the last one that is " +
+      "not a trusted proxy. Without X-Forwarded-For they use Forwarded. A proxy named here must therefore set the " +
+      "header itself, and one that sets Forwarded must remove X-Forwarded-For. Both headers are ignored from other " +
+      "addresses. Name 127.0.0.1 and ::1 for a proxy on this machine. Without this key, all callers behind a proxy " +
+      "count as one address.",
   },
   "Listen.CallsPerCaller": {
     schema: int({ min: 1, max: 100_000 }),
     default: DEFAULT_CALL_LIMITS.callerCalls,
     doc:
-      "Calls with one answer that one caller (an access token, a person) may have under way at one process; more " +
-      "are refused with TOO_MANY_CALLS. A call counts until its answer was read. Eight of them work at a time, " +
-      "or half of Database.PoolSize where that is more; the others wait.",
+      "Maximum number of concurrent unary calls per caller (an access token or a person) at one process; more are " +
+      "refused with TOO_MANY_CALLS. A call counts until its response has been read. Up to half of Database.PoolSize " +
+      "run at a time; the others wait for up to a third of their deadline.",
   },
   "Listen.StreamsPerCaller": {
     schema: int({ min: 1, max: 100_000 }),
     default: DEFAULT_CALL_LIMITS.callerStreams,
-    doc: "Streams, such as watches, that one caller may hold at one process; more are refused with TOO_MANY_STREAMS.",
+    doc:
+      "Maximum number of open streams, such as watches, per caller at one process; more are refused with " +
+      "TOO_MANY_STREAMS.",
   },
   "Listen.CallsPerAddress": {
     schema: int({ min: 1, max: 100_000 }),
-    default: DEFAULT_CALL_LIMITS.stranger,
+    default: DEFAULT_CALL_LIMITS.anonymous,
     doc:
-      "Calls and streams of methods that are open to anyone that one address (IPv6: one /64) may have under way " +
-      "at one process; more are refused with TOO_MANY_CALLS. See Listen.TrustedProxies.",
+      "Maximum number of concurrent calls and streams per address (for IPv6 per /64) at one process, for methods " +
+      "that need no authentication; more are refused with TOO_MANY_CALLS. See Listen.TrustedProxies.",
   },
   "Listen.NodeCallsPerAddress": {
     schema: int({ min: 1, max: 100_000 }),
     default: DEFAULT_CALL_LIMITS.node,
     doc:
-      "Calls of nodes, such as registrations, that one address may have under way at one process; more are " +
-      "refused with TOO_MANY_CALLS, and agents try again. 256 of them work at a time, the others wait. Many " +
-      "nodes may be behind one address.",
+      "Maximum number of concurrent calls of nodes, such as registrations, per address at one process; more are " +
+      "refused with TOO_MANY_CALLS, and agents retry. 256 of them run at a time, the others wait. Many nodes can " +
+      "share one address.",
   },
   "Listen.HostNames": {
     schema: list(
       text({
         pattern: /^(\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)$/,
-        expects: "a host name, *. and a domain for every name in it, or * for any name",
+        expects: "a host name, *.DOMAIN for all names in a domain, or * for any name",
       }),
     ),
     default: [],
     doc:
-      "Names by which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org for " +
-      "all below a domain, * for any. Besides these, addresses, localhost, this machine's name, " +
-      "Health.AdvertiseAddress and the names of TLS.CertFile are taken. What a browser can have sent under any " +
-      "other name is refused with HOST_NOT_ALLOWED: requests with Origin or Sec-Fetch headers, and every GET, " +
-      "which a scraper of /metrics by a service's name sends too. Other clients use any name. So no foreign page " +
-      "reaches this server through a visitor's browser under a name that it has resolve here.",
+      "Host names under which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org " +
+      "for all names in a domain, * for any. Always accepted: IP addresses, localhost, this machine's name, " +
+      "Health.AdvertiseAddress and the names of TLS.CertFile. Requests under any other name that a browser could " +
+      "have sent are refused with HOST_NOT_ALLOWED: those with Origin or Sec-Fetch headers, and every GET, " +
+      "including a scrape of /metrics by a service's name. Other clients can use any name. This prevents DNS " +
+      "rebinding: pages of other sites cannot call this server through a visitor's browser.",
   },
   "Listen.MaxConnections": {
     schema: int({ min: 16, max: 1_000_000 }),
     default: 8_192,
     doc:
-      "Most connections at a time on the API's port of one process. At the limit, connections without a call " +
-      "make room for new ones, those that have had none for the longest first. Where the limit of open files " +
-      "(ulimit -n) leaves fewer, the port takes fewer, and the log says so at the start. See " +
-      "Health.MaxConnections for the agents' port.",
+      "Maximum number of connections on the API's port of one process. At the limit, connections without a call are " +
+      "closed to make room for new ones, the longest idle first. If the limit of open files (ulimit -n) allows " +
+      "fewer, the port accepts fewer and logs so at startup. See Health.MaxConnections for the agents' port.",
   },
   "Listen.InsecurePlaintext": {
     schema: bool(),
     default: false,
     flag: "insecure-plaintext",
     doc:
-      "Whether to listen beyond loopback without TLS, where access tokens can be read on the way and used. For " +
-      "networks that encrypt by themselves.",
+      "Whether to listen beyond loopback without TLS, where others could read and use access tokens. For networks " +
+      "that encrypt all traffic.",
   },
   "TLS.CertFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     flag: "tls-cert",
     doc:
-      "PEM file of the server's certificate, followed by those between it and its authority. When set, the API " +
-      "and the agents' port speak TLS (1.3, or 1.2 by ECDHE with AES-GCM or ChaCha20-Poly1305) and nothing else. " +
-      "This file, TLS.KeyFile and TLS.ClientCAFile are looked at every 2 seconds: new connections use what is " +
-      "there, those that stand are left alone, and what cannot be used is logged and left aside. SIGHUP has " +
-      "them read at once.",
+      "PEM file with the server's certificate, followed by its intermediate certificates. When set, the API and the " +
+      "agents' port accept only TLS (1.3, or 1.2 with ECDHE and AES-GCM or ChaCha20-Poly1305). This file, " +
+      "TLS.KeyFile and TLS.ClientCAFile are reloaded every 2 seconds and at SIGHUP. New connections use the new " +
+      "files, and existing connections stay open; an unusable file is logged and ignored.",
   },
   "TLS.KeyFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     flag: "tls-key",
-    doc: "PEM file of the key of TLS.CertFile, without a passphrase.",
+    doc: "PEM file with the private key of TLS.CertFile, without a passphrase.",
   },
   "TLS.ClientCAFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     flag: "tls-client-ca",
     doc:
-      "PEM file of authorities of clients, at least one of them self-signed. When set, the API and the agents' " +
-      "port take only clients with a certificate signed by one of them; access tokens and nodes' proofs are asked " +
-      "for all the same.",
+      "PEM file with the authorities of client certificates, at least one of them self-signed. When set, the API " +
+      "and the agents' port accept only clients with a certificate signed by one of them. Access tokens and nodes' " +
+      "proofs are still required.",
   },
   "TLS.CAFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     flag: "tls-ca",
     doc:
-      "PEM file of the authority of TLS.CertFile, when it is not one that the system trusts. `up` names it to " +
-      "its own agent, and to this user's clients by run.json. The API hands its certificates out at /ca.pem, for " +
-      "agents that know the authority by its fingerprint, and health announces them to agents that are connected: " +
-      "to change the authority, write the next one into this file as well. Without this file, the root at the end " +
-      "of TLS.CertFile. Only self-signed certificates count as authorities: intermediate ones belong into " +
-      "TLS.CertFile. A certificate that none of them verifies is refused.",
+      "PEM file with the authority of TLS.CertFile, if the system does not trust it. `up` passes it to its own " +
+      "agent, and to this user's clients in run.json. The API serves its certificates at /ca.pem, for agents that " +
+      "know the authority's fingerprint, and health announces them to connected agents: to change the authority, " +
+      "add the next one to this file. Default: the root at the end of TLS.CertFile. Only self-signed certificates " +
+      "count as authorities; put intermediate ones into TLS.CertFile. A TLS.CertFile that none of them verifies is " +
+      "refused.",
   },
   "TLS.AgentCAFile": {
     schema: optional(text()),
+    isPath: true,
     default: undefined,
     doc:
-      "PEM file of the authorities that health announces to agents, where a proxy ends their TLS: that of the " +
-      "proxy's certificate, and one that will replace it; at most 16, self-signed. When not set: those of " +
-      "TLS.CAFile. Agents that joined with --ca-fingerprint trust these and no others, so name the authority of " +
-      "TLS.CertFile as well if any agent reaches the registry or health without the proxy; see " +
-      "docs/how-to/rotate-authority.md.",
+      "PEM file with the authorities that health announces to agents when a proxy terminates TLS: the authority of " +
+      "the proxy's certificate, and the one that will replace it; up to 16, self-signed. Default: those of " +
+      "TLS.CAFile. Agents that joined with --ca-fingerprint trust only these, so add the authority of TLS.CertFile " +
+      "if any agent reaches the registry or health without the proxy; see docs/how-to/rotate-authority.md.",
   },
   "TLS.Probes": {
     schema: bool(),
     default: false,
     doc:
-      "Whether /livez, /readyz and /metrics speak TLS too. Clients are not asked for a certificate there. " +
-      "Without it they are plain HTTP, for kubelets and scrapers.",
+      "Whether /livez, /readyz and /metrics also use TLS, without requiring a client certificate. If false, they " +
+      "use plain HTTP, for kubelets and scrapers.",
   },
   "Listen.Port": {
     schema: port(),
     default: 7700,
     flag: "port",
     aliases: ["API.Port"],
-    doc: "Port of the API of `up`, and of `serve` with several services. 0 takes a free one.",
+    doc: "Port of the API for `up`, and for `serve` with several services. 0 picks a free port.",
   },
   "Listen.AgentPort": {
     schema: port(),
@@ -278,11 +272,11 @@ export const PROCESS_KEYS = defineKeys({
     default: 7720,
     flag: "internal-port",
     doc:
-      "Port at which health replicas ask each other, in `up` (on the loopback interface alone) and in `serve " +
-      "health`. They need nothing but the database to trust each other; no other caller is answered. With " +
-      "TLS.CertFile it speaks TLS as well, asks for no certificate, and expects of the others one of TLS.CAFile " +
-      "for their address or for a name that its own certificate has. 0 takes a free one: they find it in the " +
-      "record.",
+      "Port for requests between health replicas, in `up` (on the loopback interface only) and in `serve health`. " +
+      "Replicas authenticate each other through the database; all other callers are refused. With TLS.CertFile the " +
+      "port uses TLS. It requires no client certificate, and expects other replicas to have a certificate of " +
+      "TLS.CAFile for their address or for a name in its own certificate. 0 picks a free port, which the replicas " +
+      "find in the database.",
   },
   "Listen.ProbePort": {
     schema: port(),
@@ -344,52 +338,18 @@ export const PROCESS_KEYS = defineKeys({
     schema: bool(),
     default: true,
     flag: "agent",
-    doc: "Whether `up` runs an agent, so that the machine it runs on is a node itself.",
+    doc: "Whether `up` runs an agent, which makes its own machine a node.",
   },
   "Up.TLS": {
     schema: bool(),
     default: false,
     flag: "tls",
     doc:
-      "Whether `up` makes a development authority and a certificate for this machine in its data directory " +
-      "(tls/), renews them in time, and speaks TLS with them. The clients of this user and the local agent trust " +
-      "it by themselves; others by --ca-file. For more than one machine's use take TLS.CertFile.",
+      "Whether `up` creates a development authority and a certificate for this machine in its data directory " +
+      "(tls/), renews them, and uses TLS. This user's clients and the local agent trust it automatically; others " +
+      "need --ca-file. To serve more than one machine, set TLS.CertFile instead.",
   },
-  "Tracing.Endpoint": {
-    schema: optional(url("http://127.0.0.1:4318", { schemes: ["http", "https"], paths: true })),
-    default: undefined,
-    flag: "tracing-endpoint",
-    env: ["OTEL_EXPORTER_OTLP_ENDPOINT"],
-    doc:
-      "URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318; /v1/traces is " +
-      "added where it is not there. When set, every unary call is a span with its queries of Postgres in it, part of " +
-      "the trace that the caller's traceparent header names, and lines of the log that are written for it carry " +
-      "trace_id and span_id. Streams are not traced. A collector that is away costs nothing: 2,048 spans wait, and " +
-      "further ones are dropped.",
-  },
-  "Tracing.SampleRatio": {
-    schema: decimal({ min: 0, max: 1 }),
-    default: 1,
-    doc:
-      "The share of traces that is kept of those that begin here. A caller that sends a traceparent header has " +
-      "decided for its own. See Tracing.Endpoint.",
-  },
-  "Log.Level": {
-    schema: oneOf<LogLevel>(["trace", "debug", "info", "warn", "error", "fatal", "silent"]),
-    default: "info" as const,
-    flag: "log-level",
-    aliases: ["Logging.Level"],
-    doc: "The least that is logged.",
-  },
-  "Log.Format": {
-    schema: oneOf<LogFormat>(["auto", "pretty", "json"]),
-    default: "auto" as const,
-    flag: "log-format",
-    doc:
-      "How the log is written: readable lines, one JSON object a line, or readable on a terminal and JSON " +
-      "elsewhere.",
-  },
+  ...OBSERVABILITY_KEYS,
 });
 
-/** The values of what every process has in common. */
 export type ProcessConfig = ConfigValues<typeof PROCESS_KEYS>;

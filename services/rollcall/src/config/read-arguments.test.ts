@@ -27,7 +27,7 @@ describe("readArguments()", () => {
     expect(read(line)).toEqual({ flags, file: undefined, help: false, words: [] });
   });
 
-  it("should set apart the file, the wish for help, and words", () => {
+  it("should separate the file, the help flag and the words", () => {
     expect(read("registry --config a.yaml -h")).toEqual({
       flags: {},
       file: "a.yaml",
@@ -41,7 +41,7 @@ describe("readArguments()", () => {
     ["--no-port", "unknown option '--no-port'"],
     ["--no-switch=yes", "unknown option '--no-switch'"],
     ["-p 7", "unknown option '-p'"],
-    ["--port", "option '--port' lacks its value"],
+    ["--port", "option '--port' requires a value"],
     ["--set A.Hidden", "cannot use 'A.Hidden' as set value, should be KEY=VALUE"],
   ])("should refuse %s", (line, message) => {
     expect(() => read(line)).toThrow(new UsageError(message));

@@ -1,25 +1,25 @@
 import { UsageError } from "@rollcall/cli";
 import type { ConfigKeys, Flags, KeyDeclaration } from "@rollcall/config";
 
-/** What a command line says. */
+/** A parsed command line. */
 export interface Arguments {
-  /** Values by flag name or by path, for loadConfig(). */
+  /** Values, keyed by flag name or by key path, for loadConfig(). */
   readonly flags: Flags;
   /** --config. */
   readonly file: string | undefined;
   /** --help or -h. */
   readonly help: boolean;
-  /** Words that belong to no flag. */
+  /** Words that are not flags. */
   readonly words: readonly string[];
 }
 
-/** Values given once or more, by flag or path. */
+/** Values, keyed by flag or key path. A flag can be repeated. */
 type Collected = Map<string, string[]>;
 
 /**
- * Read a command line whose flags are the keys that have one: `--flag value`, `--flag=value`, `--switch` and
- * `--no-switch` for yes or no, `--set KEY=VALUE` for any key, `--config FILE`, `--help`. Throws UsageError for a flag
- * that is none, or that lacks its value.
+ * Parse a command line whose flags are configuration keys: `--flag value`, `--flag=value`, `--switch` and
+ * `--no-switch` for booleans, `--set KEY=VALUE` for any key, `--config FILE`, `--help`. Throws UsageError for an
+ * unknown flag, or a flag without its value.
  */
 export function readArguments(words: readonly string[], keys: ConfigKeys<unknown>): Arguments {
   const byFlag = flagsOf(keys);
@@ -47,7 +47,7 @@ export function readArguments(words: readonly string[], keys: ConfigKeys<unknown
   return { flags: toFlags(collected, keys, byFlag), file, help, words: left };
 }
 
-/** Keys by their flags. */
+/** Keys of the configuration, keyed by their flags. */
 function flagsOf(keys: ConfigKeys<unknown>): ReadonlyMap<string, KeyDeclaration<unknown>> {
   const declared = Object.values<KeyDeclaration<unknown>>(keys);
   return new Map(declared.flatMap((key) => (key.flag === undefined ? [] : [[key.flag, key]])));
@@ -88,15 +88,15 @@ function toFlags(
   return Object.fromEntries(
     [...collected].map(([name, values]) => {
       const example = (byFlag.get(name) ?? declared.get(name))?.default;
-      // A map may be given in parts, one flag each; of anything else the last one counts, as everywhere on command
-      // lines.
+      // A map can be given in parts, with one flag for each. If a flag for another value is repeated, the last
+      // one wins, as usual on command lines.
       const several = Array.isArray(example) || isMap(example);
       return [name, several ? values.join(",") : (values.at(-1) ?? "")];
     }),
   );
 }
 
-/** A map of texts; an address is an object too, and one value all the same. */
+/** Whether a key's value is a map of strings. An address is an object too, but a single value. */
 function isMap(example: unknown): boolean {
   return typeof example === "object" && example !== null && !("port" in example);
 }
@@ -107,7 +107,7 @@ function add(collected: Collected, name: string, value: string): void {
 
 function valueAfter(word: string, queue: string[]): string {
   const value = queue.shift();
-  if (value === undefined) throw new UsageError(`option '${word}' lacks its value`);
+  if (value === undefined) throw new UsageError(`option '${word}' requires a value`);
   return value;
 }
 

@@ -29,26 +29,26 @@ Options:
   --[no-]switch            A switch. Default true. [A.Switch, ROLLCALL_A_SWITCH]
   --a-very-long-name-of-a-flag VALUE
                            A secret. [A.Secret, ROLLCALL_A_SECRET]
-  --config FILE            Configuration file; ROLLCALL_CONFIG does the same.
-  --set KEY=VALUE          Any key of \`rollcall config list\`.
+  --config FILE            Configuration file (or set ROLLCALL_CONFIG).
+  --set KEY=VALUE          Set any key that \`rollcall config list\` shows.
   -h, --help               Print this help.
 
 And more.
 `);
   });
 
-  it("should wrap to the width of the terminal, down to one that can be read", () => {
+  it("should wrap to the width of the terminal, down to a readable minimum", () => {
     for (const [columns, width] of [
       [70, 70],
       [20, 60],
     ] as const) {
       const lines = formatVerbHelp(HELP, columns).split("\n");
       expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
-      expect(lines.some((line) => line.startsWith("  --set KEY=VALUE          Any key of"))).toBe(true);
+      expect(lines.some((line) => line.startsWith("  --set KEY=VALUE          Set any key"))).toBe(true);
     }
   });
 
-  it("should wrap notes, and keep within 80 columns where nothing limits it", () => {
+  it("should wrap notes, and stay within 80 columns by default", () => {
     const help = formatVerbHelp({ ...HELP, notes: ["word ".repeat(40).trim()] }, 0);
     expect(Math.max(...help.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
   });

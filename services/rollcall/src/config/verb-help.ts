@@ -1,27 +1,26 @@
 import { wrap } from "@rollcall/cli";
 import { type ConfigKeys, environmentName, type KeyDeclaration, writeValue } from "@rollcall/config";
 
-/** What the help of a verb says. */
 export interface VerbHelp {
   /** The line after "Usage: rollcall". */
   readonly usage: string;
   readonly description: string;
-  /** The keys whose flags it takes. */
+  /** The configuration keys that the verb has flags for. */
   readonly keys: ConfigKeys<unknown>;
-  /** Lines after the flags. */
+  /** Lines to print below the flags. */
   readonly notes: readonly string[];
 }
 
-/** Where the width of a terminal is not known. */
+/** The width when the terminal's width is unknown. */
 const WIDTH = 80;
-/** Narrower texts are a column of single words. */
+/** The minimum width, because narrower text would have one word per line. */
 const LEAST_WIDTH = 60;
 const INDENT = 27;
 
 /**
- * The help of a verb whose flags are configuration keys.
+ * Format the help of a verb whose flags are configuration keys.
  *
- * @param columns the width that it has to fit; 0 when nothing limits it.
+ * @param columns The width to fit; 0 for no limit.
  */
 export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp, columns: number): string {
   const width = columns === 0 ? WIDTH : Math.max(LEAST_WIDTH, columns);
@@ -30,8 +29,8 @@ export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp, co
     key.flag === undefined ? [] : [entry(...flagText(path, key.flag, key))],
   );
   const others = [
-    entry("--config FILE", "Configuration file; ROLLCALL_CONFIG does the same."),
-    entry("--set KEY=VALUE", "Any key of `rollcall config list`."),
+    entry("--config FILE", "Configuration file (or set ROLLCALL_CONFIG)."),
+    entry("--set KEY=VALUE", "Set any key that `rollcall config list` shows."),
     entry("-h, --help", "Print this help."),
   ];
   return [
@@ -62,7 +61,7 @@ function formatEntry(name: string, text: string, width: number): readonly string
   return lines.map((line, at) => (at === 0 ? first.padEnd(INDENT) : " ".repeat(INDENT)) + line);
 }
 
-/** The flags of a verb whose options are configuration keys, for completion. */
+/** The flags of a verb whose flags are configuration keys, for completion. */
 export function verbFlags(keys: ConfigKeys<unknown>): readonly string[] {
   const own = Object.values<KeyDeclaration<unknown>>(keys).flatMap(({ flag, default: value }) => {
     if (flag === undefined) return [];

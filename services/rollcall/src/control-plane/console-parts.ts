@@ -7,10 +7,13 @@ import type { PeerTls } from "@rollcall/rpc";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 
-/** Beside the bundle, and in a checkout where the pages are built; the first that is there. */
+/**
+ * Where the pages may be: next to the bundle, or in a checkout with built pages. The first folder that exists
+ * is used.
+ */
 const FOLDERS = ["../console", "../../../console/web/dist"];
 
-/** Read the console's pages, for a process that serves them; null where they are not built. */
+/** Read the console's pages for a process that serves them; null when they were not built. */
 export async function readConsolePages({ services }: ProcessPlan): Promise<PageFiles | null> {
   if (!services.includes("console")) return null;
   const folders = FOLDERS.map((folder) => fileURLToPath(new URL(folder, import.meta.url)));
@@ -18,7 +21,6 @@ export async function readConsolePages({ services }: ProcessPlan): Promise<PageF
   return folder === undefined ? null : readPageFiles(folder);
 }
 
-/** What the console is configured with. */
 export function consoleSettings(
   plan: ProcessPlan,
   config: ControlPlaneConfig,
@@ -35,7 +37,10 @@ export function consoleSettings(
   };
 }
 
-/** By the packages of the services, and by their names where one is served apart; see UpstreamOptions. */
+/**
+ * The key of each address, with the package of the services that it is for, or with the name of a service that
+ * is served separately. See UpstreamOptions.
+ */
 const UPSTREAM_KEYS = [
   ["*", "Console.Upstream"],
   ["registry", "Console.RegistryUpstream"],
@@ -46,20 +51,23 @@ const UPSTREAM_KEYS = [
   ["scheduler", "Console.SchedulerUpstream"],
 ] as const;
 
-/** Whether a console that runs alone knows where any service is. */
+/** Whether a separate console is configured with the address of any service. */
 export function hasUpstream(config: ControlPlaneConfig): boolean {
   return UPSTREAM_KEYS.some(([, key]) => config[key] !== undefined);
 }
 
-/** Throws UsageError when calls would be passed on in clear text over a network, unless that is configured. */
+/**
+ * Throws UsageError when calls would be forwarded in clear text over a network, unless the configuration
+ * allows it.
+ */
 export function refusePlaintextUpstreams(config: ControlPlaneConfig): void {
   if (config["Listen.InsecurePlaintext"]) return;
   for (const [, key] of UPSTREAM_KEYS) {
     const url = config[key];
     if (url === undefined || isSafeUrl(new URL(url))) continue;
     throw new UsageError(
-      `${key} is ${url}: access tokens could be read on the way and used. Name an https:// address, or say ` +
-        "--insecure-plaintext if the network encrypts by itself",
+      `${key} is ${url}: others could read and use access tokens. Use an https:// address, or set ` +
+        "--insecure-plaintext if the network encrypts all traffic",
     );
   }
 }
@@ -68,7 +76,7 @@ function upstreamOf(config: ControlPlaneConfig, peerTls: PeerTls | null): Upstre
   return hasUpstream(config) ? { urls: upstreamUrls(config), tls: peerTls } : null;
 }
 
-/** See UpstreamOptions.urls. */
+/** The services' configured addresses, in the form of UpstreamOptions.urls. */
 export function upstreamUrls(config: Partial<ControlPlaneConfig>): UpstreamOptions["urls"] {
   const named = UPSTREAM_KEYS.map(([area, key]) => [area, config[key]] as const);
   return Object.fromEntries(named.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined));

@@ -17,6 +17,7 @@ import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
 import type {
+  AnonymousLog,
   CheckResult,
   FailedAttempts,
   HttpPage,
@@ -24,7 +25,6 @@ import type {
   PeerTls,
   PolicyTable,
   ReadyReport,
-  StrangerLog,
 } from "@rollcall/rpc";
 import { createApp as createScheduler } from "@rollcall/scheduler";
 import { CallLogReader, EventFeed, exposeFeed, type NotificationState, type Store, WorkSignals } from "@rollcall/store";
@@ -35,12 +35,12 @@ import type { ProcessNats } from "./open-nats.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 
 /**
- * While many nodes change, one statement for several is cheaper for the record, and one read of the log for every
- * replica that reads it. The first after a while does not wait.
+ * How long changes to nodes are gathered into one statement. While many nodes change, gathering is cheaper for
+ * Postgres, and saves every replica a read of the event log. The first change after a pause is not delayed.
  */
 const GATHER_MS = 100;
 
-/** What the services of one process share. */
+/** The objects that the services of one process share. */
 export interface SharedParts {
   readonly store: Store;
   readonly config: ControlPlaneConfig;
@@ -48,50 +48,50 @@ export interface SharedParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** How other processes are reached over TLS; null in clear text. */
+  /** How to reach other processes over TLS; null for clear text. */
   readonly peerTls?: PeerTls | null;
-  /** What agents should trust; null where nothing is announced. */
+  /** The authorities that agents should trust; null when none are announced. */
   readonly authorities?: AuthorityFeed | null;
-  /** Whose token a text is. */
+  /** Identifies a caller by its token. */
   readonly authenticate: Authenticator;
-  /** The console's pages; null where they are not served, or not built. */
+  /** The console's pages; null when they are not served or not built. */
   readonly pages?: PageFiles | null;
-  /** Who fails too often to prove who they are. */
+  /** Limits callers that fail to authenticate too often. */
   readonly failures: FailedAttempts;
-  /** Where lines about those are written who are not known. */
-  readonly strangers: StrangerLog;
-  /** Told of each agent that was welcomed, see HealthProcess. */
+  /** The log for lines about anonymous clients. */
+  readonly anonymousClients: AnonymousLog;
+  /** Called for each welcomed agent. See HealthProcess. */
   readonly onWelcomed?: (peer: string) => void;
   /** See HealthProcess. */
   readonly onOutput?: (peer: string, bytes: number) => void;
 }
 
-/** The services of one process as one. */
+/** All services of one process. */
 export interface Services {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
-  /** What is read by plain HTTP. */
+  /** Pages served over plain HTTP. */
   readonly pages: readonly HttpPage[];
   readonly tasks: readonly Task[];
   /** The agents' side, in a process that runs health. */
   readonly health: HealthApp | null;
-  /** The pages and the browser's way in, in a process that runs the console. */
+  /** The pages and browser sign-in, in a process that runs the console. */
   readonly console: ConsoleApp | null;
   ready(): Promise<ReadyReport>;
-  /** What this process knows of the log, for calls that name a revision. */
+  /** Reads the event log, and waits until this process has read a revision that a call requires. */
   readonly logReader: LogReader;
-  /** Whether notifications of Postgres do not arrive, so that changes are found by polling. */
+  /** Whether Postgres notifications fail to arrive, so that this process finds changes by polling. */
   lacksNotifications(): boolean;
-  /** How long what follows the log here, and is furthest behind, has lacked something of it. */
+  /** How long the slowest reader of the event log in this process has been behind, in milliseconds. */
   feedLagMs(): number;
-  /** Begin to follow the record's log, in a process that runs health; in others the first watch does. */
+  /** Start following the event log in a process that runs health. In other processes, the first watch starts it. */
   start(): Promise<void>;
-  /** Finish what is under way, and write what is not written yet. */
+  /** Finish calls in progress, and write pending changes. */
   close(): Promise<void>;
 }
 
-/** What every service is, seen from here. */
+/** The members that every service has. */
 interface App {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
@@ -111,7 +111,7 @@ function quotaOf(config: ControlPlaneConfig): OwnerQuota {
   };
 }
 
-/** Create the services that a process runs. Nothing listens yet, and no task runs. */
+/** Create the services of a process, without listening or running tasks. */
 export function createServices(plan: ProcessPlan, parts: SharedParts, nats: ProcessNats | null): Services {
   const { store, log } = parts;
   const feed = new EventFeed({ store: store.reserved, log, clock: parts.clock });
@@ -176,19 +176,19 @@ const NOTIFICATIONS: Readonly<Record<NotificationState, CheckResult>> = {
     ok: true,
     degraded: true,
     message:
-      "do not arrive, so changes are found seconds late: set Database.DirectURL to the address of Postgres itself, " +
+      "do not arrive, so changes are noticed seconds late: set Database.DirectURL to the address of Postgres itself, " +
       "without a pooler in transaction mode",
   },
 };
 
-/** The issuers with which people can log in from the command line. */
+/** The issuers that people can log in with from the command line. */
 function loginIssuersOf(config: ControlPlaneConfig): readonly LoginIssuer[] {
   return oidcIssuersOf(config).flatMap(({ issuer, clientId, audience, scopes }) =>
     clientId === null ? [] : [{ issuer, clientId, audience, scopes }],
   );
 }
 
-/** Where agents are told to go: HOST:PORT, or ":PORT" for the host by which they reached the registry. */
+/** The address for agents' streams: HOST:PORT, or ":PORT" for the host at which they reached the registry. */
 export function agentEndpoint(plan: ProcessPlan, config: ControlPlaneConfig, port: number): string {
   return agentEndpointOf({
     advertise: config["Health.AdvertiseAddress"],
@@ -201,8 +201,8 @@ export function agentEndpoint(plan: ProcessPlan, config: ControlPlaneConfig, por
 }
 
 /**
- * By which host others reach what a process listens on, as it stands before a port. On loopback this machine's name
- * would lead elsewhere.
+ * The host at which other machines reach this process, in the form that precedes a port. A process that listens on
+ * loopback must not advertise the machine's name, which would lead elsewhere.
  */
 export function advertisedHost({ host: listening }: Pick<ProcessPlan, "host">, config: ControlPlaneConfig): string {
   const everywhere = listening === "0.0.0.0" || listening === "::";

@@ -13,7 +13,7 @@ describe("exposure()", () => {
   it.each([
     [OPEN, 1],
     [{ ...OPEN, host: "10.0.0.7" }, 1],
-    // A node that joins without a token is then named, and joins all the same.
+    // In this mode, a node without a token still joins and is only reported.
     [{ ...OPEN, joinTokens: "warn" }, 1],
     [{ ...OPEN, joinTokens: "strict" }, 0],
     [{ ...OPEN, manualApproval: true }, 0],
@@ -22,11 +22,11 @@ describe("exposure()", () => {
     [{ ...OPEN, plaintext: true, host: "127.0.0.1" }, 0],
     [{ ...OPEN, host: "127.0.0.1" }, 0],
     [{ ...OPEN, host: "::1" }, 0],
-    // Every client that reaches the proxy reaches this.
+    // The process is exposed, because every client of the proxy reaches it.
     [{ ...OPEN, host: "127.0.0.1", proxied: true }, 1],
     [{ ...OPEN, host: "127.0.0.1", proxied: true, plaintext: true }, 1],
     [{ ...OPEN, host: "127.0.0.1", proxied: true, joinTokens: "strict" }, 0],
-  ] as const)("should speak only where others can join without being asked, or listen: %j", (facts, warnings) => {
+  ] as const)("should warn only if others can join without approval, or eavesdrop: %j", (facts, warnings) => {
     expect(exposure(facts)).toHaveLength(warnings);
   });
 });

@@ -114,7 +114,7 @@ describe.each(BOTH)("the API over %s", (_, send) => {
       "a POST with Sec-Fetch-Site",
       { ...JSON_CALL, headers: { ...JSON_CALL.headers, "sec-fetch-site": "same-origin" } },
     ],
-  ])("should refuse %s under a name that is none of this server's, and say what to configure", async (__, sent) => {
+  ])("should refuse %s under a name that is not this server's, and say what to configure", async (__, sent) => {
     const { status, text } = await call(EVIL, sent);
     expect(status).toBe(403);
     const error = JSON.parse(text);
@@ -123,7 +123,7 @@ describe.each(BOTH)("the API over %s", (_, send) => {
     expect(JSON.stringify(error.details)).toContain("google.rpc.ErrorInfo");
   });
 
-  it("should refuse gRPC-Web of a page in its own protocol", async () => {
+  it("should refuse a page's gRPC-Web with an error in that protocol", async () => {
     const headers = { "content-type": "application/grpc-web+proto", ...PAGE };
     const answer = await call(EVIL, { headers, body: GRPC_BODY });
     expect(answer).toMatchObject({ status: 200, headers: { "grpc-status": "7" } });

@@ -10,8 +10,8 @@ type HostConfig = Pick<
 >;
 
 /**
- * The names by which browsers may call a process: this machine's, those that are configured or advertised, and those of
- * the certificate, as it is at that moment. Loopback names and addresses are allowed besides.
+ * The host names that browsers can use to call a process: those of this machine, configured or advertised
+ * ones, and the names in the current certificate. Loopback names and addresses are always allowed.
  */
 export function hostRule(config: HostConfig, tls: Pick<TlsSource, "hostNames"> | null): HostRule {
   const advertised = config["Health.AdvertiseAddress"]?.replace(/:\d+$/, "");

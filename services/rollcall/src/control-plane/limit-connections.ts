@@ -4,17 +4,16 @@ import type { Logger } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 
-/** The feed of events, and what upkeep opens for itself. */
-const RECORD_EXTRA = 8;
+/** Number of connections to the store in addition to the pool, for the event feed and upkeep. */
+const STORE_EXTRA = 8;
 
-/** In per cent of what the collection before has left. */
+/** How much the heap can grow before the next collection, in percent of its size after the previous one. */
 const MOST_GROWTH = 60;
 
 /**
- * Decide how many connections each port of a process may take, so that none takes the descriptors of another, and say
- * so in the log.
+ * Decide how many connections each port can accept, so that none exhausts the descriptors of another, and log it.
  *
- * @param limit see openFilesLimit().
+ * @param limit See openFilesLimit().
  */
 export function limitConnections(
   plan: ProcessPlan,
@@ -23,7 +22,7 @@ export function limitConnections(
 ): DescriptorPlan {
   const shares = planDescriptors({
     limit,
-    record: config["Database.PoolSize"] + RECORD_EXTRA,
+    record: config["Database.PoolSize"] + STORE_EXTRA,
     api: config["Listen.MaxConnections"],
     ...(plan.services.includes("health") ? { agents: config["Health.MaxConnections"] ?? null } : {}),
   });
@@ -32,17 +31,17 @@ export function limitConnections(
   if (isShort) {
     log.warn(
       { ...fields, needed },
-      "the limit of open files is too low for the connections that are configured, fewer are taken; raise ulimit -n",
+      "the limit of open files is too low for the configured connections; accepting fewer, raise ulimit -n",
     );
-  } else log.info(fields, "connections are limited");
+  } else log.info(fields, "connection limits");
   return shares;
 }
 
 /**
- * Collect garbage before the heap has grown by more than so much. What a heartbeat leaves behind in Node's HTTP/2 lives
- * until the node's next one, and so is found by a full collection only; of those V8 makes as few as it can, and a
- * process that holds ten thousand agents would grow to twice its size in between. See
- * docs/decisions/0023-bounded-garbage.md for what it costs.
+ * Collect garbage before the heap has grown by more than a limit. In Node.js' HTTP/2, the garbage of a heartbeat lives
+ * until the node's next heartbeat, so only a full collection frees it. V8 runs as few full collections as it can, and
+ * a process with ten thousand agents would grow to twice its size in between. See
+ * docs/decisions/0023-bounded-garbage.md for the cost.
  */
 export function boundGarbage(): void {
   setFlagsFromString(`--heap-growing-percent=${MOST_GROWTH}`);

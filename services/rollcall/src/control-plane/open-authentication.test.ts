@@ -23,12 +23,13 @@ const CONFIG: OidcConfig = {
 const MORE = { Issuer: "https://more.example", Audience: "rollcall", SubjectPrefix: "more:", SubjectClaim: "upn" };
 
 describe("openAuthentication()", () => {
-  it("should warn of claims that can change, of each issuer, and of no other", async () => {
+  it("should warn about changeable claims of each issuer, and no others", async () => {
     const database = await createTestDatabase();
     try {
       const warnings = async (changes: Partial<OidcConfig>) => {
         const { log, lines } = captureLog();
-        await openAuthentication({ store: database.store, config: { ...CONFIG, ...changes }, clock: systemClock, log });
+        const options = { store: database.store, config: { ...CONFIG, ...changes }, clock: systemClock, log };
+        await (await openAuthentication(options)).close();
         return lines.filter(({ level }) => level === "warn").map(({ issuer, claim }) => `${issuer} ${claim}`);
       };
       expect(await warnings({})).toEqual([]);

@@ -1,13 +1,33 @@
 import { describe, expect, it } from "@jest/globals";
-import { judgeProxies } from "./open-guards.ts";
+import { createTestDatabase } from "@rollcall/testkit";
+import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
+import { callLimits, evaluateProxies } from "./open-guards.ts";
 
-describe("judgeProxies()", () => {
-  const judge = judgeProxies(["10.0.0.7", "192.168.0.0/16", "::1", "2001:db8::/32"]);
+describe("callLimits()", () => {
+  it("should leave half of the connections that the process has to other callers, whatever is configured", async () => {
+    const database = await createTestDatabase();
+    try {
+      const shell = { env: {}, cwd: "/" };
+      const flags = { "Database.PoolSize": "100" };
+      const { values } = await loadControlPlaneConfig({ shell, file: undefined, flags });
+      const [calls] = database.store.use().filter(({ lane }) => lane === "calls");
+      const size = calls?.size ?? 0;
+      expect(size).toBeGreaterThan(1);
+      expect(size).toBeLessThan(100);
+      expect(callLimits(values, database.store).callerWork).toBe(Math.floor(size / 2));
+    } finally {
+      await database.drop();
+    }
+  });
+});
+
+describe("evaluateProxies()", () => {
+  const evaluate = evaluateProxies(["10.0.0.7", "192.168.0.0/16", "::1", "2001:db8::/32"]);
 
   it.each([
     ["10.0.0.7", "proxy"],
     ["10.0.0.8", "other"],
-    // As a socket has it that listens on :: for both.
+    // An IPv4 address as reported by a socket that listens on :: for IPv4 and IPv6.
     ["::ffff:10.0.0.7", "proxy"],
     ["::ffff:10.0.0.8", "other"],
     ["192.168.255.1", "proxy"],
@@ -21,11 +41,11 @@ describe("judgeProxies()", () => {
     ["10.0.0.256", "invalid"],
     ["unknown", "invalid"],
     ["", "invalid"],
-  ])("should judge %s as %s", (host, judgement) => {
-    expect(judge(host)).toBe(judgement);
+  ])("should classify %s as %s", (host, evaluation) => {
+    expect(evaluate(host)).toBe(evaluation);
   });
 
-  it("should trust no proxy unless told so", () => {
-    expect(judgeProxies([])("127.0.0.1")).toBe("other");
+  it("should trust no proxy by default", () => {
+    expect(evaluateProxies([])("127.0.0.1")).toBe("other");
   });
 });

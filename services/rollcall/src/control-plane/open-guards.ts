@@ -1,38 +1,38 @@
 import {
+  AnonymousBudget,
   type CallLimits,
   CallPlaces,
   clientAddress,
+  DEFAULT_ANONYMOUS_BUDGET,
   DEFAULT_CALL_LIMITS,
-  DEFAULT_STRANGER_BUDGET,
   FailureLimiter,
-  type HostJudgement,
+  type HostKind,
   isInNetwork,
   NODE_FAILURE_LIMITS,
   NoiseTable,
   parseIpAddress,
   readNetwork,
-  StrangerBudget,
   TOKEN_FAILURE_LIMITS,
 } from "@rollcall/domain";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import { CallAdmission, type ClientAddress, FailedAttempts, StrangerLog } from "@rollcall/rpc";
-import { type CallStore, createRefusalRecorder, type RefusalRecorder } from "@rollcall/store";
+import { AnonymousLog, CallAdmission, type ClientAddress, FailedAttempts } from "@rollcall/rpc";
+import { createRefusalRecorder, type RefusalRecorder, type Store } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
 
-/** What limits callers and records refusals: shared by all servers of a process. */
+/** Limits callers and records refusals, for all servers of a process. */
 export interface CallGuards {
   readonly failures: FailedAttempts;
   readonly refusals: RefusalRecorder;
   readonly calls: CallAdmission;
-  /** Where lines about those are written who are not known. */
-  readonly strangers: StrangerLog;
+  /** The log for lines about anonymous clients. */
+  readonly anonymousClients: AnonymousLog;
   readonly clientAddress: ClientAddress;
-  /** Write what is not written yet. */
+  /** Write pending records. */
   close(): Promise<void>;
 }
 
 export interface GuardOptions {
-  readonly store: CallStore;
+  readonly store: Store;
   readonly config: ProcessConfig;
   readonly clock: Clock;
   readonly log: Logger;
@@ -46,43 +46,47 @@ export function openGuards(options: GuardOptions): CallGuards {
     node: new FailureLimiter(NODE_FAILURE_LIMITS),
   };
   const { config, clock, log, metrics } = options;
-  const judge = judgeProxies(config["Listen.TrustedProxies"]);
-  const strangers = new StrangerLog({
+  const evaluate = evaluateProxies(config["Listen.TrustedProxies"]);
+  const anonymousClients = new AnonymousLog({
     log,
     clock,
     metrics,
     counts: new NoiseTable(),
-    accounts: new StrangerBudget(DEFAULT_STRANGER_BUDGET, (host) => judge(host) === "proxy"),
+    accounts: new AnonymousBudget(DEFAULT_ANONYMOUS_BUDGET, (host) => evaluate(host) === "proxy"),
   });
   const refusals = createRefusalRecorder(options);
   return {
     failures: new FailedAttempts(limits, clock),
     refusals,
-    calls: new CallAdmission({ counts: new CallPlaces(callLimits(config)), metrics }),
-    strangers,
-    clientAddress: (peer, headers) => clientAddress(peer, headers, judge),
+    calls: new CallAdmission({ counts: new CallPlaces(callLimits(config, options.store)), metrics }),
+    anonymousClients,
+    clientAddress: (peer, headers) => clientAddress(peer, headers, evaluate),
     close: async () => {
-      strangers.close();
+      anonymousClients.close();
       await refusals.close();
     },
   };
 }
 
-function callLimits(config: ProcessConfig): CallLimits {
-  const { callerWork } = DEFAULT_CALL_LIMITS;
+/**
+ * The limits of callers. They depend on the pool size of the store, because a worker's pool can be smaller than
+ * configured.
+ */
+export function callLimits(config: ProcessConfig, store: Pick<Store, "use">): CallLimits {
+  const poolSize = store.use().find(({ lane }) => lane === "calls")?.size ?? config["Database.PoolSize"];
   return {
     ...DEFAULT_CALL_LIMITS,
     callerCalls: config["Listen.CallsPerCaller"],
     callerStreams: config["Listen.StreamsPerCaller"],
-    stranger: config["Listen.CallsPerAddress"],
+    anonymous: config["Listen.CallsPerAddress"],
     node: config["Listen.NodeCallsPerAddress"],
-    // A record with more connections is meant for more readers.
-    callerWork: Math.max(callerWork, Math.floor(config["Database.PoolSize"] / 2)),
+    // Let one caller use at most half of the connections.
+    callerWork: Math.max(1, Math.floor(poolSize / 2)),
   };
 }
 
-/** Tell trusted proxies from other addresses, by addresses and networks as the configuration has them. */
-export function judgeProxies(proxies: readonly string[]): (host: string) => HostJudgement {
+/** Returns a function that classifies an address as a trusted proxy or not, by configured addresses and networks. */
+export function evaluateProxies(proxies: readonly string[]): (host: string) => HostKind {
   const trusted = proxies.map((text) => {
     const read = readNetwork(text);
     if (!read.ok) throw new Error(`${text} ${read.problem}`);

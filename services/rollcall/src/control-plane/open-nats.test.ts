@@ -1,6 +1,6 @@
 import { expect, it } from "@jest/globals";
 import { connectNats } from "@rollcall/events";
-import { describeWithNats, readStoredEvents, startTestNats } from "@rollcall/events/testing";
+import { describeWithNats, readEventRows, startTestNats } from "@rollcall/events/testing";
 import { keyFingerprint } from "@rollcall/identity";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { readEvents } from "@rollcall/store";
@@ -13,7 +13,7 @@ import { startControlPlane } from "./start-control-plane.ts";
 const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0", "internal-port": "0" };
 
 describeWithNats("a control plane with --nats", () => {
-  it("should relay its log, publish heartbeats, and say so where it is asked", async () => {
+  it("should relay its log, publish heartbeats, and report so on request", async () => {
     const nats = await startTestNats();
     const database = await createTestDatabase();
     const { store } = database;
@@ -51,7 +51,7 @@ describeWithNats("a control plane with --nats", () => {
 
       await eventually(async () => {
         const { events } = await readEvents(store.db, { after: 0n, limit: 1_000 });
-        const stored = await readStoredEvents(nats);
+        const stored = await readEventRows(nats);
         expect(stored.map(({ messageId }) => messageId)).toEqual(events.map(({ id }) => id));
         expect(stored.length).toBeGreaterThan(1);
       });

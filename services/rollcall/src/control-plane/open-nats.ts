@@ -3,24 +3,24 @@ import type { HealthProcess } from "@rollcall/health";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { RegistryProcess } from "@rollcall/registry";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { checkNatsFiles } from "./check-nats-files.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 
-/** The connection of a process to NATS, as its services use it. */
+/** A process's connection to NATS. */
 export interface ProcessNats {
-  /** Where the registry relays events to. */
+  /** The connection over which the registry relays events. */
   readonly outward: NonNullable<RegistryProcess["outward"]>;
-  /** Publishes heartbeats; null when there is no topic for them. */
+  /** Publishes heartbeats; null without a topic for them. */
   readonly onBeat: NonNullable<HealthProcess["onBeat"]> | null;
-  /** Whether there is a connection just now. */
+  /** Whether NATS is connected at the moment. */
   isConnected(): boolean;
-  /** End the connection, after all that uses it. */
+  /** Close the connection. Must be called after closing everything that uses it. */
   close(): Promise<void>;
 }
 
-/** What a connection is made with. */
 export interface NatsOptions {
   readonly config: ControlPlaneConfig;
-  /** Named to the server. */
+  /** The client name that the server sees. */
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -28,8 +28,9 @@ export interface NatsOptions {
 }
 
 /**
- * Begin to connect to NATS when one is configured and the process has something for it; null otherwise. Nothing waits
- * for the connection: NATS may come and go at any time.
+ * Start connecting to NATS if it is configured and the process publishes something; otherwise return null. Nothing
+ * waits for the connection, because NATS can come and go at any time. Throws a StartError for a file that cannot be
+ * used.
  */
 export async function openNats(
   plan: ProcessPlan,
@@ -40,7 +41,8 @@ export async function openNats(
   const relays = plan.services.includes("registry");
   const tellsBeats = plan.services.includes("health") && subject !== undefined;
   if (settings === null || !(relays || tellsBeats)) return null;
-  // Loaded only where it is used: it takes a while.
+  await checkNatsFiles(config);
+  // Import this package only when it is used, because loading it takes a while.
   const events = await import("@rollcall/events");
   const stream = streamSettings(config);
   const link = events.connectNats({ settings, name: `rollcall ${instance}`, log, clock, metrics });
@@ -55,7 +57,7 @@ export async function openNats(
       topic === null
         ? null
         : (nodeId, sequence) => {
-            // Dropped and counted when NATS is away or slow.
+            // When NATS is unreachable or slow, the heartbeat is dropped and counted.
             topic.publish({ nodeId, sequence });
           },
     isConnected: () => link.connection !== null,

@@ -1,33 +1,33 @@
 import { NoiseTable } from "@rollcall/domain";
 import type { TlsSource } from "@rollcall/identity";
 import { type Clock, createMetrics, type Logger, type MetricsRegistry, renderMetrics } from "@rollcall/process";
-import { createProbeServer, type HostRule, type ReadyCheck, StrangerLog } from "@rollcall/rpc";
+import { AnonymousLog, createProbeServer, type HostRule, type ReadyCheck } from "@rollcall/rpc";
 import type { ProcessPlan } from "./process-plan.ts";
 
 /**
- * The probes of one process. They answer before there is anything to probe, so that waiting for the record is not taken
- * for being dead.
+ * The probes of one process. They respond while the process is still starting, so that a process that waits for the
+ * database is not restarted as dead.
  */
 export interface Probes {
   readonly port: number;
-  /** What `/metrics` shows. */
+  /** The metrics that `/metrics` returns. */
   readonly metrics: MetricsRegistry;
   /**
-   * Until this is called, `/readyz` says that the process is starting. `render` is for metrics that are more than this
-   * process's own.
+   * Serve `/readyz` with `check`. Before this call, `/readyz` reports that the process is starting. `render`
+   * produces metrics of more than this process.
    */
   answerWith(check: ReadyCheck, render?: (own: MetricsRegistry) => Promise<string>): void;
   close(): Promise<void>;
 }
 
-/** Serve `/livez`, `/readyz` and `/metrics` for a process that is about to start. Rejects when the port is taken. */
+/** Serve `/livez`, `/readyz` and `/metrics` for a process that is starting. Rejects when the port is in use. */
 export async function openProbes(options: {
   readonly plan: ProcessPlan;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Which names /metrics is asked for by; any when absent. */
+  /** The host names allowed for /metrics; any when absent. */
   readonly hosts?: HostRule;
-  /** Speak TLS; in clear text when absent or null. */
+  /** The certificate; clear text when absent or null. */
   readonly tls?: TlsSource | null;
 }): Promise<Probes> {
   const { plan, clock, log, hosts } = options;
@@ -36,8 +36,8 @@ export async function openProbes(options: {
   const { host, probePort: port } = plan;
   const ready = () => check();
   let render = renderMetrics;
-  const strangers = new StrangerLog({ log, clock, metrics, counts: new NoiseTable() });
-  const answers = { ready, render: (own: MetricsRegistry) => render(own), hosts, strangers };
+  const anonymousClients = new AnonymousLog({ log, clock, metrics, counts: new NoiseTable() });
+  const answers = { ready, render: (own: MetricsRegistry) => render(own), hosts, anonymousClients };
   const tls = options.tls ? { tls: options.tls } : {};
   const server = await createProbeServer({ host, port, metrics, clock, log, ...answers, ...tls });
   return {
@@ -49,7 +49,7 @@ export async function openProbes(options: {
     },
     close: async () => {
       await server.close();
-      strangers.close();
+      anonymousClients.close();
     },
   };
 }

@@ -1,36 +1,18 @@
-import { resolve } from "node:path";
-import { Failure, type Shell } from "@rollcall/cli";
+import { Failure } from "@rollcall/cli";
 import { AuthorityFile, readClientTls, TlsFileError, type TlsFiles, TlsSource } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
 import type { PeerTls } from "@rollcall/rpc";
 import type { ProcessConfig } from "../config/process-keys.ts";
 
-/** The files of a configuration, found from the working directory; null without TLS. */
-export function configuredTlsFiles(config: ProcessConfig, { cwd }: Pick<Shell, "cwd">) {
+/** The configured certificate files; null without TLS. */
+export function configuredTlsFiles(config: ProcessConfig): TlsFiles | null {
   const certFile = config["TLS.CertFile"];
   const keyFile = config["TLS.KeyFile"];
   if (certFile === undefined || keyFile === undefined) return null;
-  return {
-    certFile: resolve(cwd, certFile),
-    keyFile: resolve(cwd, keyFile),
-    clientCaFile: clientCaFile(config, { cwd }),
-    caFile: trustedCaFile(config, { cwd }) ?? undefined,
-  };
+  return { certFile, keyFile, clientCaFile: config["TLS.ClientCAFile"], caFile: config["TLS.CAFile"] };
 }
 
-/** Where the authority of the configured certificate is; null for one that the system trusts. */
-export function trustedCaFile(config: ProcessConfig, { cwd }: Pick<Shell, "cwd">): string | null {
-  const file = config["TLS.CAFile"];
-  return file === undefined ? null : resolve(cwd, file);
-}
-
-/** Where the authorities of clients are; undefined when none is wanted. */
-export function clientCaFile(config: ProcessConfig, { cwd }: Pick<Shell, "cwd">): string | undefined {
-  const file = config["TLS.ClientCAFile"];
-  return file === undefined ? undefined : resolve(cwd, file);
-}
-
-/** Open the certificate of a process. Throws Failure that names the file and what is wrong with it. */
+/** Open the certificate of a process. Throws a Failure that names the file and the problem. */
 export async function openTls(
   files: TlsFiles | null,
   options: { readonly clock: Clock; readonly log: Logger },
@@ -44,7 +26,10 @@ export async function openTls(
   }
 }
 
-/** Open the authorities that are announced to agents in place of those of the own certificate; null for none. */
+/**
+ * Open the authorities that TLS.AgentCAFile announces to agents instead of those of the process's own certificate;
+ * null if it is not set.
+ */
 export async function openAgentAuthorities(
   config: ProcessConfig,
   options: { readonly clock: Clock; readonly log: Logger },
@@ -60,8 +45,8 @@ export async function openAgentAuthorities(
 }
 
 /**
- * How processes of one cluster recognise each other over TLS: by their authority, and by a name that both certificates
- * are for, or the address.
+ * Open the settings with which processes of one cluster verify each other over TLS: by their authority, and by the
+ * address or a name that both certificates contain.
  */
 export function openPeerTls(source: TlsSource, caFile: string | null): PeerTls {
   const files = {

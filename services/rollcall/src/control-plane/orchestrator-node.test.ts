@@ -53,7 +53,7 @@ describe("OrchestratorNode", () => {
     await end();
   });
 
-  it("should take another id where a machine has its own", async () => {
+  it("should take another id if a machine has the first one", async () => {
     const { node, find, end } = create(7711);
     const membership = {
       state: "APPROVED",

@@ -3,26 +3,29 @@ import { create } from "@bufbuild/protobuf";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Logger, Task } from "@rollcall/process";
 import { joinAsOrchestrator, type ReservedStore } from "@rollcall/store";
-import { nodeInfoToRecord } from "@rollcall/wire";
+import { nodeInfoToRow } from "@rollcall/wire";
 
-/** The process that is shown. */
+/** The process to show. */
 export interface OrchestratorProcess {
   /** "up", "registry", "health", "admin" or "scheduler". */
   readonly service: string;
-  /** Its own start, as its lease names it. */
+  /** The id of this start, as in its lease. */
   readonly instance: string;
-  /** Where it can be reached, as HOST:PORT. */
+  /** The process's HOST:PORT. */
   readonly address: string;
   readonly port: number;
   readonly version: string;
 }
 
-/** Machines may have taken the id, by chance or on purpose; more than a few is on purpose. */
+/**
+ * Maximum number of ids to try. Machines can have a few of these ids by chance. If all are in use, someone has
+ * registered them on purpose.
+ */
 const MOST_ATTEMPTS = 9;
 
 /**
- * Shows this process as an ORCHESTRATOR node for as long as its lease is held. `show` is called each time that the
- * lease is held again: after doubt others may have shown it as gone.
+ * Lists this process as an ORCHESTRATOR node while it holds its lease. `show` is called whenever the process holds
+ * the lease again, because others may have marked the process as gone while the lease was in doubt.
  */
 export class OrchestratorNode implements Task {
   readonly name = "orchestrator-node";
@@ -38,13 +41,14 @@ export class OrchestratorNode implements Task {
     this.#log = log;
   }
 
-  /** The lease is held: show the node, again if need be. Neither throws nor blocks. */
+  /** List the node. Called each time the process has taken its lease. Never throws or blocks. */
   show(): void {
     this.#wanted = true;
     this.#wake?.();
   }
 
-  // Not a Loop: a turn without a call does nothing, and is no success of the task.
+  // Do not use a Loop, because an iteration without a call of show() does nothing and must not count as a success
+  // of the task.
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     while (!signal.aborted) {
       if (this.#wanted) {
@@ -70,7 +74,7 @@ export class OrchestratorNode implements Task {
       agentVersion: version,
       os: { family: platform(), kernel: release(), architecture: arch() },
     });
-    const record = nodeInfoToRecord(info);
+    const record = nodeInfoToRow(info);
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
       const nodeId = orchestratorId(service, host, port, attempt);
       const joined = await joinAsOrchestrator(this.#store, {
@@ -83,11 +87,11 @@ export class OrchestratorNode implements Task {
         labels: {},
       });
       if (joined) {
-        this.#log.info({ node_id: nodeId, instance }, "shown as a node");
+        this.#log.info({ node_id: nodeId, instance }, "registered as a node of the cluster");
         return;
       }
     }
-    throw new Error(`machines have taken every node id of ${orchestratorId(service, host, port, 1)}`);
+    throw new Error(`all node ids are in use, starting with ${orchestratorId(service, host, port, 1)}`);
   }
 
   #nextCall(signal: AbortSignal): Promise<void> {
@@ -104,13 +108,13 @@ export class OrchestratorNode implements Task {
   }
 }
 
-/** The longest node id. */
+/** Maximum length of a node id. */
 const MOST_CHARACTERS = 63;
 
 /**
- * The node id of a control-plane process: `<service>-<host>-<port>`, with what a node id may not hold replaced. The
- * same process finds its node again after a restart. `attempt` counts from 1; further ones are for when a machine of
- * that id exists.
+ * The node id of a control-plane process: `<service>-<host>-<port>`, with invalid characters replaced. After a
+ * restart, a process gets the same id. `attempt` counts from 1; later attempts are for ids that a machine has
+ * taken.
  */
 export function orchestratorId(service: string, hostname: string, port: number, attempt: number): string {
   const tail = attempt === 1 ? `-${port}` : `-${port}-${attempt}`;

@@ -1,27 +1,32 @@
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 
-/** Most connections of one process to Postgres, besides the few of OTHER_CONNECTIONS. */
+/** Maximum connections of one process to Postgres, in addition to OTHER_CONNECTIONS. */
 export interface PoolSizes {
-  /** For calls. */
+  /** Connections for calls. */
   readonly poolSize: number;
-  /** For what keeps nodes safe. */
+  /** Connections for tasks that keep nodes safe. */
   readonly reservedPoolSize: number;
 }
 
-/** A lease is renewed over a separate connection. */
+/** Number of connections that renew a lease. */
 export const LEASE_CONNECTIONS = 1;
-/** One connection listens for notifications, of events and of work. */
+/** Number of connections that look up access tokens, many tokens in one query. */
+export const AUTHENTICATION_CONNECTIONS = 1;
+/** Number of connections that listen for notifications about events and about work. */
 export const LISTENING_CONNECTIONS = 1;
-/** Besides the pools; two more check at the start what the others need. */
-export const OTHER_CONNECTIONS = LEASE_CONNECTIONS + LISTENING_CONNECTIONS + 2;
 /**
- * What workers may take together of the 200 connections of the embedded Postgres; the rest is the primary's and that of
- * people who look.
+ * Number of connections of a process in addition to its pools. Two of them check at the start whether the others will
+ * work.
+ */
+export const OTHER_CONNECTIONS = LEASE_CONNECTIONS + AUTHENTICATION_CONNECTIONS + LISTENING_CONNECTIONS + 2;
+/**
+ * Maximum number of the embedded Postgres' 200 connections that the workers can use together. The rest is for the
+ * primary and for people.
  */
 const MOST_SHARED = 170;
 const FEWEST: PoolSizes = { poolSize: 2, reservedPoolSize: 2 };
 
-/** What a process that has Postgres to itself is configured to take. */
+/** The configured pool sizes of a process that does not share Postgres. */
 export function configuredPoolSizes(
   config: Pick<ControlPlaneConfig, "Database.PoolSize" | "Database.ReservedPoolSize">,
 ): PoolSizes {
@@ -32,8 +37,8 @@ export function configuredPoolSizes(
 }
 
 /**
- * What each of several workers takes of the embedded Postgres: as configured, or less where that would not fit. A third
- * of what is short is reserved.
+ * The pool sizes of each of several workers on the embedded Postgres: as configured, or smaller if they would not fit.
+ * A third of the reduced size is reserved.
  */
 export function sharedPoolSizes(configured: PoolSizes, workers: number): PoolSizes {
   const most = Math.floor(MOST_SHARED / workers) - OTHER_CONNECTIONS;
@@ -43,10 +48,7 @@ export function sharedPoolSizes(configured: PoolSizes, workers: number): PoolSiz
   return { reservedPoolSize, poolSize: Math.min(configured.poolSize, rest) };
 }
 
-/**
- * Whether the shares of so many workers are within what the embedded Postgres takes; each needs eight connections at
- * least.
- */
+/** Whether this many workers fit into the connections of the embedded Postgres. Each worker needs at least nine. */
 export function fitsEmbeddedPostgres(workers: number): boolean {
   const fewest = FEWEST.poolSize + FEWEST.reservedPoolSize + OTHER_CONNECTIONS;
   return workers * fewest <= MOST_SHARED;

@@ -8,7 +8,7 @@ if (!result.ok) throw new Error("the defaults must load");
 const { values } = result.config;
 
 describe("planUp()", () => {
-  it("should run everything on the ports that are documented", () => {
+  it("should run everything on the documented ports", () => {
     expect(planUp({ ...values, "Console.Enabled": true })).toEqual({
       name: "up",
       services: ["registry", "health", "admin", "scheduler", "console"],
@@ -18,7 +18,7 @@ describe("planUp()", () => {
     });
   });
 
-  it("should leave the console out where that is configured", () => {
+  it("should leave out the console if configured", () => {
     expect(planUp({ ...values, "Console.Enabled": false }).services).toEqual([
       "registry",
       "health",
@@ -56,17 +56,17 @@ describe("planServe() of several", () => {
 });
 
 describe("chooseServices()", () => {
-  it("should take each once, in one order", () => {
+  it("should accept each once, in a fixed order", () => {
     const chosen = { ok: true, services: ["registry", "health-query", "admin", "scheduler"] };
     expect(chooseServices(["scheduler", "admin", "health-query", "registry"])).toEqual(chosen);
   });
 
   it.each([
-    [[], "no service was named"],
+    [[], "missing service"],
     [["registry", "pages"], "'pages' is not a service"],
-    [["registry", "admin", "registry"], "'registry' is named twice"],
-    [["health", "health-query"], "health answers readers itself"],
-  ])("should say what is wrong with %j", (words, problem) => {
+    [["registry", "admin", "registry"], "'registry' is given twice"],
+    [["health", "health-query"], "health includes health-query"],
+  ])("should report what is wrong with %j", (words, problem) => {
     expect(chooseServices(words)).toEqual({ ok: false, problem: expect.stringContaining(problem) });
   });
 });
@@ -81,7 +81,7 @@ describe("isBeyondLoopback()", () => {
     ["::", true],
     ["10.0.0.5", true],
     ["127.evil.example", true],
-  ])("should judge %s", (host, beyond) => {
+  ])("should evaluate %s", (host, beyond) => {
     expect(isBeyondLoopback(host)).toBe(beyond);
   });
 });

@@ -1,20 +1,20 @@
 import type { ConsoleConfig } from "@rollcall/console";
 import type { ProcessConfig } from "../config/process-keys.ts";
 
-/** What one process of the control plane runs, and where it listens. */
+/** The services that one process of the control plane runs, and the ports that it listens on. */
 export interface ProcessPlan {
-  /** How it is called in its node's id, in the log and in Postgres: "up", the service, or "api" for several. */
+  /** The name of the process in the node id, the log and Postgres: "up", the service, or "api" for several services. */
   readonly name: "up" | "api" | ServiceName;
   readonly services: readonly ServiceName[];
   readonly host: string;
-  /** The API's port; 0 takes a free one. */
+  /** The API port; 0 picks a free one. */
   readonly port: number;
   readonly probePort: number;
-  /** The worker's number when several processes share the ports; absent when the process has them to itself. */
+  /** The worker's number when several processes share the ports; otherwise absent. */
   readonly worker?: number;
 }
 
-/** Everything in one process. */
+/** Plan the process of `up`: all services except health-query, and the console only if it is enabled. */
 export function planUp(config: ProcessConfig & Pick<ConsoleConfig, "Console.Enabled">): ProcessPlan {
   const left = config["Console.Enabled"] ? ["health-query"] : ["health-query", "console"];
   return {
@@ -26,7 +26,7 @@ export function planUp(config: ProcessConfig & Pick<ConsoleConfig, "Console.Enab
   };
 }
 
-/** The keys of a service's ports. `serve` has the flags --port and --probe-port for them. */
+/** The port keys of a service. `serve` has the flags --port and --probe-port for them. */
 export const PORT_KEYS = {
   registry: { port: "Listen.RegistryPort", probePort: "Listen.RegistryProbePort" },
   health: { port: "Listen.HealthPort", probePort: "Listen.HealthProbePort" },
@@ -36,16 +36,16 @@ export const PORT_KEYS = {
   console: { port: "Listen.ConsolePort", probePort: "Listen.ConsoleProbePort" },
 } as const satisfies Record<ServiceName, Record<"port" | "probePort", keyof ProcessConfig & string>>;
 
-/** The ports of several services in one process, as those of `up`. */
+/** The port keys of several services in one process, the same as for `up`. */
 const SHARED_PORT_KEYS = { port: "Listen.Port", probePort: "Listen.ProbePort" } as const;
 
-/** The keys of the ports of a process that serves these. */
+/** The port keys of a process with these services. */
 export function portKeysOf(services: ServiceSet): (typeof PORT_KEYS)[ServiceName] | typeof SHARED_PORT_KEYS {
   const [only, ...more] = services;
   return more.length === 0 ? PORT_KEYS[only] : SHARED_PORT_KEYS;
 }
 
-/** One service in its own process, or several in one behind one port. */
+/** Plan a process for one service, or for several behind one port. */
 export function planServe(services: ServiceSet, config: ProcessConfig): ProcessPlan {
   const { port, probePort } = portKeysOf(services);
   const [only, ...more] = services;
@@ -58,7 +58,7 @@ export function planServe(services: ServiceSet, config: ProcessConfig): ProcessP
   };
 }
 
-/** Services to run in one process, or what is wrong with naming them. */
+/** Choose the services to run in one process, or explain the problem with the names. */
 export function chooseServices(
   words: readonly string[],
 ): { readonly ok: true; readonly services: ServiceSet } | { readonly ok: false; readonly problem: string } {
@@ -66,48 +66,48 @@ export function chooseServices(
   const unknown = words.find((word) => !SERVICE_NAMES.some((name) => name === word));
   if (unknown !== undefined) return { ok: false, problem: `'${unknown}' is not a service, should be one of: ${known}` };
   const repeated = words.find((word, index) => words.indexOf(word) < index);
-  if (repeated !== undefined) return { ok: false, problem: `'${repeated}' is named twice` };
+  if (repeated !== undefined) return { ok: false, problem: `'${repeated}' is given twice` };
   const [first, ...more] = SERVICE_NAMES.filter((name) => words.includes(name));
-  if (first === undefined) return { ok: false, problem: `no service was named, should be one of: ${known}` };
+  if (first === undefined) return { ok: false, problem: `missing service, should be one of: ${known}` };
   const services = [first, ...more] as const;
   if (services.includes("health") && services.includes("health-query")) {
-    return { ok: false, problem: "health answers readers itself: name health or health-query" };
+    return { ok: false, problem: "health includes health-query: name only one of them" };
   }
   return { ok: true, services };
 }
 
-/** The same for one of several workers. */
+/** The plan for one of several workers. */
 export function planWorker(plan: ProcessPlan, worker: number): ProcessPlan {
   return { ...plan, worker };
 }
 
-/** How a process is called in its instance and in its node's id. */
+/** The process's name in its instance and in its node id. */
 export function shownName({ name, worker }: ProcessPlan): string {
   return worker === undefined ? name : `${name}-w${worker}`;
 }
 
-/** The port at which other replicas of health ask this process: each worker has one of its own. 0 takes a free one. */
+/** The port at which other health replicas call this process. Each worker has its own port. 0 picks a free one. */
 export function internalPort({ worker = 1 }: ProcessPlan, config: ProcessConfig): number {
   const first = config["Listen.HealthInternalPort"];
   return first === 0 ? 0 : first + worker - 1;
 }
 
-/** Whether an address can be reached from other machines. */
+/** Whether other machines can connect to an address. */
 export function isBeyondLoopback(host: string): boolean {
   return host !== "localhost" && host !== "::1" && !/^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** Where a client on this machine reaches what listens on a host. */
+/** The address at which a client on this machine reaches a server that listens on `host`. */
 export function localAddress(host: string, port: number): string {
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return reached.includes(":") ? `[${reached}]:${port}` : `${reached}:${port}`;
 }
 
-/** The services that `serve` runs. health-query is the readers' side of health, without a replica for agents. */
+/** The services that `serve` can run. health-query serves clients that read health, and holds no agents' streams. */
 export const SERVICE_NAMES = ["registry", "health", "health-query", "admin", "scheduler", "console"] as const;
 
 /** A service of the control plane. */
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
-/** One service, or several, each once and in the order of SERVICE_NAMES. */
+/** One service, or several without duplicates, in the order of SERVICE_NAMES. */
 export type ServiceSet = readonly [ServiceName, ...ServiceName[]];

@@ -24,7 +24,7 @@ function provide(name: string, { always = false, token = undefined as string | u
   return provideAdminToken({ store: database.store, config, file, always, log: silentLogger });
 }
 
-// One story: each test goes on from what the one before has left.
+// One story: each test continues with the state of the previous one.
 describe("provideAdminToken()", () => {
   it("should create the first token", async () => {
     const file = join(directory, "first");
@@ -35,13 +35,13 @@ describe("provideAdminToken()", () => {
     });
   });
 
-  it("should create no other where the record has one, unless it must", async () => {
+  it("should create no other if the store has one, unless it must", async () => {
     expect(await provide("second")).toBeNull();
     expect(existsSync(join(directory, "second"))).toBe(false);
     expect(await provide("second", { always: true })).toBe(join(directory, "second"));
   });
 
-  it("should take the one that is configured", async () => {
+  it("should use the configured one", async () => {
     const token = "configured-by-an-operator";
     expect(await provide("third", { always: true, token })).toBeNull();
     expect(await findAccessToken(database.store.db, accessTokenHash(token))).toMatchObject({

@@ -2,23 +2,21 @@ import { type AdminConfig, type AdminTokenPlace, ensureAdminToken } from "@rollc
 import type { Logger } from "@rollcall/process";
 import { hasAccessToken, type Store } from "@rollcall/store";
 
-/** How the first access token is provided. */
 export interface ProvideAdminTokenOptions {
   readonly store: Store;
   readonly config: Pick<AdminConfig, "Admin.Token" | "Admin.TokenFile">;
-  /** Where it is kept when the configuration names no place. */
+  /** The default file of the token. */
   readonly file: string;
   /**
-   * Whether that file must hold a token even where the record knows one already: `up` promises it to the clients of
-   * its user.
+   * Whether the file must contain a token even if the store already has one. `up` needs this, because its user's
+   * clients read the file.
    */
   readonly always: boolean;
   readonly log: Logger;
 }
 
 /**
- * Make sure that there is a token for admin, and say where it is. Returns the file that holds it; null when there
- * is none.
+ * Make sure that an admin token exists, and log where it is. Returns the file that contains the token; null for none.
  */
 export async function provideAdminToken(options: ProvideAdminTokenOptions): Promise<string | null> {
   const { store, config, file, always, log } = options;
@@ -39,13 +37,10 @@ function tell(place: AdminTokenPlace, log: Logger): void {
       log.info({ token_id: place.id, file: place.file }, place.created ? "admin token created" : "admin token found");
       break;
     case "kept":
-      log.info({}, "admin token known to the record");
+      log.info({}, "admin token found in the database");
       break;
     case "ended":
-      log.warn(
-        { token_id: place.id, place: place.what },
-        "admin token was revoked or has expired, another one of the record must be used",
-      );
+      log.warn({ token_id: place.id, place: place.what }, "admin token was revoked or has expired; use another one");
       break;
   }
 }

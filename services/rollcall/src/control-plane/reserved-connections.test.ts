@@ -31,7 +31,7 @@ const FLAGS = {
   "Orchestrator.NodeManager.DisconnectTimeout": "3s",
   "Orchestrator.NodeManager.UnknownTimeout": "1h",
 };
-/** More than there are connections for calls; fewer than may wait. */
+/** Maximum number of calls at a time: more than there are connections for calls, and fewer than can wait. */
 const CALLS_AT_A_TIME = 200;
 const TOKENS = [1, 2, 3, 4, 5].map((index) => `an-admin-that-reads-a-lot-${index}`);
 
@@ -47,7 +47,7 @@ async function start() {
   const plan = planUp(values);
   const shared = { plan, clock: systemClock, log: silentLogger };
   const probes = await openProbes(shared);
-  // The process's own store; what the test asks of the record goes over another one.
+  // The store of the process. The test uses another one.
   const store = await database.openStore("up");
   const { signal } = new AbortController();
   const running = await startControlPlane({ ...shared, config: values, store, probes, version: "9.9.9" }, signal);
@@ -64,7 +64,7 @@ async function agentOf(nodeId: string): Promise<FakeAgent> {
   return agent;
 }
 
-/** Call until told to stop, as often at a time as `CALLS_AT_A_TIME`; the reasons of what was refused. */
+/** Keep `CALLS_AT_A_TIME` calls in progress until stopped. Collects the reasons of refusals. */
 function flood(call: () => Promise<unknown>) {
   const reasons = new Set<string | undefined>();
   let isOver = false;
@@ -81,7 +81,7 @@ function flood(call: () => Promise<unknown>) {
   return { reasons, stop };
 }
 
-it("should keep nodes safe while calls hold every connection that calls may have", async () => {
+it("should keep nodes safe while calls hold all their connections", async () => {
   const { store } = database;
   for (const [index, text] of TOKENS.entries()) {
     const id = `reader${index}`;
@@ -97,10 +97,10 @@ it("should keep nodes safe while calls hold every connection that calls may have
   const agentAddress = `127.0.0.1:${running.agentPort}`;
   const blocked = createGate();
   const locked = createGate();
-  // As a migration that takes long does, until it is rolled back.
+  // Lock a table like a long migration, until the transaction is rolled back.
   const blocking = store
     .transaction(async (tx) => {
-      // However long the test takes on a busy machine.
+      // The transaction must last as long as the test takes on a busy machine.
       await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx);
       await tx.schema.alterTable("join_tokens").addColumn("more", "text").execute();
       locked.open();
@@ -115,7 +115,7 @@ it("should keep nodes safe while calls hold every connection that calls may have
     await until("the first node to be HEALTHY", async () => {
       return (await getNode(store.db, "early"))?.health.state === "HEALTHY";
     });
-    // One caller may not hold all of them.
+    // Use several tokens, because one caller cannot occupy all connections.
     const clients = TOKENS.slice(1).map((token) => clientOf(JoinTokenService, token));
     let turn = 0;
     const readers = flood(async () => {
@@ -129,14 +129,14 @@ it("should keep nodes safe while calls hold every connection that calls may have
     const own = async () => (await listLeases(store.db)).find(({ name, instance }) => name === instance);
     const [leaseBefore, brakeBefore] = [await own(), await readLease(store.db, "brake")];
 
-    // A caller that does not read in masses either is told when to come back.
+    // Even a caller with few calls is refused with a retry delay.
     expect(await refusalOf(clientOf(RegistryService).listNodes({}))).toMatchObject({
       reason: "OVERLOADED",
       retryAfterMs: expect.any(Number),
     });
-    // A hello.
+    // An agent can still send its hello.
     await (await late.join(agentAddress)).beatAcknowledged();
-    // A transition, and what the brake decides about it.
+    // A transition is written, and the brake decides about its reaction.
     early.close();
     await until("the loss to be declared, and its reaction to be let go", async () => {
       const { events } = await readEvents(store.db, { after: 0n, limit: 1_000 });
@@ -151,8 +151,8 @@ it("should keep nodes safe while calls hold every connection that calls may have
     blocked.open();
     await blocking;
     await readers.stop();
-    // No call hung, and each failed only with a retry, or with its own deadline.
-    const harmless = ["OVERLOADED", "DEADLINE_EXCEEDED", "JOIN_TOKEN_NOT_FOUND"];
+    // No call hung. Each failed only with a refusal that it can retry, or with its own deadline.
+    const harmless = ["OVERLOADED", "TOO_MANY_CALLS", "DEADLINE_EXCEEDED", "JOIN_TOKEN_NOT_FOUND"];
     for (const reason of readers.reasons) expect(harmless).toContain(reason);
     expect(readers.reasons).toContain("OVERLOADED");
     expect((await clientOf(RegistryService).listNodes({})).nodes.length).toBeGreaterThan(1);

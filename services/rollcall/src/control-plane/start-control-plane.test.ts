@@ -41,7 +41,7 @@ function leases() {
 }
 
 describe("startControlPlane()", () => {
-  it("should hold its lease when it has started, and give it back when it is closed", async () => {
+  it("should hold its lease once started, and release it when closed", async () => {
     const running = await start(FREE_PORTS);
     expect(await leases()).toContainEqual(expect.objectContaining({ service: "up" }));
     const ready = await fetch(`http://127.0.0.1:${probes?.port}/readyz`);
@@ -51,7 +51,7 @@ describe("startControlPlane()", () => {
   });
 
   it.each(["port", "agent-port", "probe-port", "internal-port"])(
-    "should end what it had started when --%s is taken",
+    "should end what it had started when --%s is in use",
     async (flag) => {
       const holder = createServer().listen(0, "127.0.0.1");
       await once(holder, "listening");
@@ -62,7 +62,7 @@ describe("startControlPlane()", () => {
     },
   );
 
-  it("should end what it had started when it is told to end meanwhile", async () => {
+  it("should end what it had started when it is asked to end during startup", async () => {
     await expect(start(FREE_PORTS, AbortSignal.abort(new Error("told to")))).rejects.toThrow("told to");
     expect(await leases()).toEqual([]);
   });

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import { browserDoor } from "@rollcall/console";
+import { originCheck } from "@rollcall/console";
 import type { DescriptorPlan } from "@rollcall/domain";
 import { followAuthorities } from "@rollcall/health";
 import type { TlsSource } from "@rollcall/identity";
@@ -35,30 +35,30 @@ import { OrchestratorNode, orchestratorId } from "./orchestrator-node.ts";
 import { internalPort, type ProcessPlan, shownName } from "./process-plan.ts";
 import { connectionsCheck, leaseCheck } from "./ready-checks.ts";
 
-/** What a process of the control plane is started with. */
+/** The inputs for starting a control-plane process. */
 export interface ControlPlaneOptions {
   readonly plan: ProcessPlan;
   readonly config: ControlPlaneConfig;
-  /** The open record. Its opener closes it, after the process. */
+  /** The open store. The caller closes it after the process. */
   readonly store: Store;
-  /** The open probes. Their opener closes them, after the process. */
+  /** The open probes. The caller closes them after the process. */
   readonly probes: Probes;
   /** The certificate of the API and of the agents' port; clear text when absent or null. */
   readonly tls?: TlsSource | null;
-  /** The authority that other processes' certificates are of; null or absent for those that the system trusts. */
+  /** The authority of other processes' certificates; null or absent to trust the system's authorities. */
   readonly caFile?: string | null;
-  /** Background work besides that of the services. */
+  /** Background tasks in addition to those of the services. */
   readonly tasks?: readonly Task[];
-  /** Told the instance of the process before it takes its lease. */
+  /** Called with the instance id before the process takes its lease. */
   readonly onInstance?: (instance: string) => void;
   readonly version: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** A process of the control plane that serves. */
+/** A running control-plane process. */
 export interface ControlPlane extends Running {
-  /** The API's port. */
+  /** The port of the API. */
   readonly port: number;
   /** The port of agents' streams; null without health. */
   readonly agentPort: number | null;
@@ -67,8 +67,8 @@ export interface ControlPlane extends Running {
 const LOOPBACK = "127.0.0.1";
 
 /**
- * Start the services of a plan behind their ports, and resolve when the process holds its lease. When something cannot
- * start, what was started before is ended and the error is thrown; the store stays open.
+ * Start the services of a plan on their ports, and resolve when the process holds its lease. If a part fails to start,
+ * stop the parts that have started and throw the error; the store stays open.
  */
 export function startControlPlane(options: ControlPlaneOptions, signal: AbortSignal): Promise<ControlPlane> {
   return startParts((parts) => start(options, signal, parts));
@@ -83,7 +83,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const serving = new ServingStatus();
   const instance = `${orchestratorId(shownName(plan), hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
   options.onInstance?.(instance);
-  // The lease ends last, since others take over with its end. What it and the other tasks need is started later.
+  // Register the end of the lease first, so that it happens last, because other processes take over when the lease
+  // ends. The supervised tasks start later, because they need parts that are created below.
   const supervised = { log, clock, metrics };
   let keeping: RunningTasks | null = null;
   parts.onClose(() => keeping?.close());
@@ -100,11 +101,11 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   let work: RunningTasks | null = null;
   parts.onClose(() => work?.close());
   const guards = parts.add(openGuards({ store, config, clock, log, metrics }));
-  const { failures, strangers } = guards;
-  const shared = { ...common, failures, strangers };
+  const { failures, anonymousClients } = guards;
+  const shared = { ...common, failures, anonymousClients };
   if (hasAgents) boundGarbage();
   let agents: GrpcServer | null = null;
-  const authentication = await openAuthentication({ store, config, clock, log });
+  const authentication = parts.add(await openAuthentication({ store, config, clock, log }));
   const { authenticate } = authentication;
   const browsers = { authenticate, pages: await readConsolePages(plan) };
   const onWelcomed = (peer: string) => agents?.known(peer);
@@ -179,12 +180,13 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   }
   await aborted(AbortSignal.any([firstHeld.signal, signal]));
   signal.throwIfAborted();
-  // Balancers are told first, then agents move elsewhere; then no new work, then what is under way.
+  // On shutdown, first notify load balancers, then move agents to other replicas, then refuse new calls, and then
+  // finish the calls in progress.
   parts.onClose(async () => {
     serving.drain();
     await services.health?.drain().catch((err: unknown) => {
-      // They are told to come back elsewhere instead.
-      log.warn({ err }, "agents were not handed on");
+      // Continue, because these agents are asked to reconnect instead.
+      log.warn({ err }, "agents were not moved to other replicas");
     });
   });
   return { port: servers.api.port, agentPort: servers.agents?.port ?? null };
@@ -192,22 +194,22 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
 
 interface Servers {
   readonly agents: GrpcServer | null;
-  /** What other replicas of health ask. */
+  /** Serves other health replicas. */
   readonly internal: GuardedServer | null;
   readonly api: GuardedServer;
 }
 
-/** What the servers of a process serve, and where they are noted. */
+/** The parts that the servers of a process need. The servers are added to `parts`. */
 interface Listening {
   readonly services: Services;
   readonly authentication: Authentication;
   readonly guards: CallGuards;
   readonly serving: ServingStatus;
   readonly parts: Parts;
-  /** How many connections each port may take. */
+  /** How many connections each port can accept. */
   readonly shares: DescriptorPlan;
   readonly tracer: Tracer | null;
-  /** Between the end of the API and that of the agents' port: streams are told to come back. */
+  /** Called after the API has closed and before the agents' port closes, to ask streams to reconnect. */
   closeServices(): Promise<void>;
 }
 
@@ -215,8 +217,8 @@ async function listen(
   { plan, config, store, probes, tls, clock, log }: ControlPlaneOptions,
   { services, authentication, guards, serving, parts, shares, tracer, closeServices }: Listening,
 ): Promise<Servers> {
-  const { calls, strangers, clientAddress } = guards;
-  const counted = { calls, strangers, clientAddress };
+  const { calls, anonymousClients, clientAddress } = guards;
+  const counted = { calls, anonymousClients, clientAddress };
   const common = { host: plan.host, metrics: probes.metrics, log, clock, ...counted };
   const secure = tls ? { tls } : {};
   const agents =
@@ -227,9 +229,9 @@ async function listen(
           ...secure,
           port: config["Listen.AgentPort"],
           maxConnections: shares.agents,
-          maxStrangersOfAddress: config["Health.MaxStrangersPerAddress"],
+          maxAnonymousOfAddress: config["Health.MaxAnonymousPerAddress"],
           routes: services.health.agentRoutes,
-          // Health writes lines of its own, with the node and its epoch.
+          // Do not log calls here, because the health service logs agents' calls, with the node and its epoch.
           logCalls: false,
           serving,
         });
@@ -242,14 +244,15 @@ async function listen(
           port: internalPort(plan, config),
           name: "internal",
           maxConnections: shares.internal,
-          // Workers share the other ports. This one leads to this process alone.
+          // Do not share this port, although workers share the other ports.
           exclusive: true,
           ...secure,
-          // Its callers are replicas, which prove themselves by the cluster's secret.
+          // Request no client certificates, because the callers of this port are replicas, which authenticate with the
+          // cluster's secret.
           asksClients: false,
           ...services.health.internal,
           tracer,
-          // No access token opens it.
+          // Accept no access tokens on this port.
           authenticate: async () => null,
           serving,
         });
@@ -271,7 +274,7 @@ async function listen(
     failures: guards.failures,
     tracer,
     hosts: hostRule(config, tls ?? null),
-    door: browserDoor({ clusterId: store.clusterId(), isNetworkTrusted: config["Listen.InsecurePlaintext"] }),
+    door: originCheck({ clusterId: store.clusterId(), isNetworkTrusted: config["Listen.InsecurePlaintext"] }),
     passOn: services.console?.passOn ?? undefined,
     fallback: services.console?.serve,
     serving,
@@ -280,7 +283,7 @@ async function listen(
   return { agents, internal, api };
 }
 
-/** Of a control plane that is one process no other machine needs the port between replicas. */
+/** Whether the port between replicas listens only on loopback, as in a control plane with a single process. */
 function hasInternalLoopback({ name }: ProcessPlan): boolean {
   return name === "up";
 }

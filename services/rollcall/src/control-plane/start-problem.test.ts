@@ -27,7 +27,7 @@ describe("explainingStart()", () => {
   it.each([
     [
       "a port that is taken",
-      new ListeningError("port 7700 of 127.0.0.1 is taken by another process", {
+      new ListeningError("port 7700 of 127.0.0.1 is in use by another process", {
         code: "EADDRINUSE",
         port: 7700,
         cause: null,
@@ -36,7 +36,7 @@ describe("explainingStart()", () => {
     ],
     [
       "a port of the system",
-      new ListeningError("this user may not listen on port 80", { code: "EACCES", port: 80, cause: null }),
+      new ListeningError("this user has no permission to listen on port 80", { code: "EACCES", port: 80, cause: null }),
       /above 1023$/,
     ],
     [
@@ -77,13 +77,13 @@ describe("explainingStart()", () => {
     expect(String(Object(problem).message)).not.toMatch(/\n|cret/);
   });
 
-  it("should name the process that has the port, where the system tells", async () => {
+  it("should name the process that uses the port, if the system reveals it", async () => {
     const server = net.createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as net.AddressInfo;
     const taken = { code: "EADDRINUSE", port, cause: null };
     const problem = await problemOf(new ListeningError("port is taken", taken));
-    const holder = process.platform === "linux" ? `(pid ${process.pid})` : "stop the process that has it";
+    const holder = process.platform === "linux" ? `(pid ${process.pid})` : "stop the process that uses it";
     expect(String(Object(problem).message)).toContain(holder);
     server.close();
   });

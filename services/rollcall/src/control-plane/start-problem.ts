@@ -7,17 +7,17 @@ import { type DatabaseProblem, databaseProblem } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
 import { internalPort, type ProcessPlan } from "./process-plan.ts";
 
-/** The settings of a start, so that its errors name what can be changed. */
+/** The settings that a process starts with, so that an error can name the one to change. */
 export interface StartFacts {
-  /** By port, the flag that sets it. */
+  /** The flag that sets each port. */
   readonly portFlags: ReadonlyMap<number, string>;
-  /** The Postgres that was configured; null for one of our own. */
+  /** The configured Postgres; null for the embedded one. */
   readonly databaseUrl: string | null;
-  /** Null for a process without one. */
+  /** The data directory; null for a process without one. */
   readonly dataDirectory: string | null;
 }
 
-/** The flags of the ports of a process that runs everything, or one service. */
+/** The port flags of a process that runs everything, or one service. */
 export function portFlagsOf(plan: ProcessPlan, config: ProcessConfig): StartFacts["portFlags"] {
   const flags: readonly (readonly [number, string])[] = [
     [plan.port, "--port"],
@@ -28,7 +28,7 @@ export function portFlagsOf(plan: ProcessPlan, config: ProcessConfig): StartFact
   return new Map([...flags].reverse());
 }
 
-/** Run a start, and throw what its user can repair as a StartError. */
+/** Run a start, and convert errors that the user can fix to a StartError. */
 export async function explainingStart<T>(facts: StartFacts, start: () => Promise<T>): Promise<T> {
   try {
     return await start();
@@ -40,7 +40,8 @@ export async function explainingStart<T>(facts: StartFacts, start: () => Promise
 async function explained(error: unknown, facts: StartFacts): Promise<unknown> {
   if (error instanceof ListeningError) return listeningProblem(error, facts);
   const problem = databaseProblem(error);
-  // The embedded Postgres has no TLS: such an error is then about a file of this process.
+  // Without a database URL, do not blame the database for a TLS error. The embedded Postgres has no TLS, so such an
+  // error concerns a file of this process.
   if (problem !== null && !(problem === "tls" && facts.databaseUrl === null)) {
     return databaseRefusal(error, problem, facts);
   }
@@ -64,7 +65,7 @@ async function listeningProblem(error: ListeningError, { portFlags }: StartFacts
   switch (code) {
     case "EADDRINUSE": {
       const holder = await portHolder(port);
-      const by = holder === null ? "stop the process that has it" : `stop ${holder}`;
+      const by = holder === null ? "stop the process that uses it" : `stop ${holder}`;
       return new StartError(`${message}: ${by}, or ${change}`, { cause });
     }
     case "EACCES":
@@ -75,13 +76,11 @@ async function listeningProblem(error: ListeningError, { portFlags }: StartFacts
 }
 
 const DATABASE_ADVICE: Readonly<Record<DatabaseProblem, string>> = {
-  password:
-    "check user and password of the URL; characters such as @ : / # % in a password are percent-encoded there, " +
-    "@ as %40",
-  user: "check the user of the URL and pg_hba.conf; a server that asks for TLS wants sslmode=require in the URL",
-  "no-database": "create the database, or name another one at the end of the URL",
+  password: "check user and password in the URL; percent-encode characters such as @ : / # % in a password, @ as %40",
+  user: "check the user in the URL and pg_hba.conf; if the server requires TLS, add sslmode=require to the URL",
+  "no-database": "create the database, or name another one in the URL",
   privilege:
-    "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE " +
+    "the user in the URL must be able to create tables: make it the owner of the database, or grant it CREATE " +
     "on its schema",
   "disk-full": "the disk of Postgres is full: free some space",
   "pool-mode":
@@ -95,7 +94,7 @@ function databaseRefusal(error: unknown, problem: DatabaseProblem, { databaseUrl
   return new StartError(`${place}: ${Object(error).message}; ${DATABASE_ADVICE[problem]}`, { cause: error });
 }
 
-/** Which process listens on a port, as "NAME (pid PID)"; null where the system does not tell this user. */
+/** The process that listens on a port, as "NAME (pid PID)"; null when the system does not show it to this user. */
 async function portHolder(port: number): Promise<string | null> {
   try {
     const inodes = await listeningInodes(port);
@@ -110,12 +109,12 @@ async function portHolder(port: number): Promise<string | null> {
     }
     return null;
   } catch {
-    // A system without /proc.
+    // The system has no /proc.
     return null;
   }
 }
 
-/** The sockets that listen on a port, as links of a process's descriptors name them. */
+/** The inodes of sockets that listen on a port, as they appear in the links in /proc/PID/fd. */
 async function listeningInodes(port: number): Promise<ReadonlySet<string>> {
   const LISTENING = "0A";
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;

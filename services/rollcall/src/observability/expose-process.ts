@@ -5,17 +5,17 @@ import type { LeaseKeeper } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
 import type { ProcessPlan } from "../control-plane/process-plan.ts";
 
-/** Show in a registry what runs in this process: always 1, with the build in its labels. */
+/** Export the metric that describes this process: its value is always 1, and its labels have the build. */
 export function exposeBuild(metrics: MetricsRegistry, { name }: Pick<ProcessPlan, "name">): void {
   const { version, commit = "", build = "" } = buildInfo();
   gauge(metrics, {
     name: "rollcall_build_info",
-    help: "1; its labels say which build of Rollcall runs as which process, on which Node.js.",
+    help: "Always 1; its labels name the build of Rollcall, the process and the version of Node.js.",
     labelNames: ["version", "commit", "build", "node_version", "process"],
   }).set({ version, commit, build, node_version: process.versions.node, process: name }, 1);
 }
 
-/** Show how the lease of the process stands. */
+/** Export the state of the process's lease. */
 export function exposeLease(
   metrics: MetricsRegistry,
   keeper: Pick<LeaseKeeper, "held" | "renewedAtMs">,
@@ -23,11 +23,11 @@ export function exposeLease(
 ): void {
   const held = gauge(metrics, {
     name: "rollcall_lease_held",
-    help: "Whether this process is certain to hold its own lease: 1 or 0.",
+    help: "Whether this process is certain that it holds its own lease: 1 or 0.",
   });
   const age = gauge(metrics, {
     name: "rollcall_lease_age_seconds",
-    help: "Time since this process last renewed its own lease, or since its start; it runs out after 10 s.",
+    help: "Time since this process last renewed its own lease, or since it started. The lease expires after 10 s.",
   });
   const startedAtMs = clock.nowMs();
   onScrape(metrics, () => {
@@ -36,7 +36,7 @@ export function exposeLease(
   });
 }
 
-/** Begin to trace calls when a collector is configured; null otherwise. Nothing waits for the collector. */
+/** Start tracing calls if a collector is configured; otherwise return null. Nothing waits for the collector. */
 export async function openTracer(
   { name }: Pick<ProcessPlan, "name">,
   {
@@ -55,7 +55,7 @@ export async function openTracer(
 ): Promise<Tracer | null> {
   const endpoint = config["Tracing.Endpoint"];
   if (endpoint === undefined) return null;
-  // Loaded only where it is used: it takes memory and time.
+  // Import this module only when it is used, because it takes memory and time.
   const { createOtlpTracer } = await import("@rollcall/process/tracing");
   const resource = {
     ...{ "service.namespace": "rollcall", "service.name": `rollcall-${name}`, "service.version": version },

@@ -21,14 +21,14 @@ describe("bundled libraries", () => {
     [{ PATH: "/bin" }],
     [{ PATH: "/bin", LD_LIBRARY_PATH: "/opt/lib" }],
     [{ LD_LIBRARY_PATH: "/opt/lib:/opt/lib64" }],
-  ])("should be found by a Node.js that is started again, and by no other program: %j", (env) => {
+  ])("should be found by a restarted Node.js, and by no other program: %j", (env) => {
     const started = { ...withBundledLibraries(env, execPath) };
     expect(started.LD_LIBRARY_PATH?.split(":")[0]).toBe(folder);
     removeBundledLibraries(started, execPath);
     expect(started).toEqual(env);
   });
 
-  it("should change nothing for a Node.js that has none", () => {
+  it("should change nothing for a Node.js without any", () => {
     rmSync(folder, { recursive: true });
     const env = { LD_LIBRARY_PATH: folder };
     expect(withBundledLibraries(env, execPath)).toEqual(env);

@@ -4,15 +4,15 @@ import { dirname, join } from "node:path";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The folder of the libraries that a package carries for its Node.js; null for any other Node.js. `bin/rollcall` names
- * it in LD_LIBRARY_PATH.
+ * The folder of the libraries that a package bundles for its Node.js; null for any other Node.js. `bin/rollcall` puts
+ * this folder into LD_LIBRARY_PATH.
  */
 function bundledLibraries(execPath: string): string | null {
   const folder = join(dirname(dirname(execPath)), "lib");
   return existsSync(join(folder, "libatomic.so.1")) ? folder : null;
 }
 
-/** The environment to start this Node.js again. */
+/** The environment to start this Node.js with again. */
 export function withBundledLibraries(env: Environment, execPath: string): Environment {
   const folder = bundledLibraries(execPath);
   if (folder === null) return env;
@@ -20,7 +20,7 @@ export function withBundledLibraries(env: Environment, execPath: string): Enviro
   return { ...env, LD_LIBRARY_PATH: `${folder}${others}` };
 }
 
-/** Take the libraries out of an environment, so that programs that this process starts use the machine's own. */
+/** Remove the bundled libraries from an environment, so that child processes use the machine's libraries. */
 export function removeBundledLibraries(env: Record<string, string | undefined>, execPath: string): void {
   const folder = bundledLibraries(execPath);
   const [first, ...others] = (env.LD_LIBRARY_PATH ?? "").split(":");

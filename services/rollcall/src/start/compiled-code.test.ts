@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { compiledCodeDirectory } from "./compiled-code.ts";
 
 const USER = process.getuid?.() ?? 0;
-/** A user that is neither root nor the one that runs the test. */
+/** A user that is neither root nor the user who runs the test. */
 const OTHER_USER = 54_321;
 
 let home: string;
@@ -24,7 +24,7 @@ describe("compiledCodeDirectory()", () => {
     expect(directoryOf({ XDG_CACHE_HOME: "relative" })).toBe(join(home, ".cache/rollcall"));
   });
 
-  it("should not be one that another user owns, can write to, or links to", () => {
+  it("should not be one that another user owns, can write to, or has linked", () => {
     const directory = directoryOf() ?? "";
     expect(directoryOf({}, USER + 1)).toBeNull();
     chmodSync(directory, 0o777);
@@ -38,14 +38,14 @@ describe("compiledCodeDirectory()", () => {
   });
 
   it("should not be created in the home of another user, which sudo may leave to root", () => {
-    // The home belongs neither to the user of the directory nor to root, whichever user runs this.
+    // The home directory belongs neither to the current user nor to root.
     const userId = USER === 0 ? 0 : USER + 1;
     if (USER === 0) chownSync(home, OTHER_USER, OTHER_USER);
     expect(directoryOf({}, userId)).toBeNull();
     expect(readdirSync(home)).toEqual([]);
   });
 
-  it("should be missing where it cannot be created", () => {
+  it("should be missing if it cannot be created", () => {
     writeFileSync(join(home, ".cache"), "no directory");
     expect(directoryOf()).toBeNull();
   });

@@ -1,7 +1,6 @@
 import { lstatSync, mkdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Where a user's compiled code is, and which user that is. */
 export interface CompiledCodeOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
@@ -9,20 +8,21 @@ export interface CompiledCodeOptions {
 }
 
 const ROOT = 0;
-/** Permissions of users other than the owner to write. */
+/** Write permissions of users other than the owner. */
 const WRITABLE_BY_OTHERS = 0o022;
 
 /**
- * The directory for code that V8 has compiled of the command line: `rollcall` in XDG_CACHE_HOME, or else in ~/.cache.
- * The code is executed, so the directory must belong to this user, and no other user may write to it. Null when there
+ * The directory for V8's compiled code of the command line: `rollcall` in XDG_CACHE_HOME, or in ~/.cache. The code is
+ * executed, so the directory must belong to this user, and no other user may have write permission. Null when there
  * is no such directory and none can be created.
  */
 export function compiledCodeDirectory({ env, home, userId }: CompiledCodeOptions): string | null {
-  // The XDG specification says to ignore a path that is not absolute.
+  // Ignore a relative path, as the XDG specification requires.
   const cacheHome = env.XDG_CACHE_HOME?.startsWith("/") ? env.XDG_CACHE_HOME : join(home, ".cache");
   const directory = join(cacheHome, "rollcall");
   try {
-    // sudo may leave HOME as it was: root must not create directories there that the user cannot write to.
+    // Check who owns the nearest existing directory. sudo may keep the user's HOME, and root must not create
+    // directories in it that the user cannot write to.
     const { uid: ownerAbove } = nearestExisting(cacheHome);
     if (ownerAbove !== userId && ownerAbove !== ROOT) return null;
     mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -30,7 +30,7 @@ export function compiledCodeDirectory({ env, home, userId }: CompiledCodeOptions
     const isOwn = stats.isDirectory() && stats.uid === userId && (stats.mode & WRITABLE_BY_OTHERS) === 0;
     return isOwn ? directory : null;
   } catch {
-    // The home is full, read-only, or missing: the code is compiled each time.
+    // Compile the code each time if the disk is full, or the home directory is read-only or missing.
     return null;
   }
 }

@@ -15,7 +15,7 @@ const INITS = [
 ];
 
 describe("Headers of the command line and of agents", () => {
-  it.each(INITS)("should say what those of Node.js say, made of %j", (init) => {
+  it.each(INITS)("should be like those of Node.js, made of %j", (init) => {
     const said = (headers: Headers | LightHeaders) => {
       headers.append("Later", "one");
       headers.append("later", "two");

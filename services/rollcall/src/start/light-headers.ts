@@ -1,6 +1,6 @@
 /**
- * Headers as calls need them. Those of Node.js come with a whole client of HTTP, of which nothing else is used: it
- * takes longer to load than a call of the command line, and 3 MiB of an agent.
+ * A small implementation of Headers for calls. Node.js' implementation loads a whole HTTP client that is not used
+ * otherwise. Loading it takes longer than a call of the command line, and needs 3 MiB in an agent.
  */
 export class LightHeaders implements Iterable<[string, string]> {
   readonly #values = new Map<string, string[]>();
@@ -40,7 +40,7 @@ export class LightHeaders implements Iterable<[string, string]> {
     for (const [name, value] of this) told(value, name, this);
   }
 
-  /** By name; each cookie by itself, since a comma may be a part of it. */
+  /** The headers sorted by name. Each cookie is a separate entry, because a cookie can contain a comma. */
   *entries(): IterableIterator<[string, string]> {
     for (const name of [...this.#values.keys()].sort()) {
       const values = this.#values.get(name) ?? [];
@@ -61,7 +61,7 @@ export class LightHeaders implements Iterable<[string, string]> {
   }
 }
 
-/** Have this process use them. To be called before anything asks for those of Node.js. */
+/** Replace the global Headers of this process. Must be called before anything uses those of Node.js. */
 export function useLightHeaders(): void {
   globalThis.Headers = LightHeaders as unknown as typeof Headers;
 }

@@ -9,7 +9,7 @@ describe("nodeProblem()", () => {
     expect(nodeProblem(version)).toBeNull();
   });
 
-  it.each(["20.20.2", "22.14.0", "21.99.0"])("should name the oldest that works, and %s", (version) => {
+  it.each(["20.20.2", "22.14.0", "21.99.0"])("should name the oldest supported version, and %s", (version) => {
     expect(nodeProblem(version)).toBe(`rollcall needs Node.js 22.15 or later, and this is ${version}`);
   });
 

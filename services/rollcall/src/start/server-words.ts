@@ -1,10 +1,11 @@
 /**
- * The words that call for the program of the servers: their verbs, and what asks them for their settings or flags. A
- * command line that has one of them anywhere gets that program, which has every verb there is; all others get the
- * command line alone, which starts in half the time.
+ * Words that need the servers' program: its verbs, and verbs that read the settings or flags of servers. A
+ * command line that contains one of these words anywhere runs that program, which has every verb. Any other runs
+ * only the command line's program, which starts in half the time.
  */
 export const SERVER_WORDS: ReadonlySet<string> = new Set([
   "up",
+  "demo",
   "serve",
   "migrate",
   "backup",
@@ -12,10 +13,12 @@ export const SERVER_WORDS: ReadonlySet<string> = new Set([
   "agent",
   "keeper",
   "config",
+  // The option of `doctor` that includes the configuration.
+  "--bundle",
   "__complete",
 ]);
 
-/** Whether these arguments are for the program of the servers. */
+/** Whether these arguments need the servers' program. */
 export function isForServers(words: readonly string[]): boolean {
-  return words.some((word) => SERVER_WORDS.has(word));
+  return words.some((word) => SERVER_WORDS.has(word.split("=", 1)[0] ?? ""));
 }

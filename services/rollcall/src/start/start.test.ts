@@ -25,15 +25,15 @@ const kept = () =>
     .map(({ parentPath, name }) => join(parentPath, name));
 
 describe("start.cjs", () => {
-  it("should say the same with compiled code and without", async () => {
+  it("should print the same with and without compiled code", async () => {
     const first = await rollcall("version");
     expect(first.stdout).toMatch(/^rollcall \d+\.\d+\.\d+/);
     expect(kept()).toHaveLength(1);
     expect(await rollcall("version")).toEqual(first);
-    await expect(rollcall("node", "list", "--server", "127.0.0.1:1")).rejects.toMatchObject({ code: 1 });
+    await expect(rollcall("node", "list", "--server", "127.0.0.1:1")).rejects.toMatchObject({ code: 3 });
   });
 
-  it("should compile again when the kept code is damaged", async () => {
+  it("should compile again when the cached code is damaged", async () => {
     for (const file of kept()) writeFileSync(file, "no code");
     const { stdout, stderr } = await rollcall("version");
     expect([stdout.slice(0, 9), stderr]).toEqual(["rollcall ", ""]);

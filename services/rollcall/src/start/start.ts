@@ -1,8 +1,8 @@
 import { createRequire, enableCompileCache } from "node:module";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { setFlagsFromString } from "node:v8";
+import { homeDirectory } from "@rollcall/process/own-directories";
 import { removeBundledLibraries } from "./bundled-libraries.ts";
 import { compiledCodeDirectory } from "./compiled-code.ts";
 import { useLightHeaders } from "./light-headers.ts";
@@ -10,8 +10,8 @@ import { nodeProblem } from "./required-node.ts";
 import { isForServers } from "./server-words.ts";
 
 /**
- * Start the program beside this file: the servers' for their verbs, or else the command line's, which is one script
- * whose compiled code is kept.
+ * Start a program next to this file. The servers' verbs need the servers' program. All other verbs run in the command
+ * line's program, a single script whose compiled code is cached.
  */
 function start(words: readonly string[]): void {
   if (isForServers(words)) {
@@ -21,18 +21,19 @@ function start(words: readonly string[]): void {
   }
   useLightHeaders();
   const userId = process.geteuid?.();
-  // Where there are no user ids, the owner of a directory is unknown.
-  const directory = userId === undefined ? null : compiledCodeDirectory({ env: process.env, home: homedir(), userId });
+  // Use no directory on systems without user ids, where the owner of a directory is unknown.
+  const directory =
+    userId === undefined ? null : compiledCodeDirectory({ env: process.env, home: homeDirectory(), userId });
   if (directory !== null) enableCompileCache(directory);
   createRequire(__filename)("./cli.cjs");
 }
 
-/** What runs on every machine of a fleet, for its work. */
+/** Verbs whose processes save memory, because they run on every machine of a fleet, next to the machine's work. */
 const SPARING: ReadonlySet<string> = new Set(["agent", "keeper"]);
 
 /**
- * Trade speed, which these hardly need, for memory: run its code in V8's interpreter, and do not load undici for
- * Headers. Saves 10 MiB.
+ * Save memory at the expense of speed, which these verbs hardly need: run their code in V8's interpreter, and do not
+ * load undici for Headers. Saves 10 MiB.
  */
 function spareMemory(): void {
   useLightHeaders();

@@ -1,6 +1,6 @@
 /**
- * Every key of Bacalhau's configuration, of the tree from 1.5 on and of the one before, with a value that Bacalhau
- * takes. The files of certificates, which go together, have tests of their own.
+ * Every key of Bacalhau's configuration, since 1.5 and before, with a value that Bacalhau accepts. Certificate
+ * files are missing; they belong together and have separate tests.
  */
 export const BACALHAU_REFERENCE: readonly (readonly [path: string, value: string])[] = [
   ["API.Auth.AccessPolicyPath", "x"],

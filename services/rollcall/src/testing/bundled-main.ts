@@ -7,12 +7,10 @@ import { bundle } from "../../bundle.mjs";
 
 const WORKSPACE = fileURLToPath(new URL("../../../..", import.meta.url));
 const CACHE = fileURLToPath(new URL("../../node_modules/.cache/bundles", import.meta.url));
-/** Older bundles are of sources that have changed since. */
+/** Age from which a bundle is deleted, in milliseconds. By then, its sources have changed. */
 const KEPT_MS = 86_400_000;
 
-/**
- * The executable, bundled from the present sources; one that was bundled from the same sources before is used again.
- */
+/** Bundle the executable from the current sources. An existing bundle of the same sources is reused. */
 export async function bundledMain(): Promise<string> {
   const folder = join(CACHE, await sourcesKey());
   const main = join(folder, "src/main.js");
@@ -21,12 +19,12 @@ export async function bundledMain(): Promise<string> {
   await discardOld();
   const draft = join(CACHE, randomUUID());
   await bundle(draft);
-  // Another worker may have been faster: its bundle is the same.
+  // Keep the bundle of a worker that was faster, because it is identical.
   await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
   return main;
 }
 
-/** A digest of what the sources are: their names, sizes and times. */
+/** A digest of the names, sizes and modification times of the sources. */
 async function sourcesKey(): Promise<string> {
   const digest = createHash("sha256");
   for (const parent of ["libs", "services"]) {
@@ -40,7 +38,7 @@ async function sourcesKey(): Promise<string> {
       }
     }
   }
-  // The console's pages are a part of it.
+  // Include the console's pages, because they are part of the bundle.
   for (const file of await pageSources()) digest.update(file);
   const others = ["pnpm-lock.yaml", "services/rollcall/bundle.mjs", "services/rollcall/bundle-cli.mjs"];
   for (const file of others) {

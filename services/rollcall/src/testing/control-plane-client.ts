@@ -17,14 +17,14 @@ import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { sendBearer } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 
-/** Where the services are, and the file that holds the token. */
+/** The addresses of the services, and the file with the token. */
 export interface ClientOptions {
   readonly registry: string;
   readonly admin: string;
   readonly tokenFile: string;
 }
 
-/** The four words that tests look at: "APPROVED CONNECTED HEALTHY". */
+/** The states of a node in one string: "APPROVED CONNECTED HEALTHY". */
 export function statesOf(node: Node): string {
   const words = [
     MembershipStateSchema.value[node.membership?.state ?? 0]?.localName,
@@ -50,7 +50,7 @@ export class ControlPlaneClient {
     return this.#client(this.#options.admin, AdminService);
   }
 
-  /** Of an `up`, whose one address answers for the scheduler too. */
+  /** A client of the scheduler, for an `up` whose address serves it too. */
   get jobs(): Client<typeof JobService> {
     return this.#client(this.#options.registry, JobService);
   }
@@ -64,17 +64,14 @@ export class ControlPlaneClient {
     return nodes.find((node) => node.id === id) ?? null;
   }
 
-  /**
-   * How often a node's stream has been taken. Only where the registry's address answers for health too, as that of `up`
-   * does.
-   */
+  /** The epoch of a node's session. Needs an address that serves both registry and health, as `up` does. */
   async epoch(id: string): Promise<bigint> {
     const health = this.#client(this.#options.registry, HealthQueryService);
     const { nodeHealth } = await health.getNodeHealth({ node: id });
     return nodeHealth?.sessionEpoch ?? 0n;
   }
 
-  /** Wait until a node's states are these. */
+  /** Wait until a node has these states. Returns the node. */
   async becomes(id: string, states: string): Promise<Node> {
     let seen = "";
     const found = await until(`${id} to become ${states}`, async () => {
@@ -89,8 +86,9 @@ export class ControlPlaneClient {
   }
 
   /**
-   * Let a node be silent for longer than a busy machine, or the pauses of its agent, can make it: what is then declared
-   * is wrong. An agent pauses 20 s at most before its next attempt. Nor are the falls of before held against it.
+   * Raise a node's thresholds above any silence that a busy machine or the agent's pauses can cause, so that the node
+   * is never declared unhealthy by mistake. An agent pauses at most 20 s before it retries. The hold for flapping is
+   * turned off as well.
    */
   async grantTime(id: string): Promise<void> {
     const scope = { scope: { case: "node", value: id } } as const;
@@ -108,7 +106,7 @@ export class ControlPlaneClient {
     return events;
   }
 
-  /** Follow the events about a node: from the first one, or after what a token stands for. */
+  /** Follow the events about a node, from the first one or after a resume token. */
   watchEvents(subject: string, signal: AbortSignal, resumeToken?: string): AsyncIterable<WatchEventsResponse> {
     const start =
       resumeToken === undefined
@@ -117,13 +115,13 @@ export class ControlPlaneClient {
     return this.#client(this.#options.registry, EventService).watchEvents({ start, subject }, { signal, timeoutMs: 0 });
   }
 
-  /** The states of health that a node has gone through, oldest first. */
+  /** The health states that a node has had, oldest first. */
   async healthHistory(subject: string): Promise<readonly unknown[]> {
     const events = await this.events(subject);
     return events.filter(({ type }) => type === "node.health.changed").map(({ after }) => after?.health);
   }
 
-  // Made each time: a connection that outlives the server it led to would fail the next call.
+  // Create a new client each time, because a call over a connection to a server that has ended would fail.
   #client<S extends DescService>(address: string, service: S): Client<S> {
     const token = readFileSync(this.#options.tokenFile, "utf8").trim();
     const transport = createConnectTransport({

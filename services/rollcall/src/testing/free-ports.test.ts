@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { freePorts } from "./free-ports.ts";
 
 describe("freePorts()", () => {
-  it("should return no port twice, and only those of this worker", async () => {
+  it("should return no port twice, and only ports of this worker", async () => {
     const found = [...(await freePorts(200)), ...(await freePorts(200))];
     expect(new Set(found).size).toBe(400);
     const ranges = new Set(found.map((port) => Math.floor((port - 20_000) / 2_750)));

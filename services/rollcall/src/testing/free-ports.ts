@@ -1,18 +1,21 @@
 import { createServer } from "node:net";
 
 /**
- * Below the ports that the system gives to outgoing connections, which could take one between a stop and the next
- * start.
+ * First port to try. It is below the system's ephemeral ports, because the system could give an ephemeral port away
+ * between a stop and the next start.
  */
 const FIRST = 20_000;
-/** A port is taken a second after it was found: workers that test at the same time find theirs in different ranges. */
+/**
+ * Number of ranges. A port is used only a second after it was found, so parallel test workers search different
+ * ranges.
+ */
 const WORKERS = 4;
 const PORTS_A_WORKER = 2_750;
 const given = new Set<number>();
 
 /**
- * Find free ports of 127.0.0.1, for processes that must find them again after a restart. None is returned twice in one
- * process.
+ * Find free ports on 127.0.0.1 for processes that need the same port after a restart. Never returns a port twice in
+ * one process.
  */
 export async function freePorts(count: number): Promise<readonly number[]> {
   const worker = Number(process.env.JEST_WORKER_ID ?? 0) % WORKERS;

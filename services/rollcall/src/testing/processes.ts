@@ -4,14 +4,14 @@ import { promisify } from "node:util";
 import { processStart } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 
-/** A process as the system lists it. */
+/** A process in the system's list. */
 export interface ListedProcess {
   readonly pid: number;
   readonly parent: number;
   readonly command: string;
 }
 
-/** The processes that name a directory on their command line. */
+/** The processes whose command line contains a directory. */
 export async function processesOf(directory: string): Promise<readonly ListedProcess[]> {
   return (await listProcesses()).filter(({ command }) => command.includes(directory));
 }
@@ -33,12 +33,12 @@ async function listProcesses(): Promise<readonly ListedProcess[]> {
   });
 }
 
-/** Small images have no ps. */
+/** List processes from /proc, because small images have no ps. */
 async function listFromProc(): Promise<readonly ListedProcess[]> {
   const ids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const listed = ids.map(async (id) => {
     const read = (file: string) => readFile(`/proc/${id}/${file}`, "utf8");
-    // One that has ended meanwhile is none.
+    // Skip processes that have ended in the meantime.
     const [status, words] = await Promise.all([read("status"), read("cmdline")]).catch(() => []);
     if (status === undefined || words === undefined) return [];
     const parent = Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]);

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, symlinkSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { until } from "@rollcall/testkit/time";
@@ -14,20 +14,22 @@ export interface LogLine {
 
 const MAIN = await bundledMain();
 const LAUNCHER = fileURLToPath(new URL("../../../../bin/rollcall", import.meta.url));
+const NPM_PROGRAM = join(dirname(LAUNCHER), "../deploy/package/rollcall.cjs");
 
-/** Instead of a line, when none can come any more. */
+/** Returned instead of a line when no further line can arrive. */
 const ENDED = { msg: "" } as const satisfies LogLine;
 
 /**
- * A start takes a second where nothing else runs, and a minute on a machine with many more busy processes than cores.
+ * How long to wait for a process. A start takes a second on an idle machine, and a minute on one with many more busy
+ * processes than cores.
  */
 const PATIENCE_MS = 120_000;
 
 const running = new Set<RollcallProcess>();
-/** Processes that the ones above started, by the lines in which they said so. */
+/** Child processes of the running processes, found in the log lines that report them. */
 const descendants = new Set<number>();
 
-/** A real process of ours. */
+/** A real `rollcall` process. */
 export class RollcallProcess {
   readonly #child: ChildProcess;
   readonly #lines: LogLine[] = [];
@@ -36,8 +38,8 @@ export class RollcallProcess {
   #rest = "";
 
   /**
-   * @param openFiles the limit of open files, as `ulimit -n` sets it.
-   * @param main another release's program.
+   * @param openFiles The limit of open files, as `ulimit -n` sets it.
+   * @param main Another release's program.
    */
   constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, openFiles?: number, main = MAIN) {
     const words = [process.execPath, main, ...args];
@@ -46,7 +48,7 @@ export class RollcallProcess {
     this.#child = spawn(program, rest, {
       env: { ...cleanEnvironment(), ...env },
       stdio: ["ignore", "pipe", "pipe"],
-      // Its own group, so that a test can end it without the test ending too.
+      // Start a separate process group, so that a test can end it without ending itself.
       detached: true,
     });
     this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => this.#read(text));
@@ -61,7 +63,7 @@ export class RollcallProcess {
     return this.#child.pid ?? -1;
   }
 
-  /** Everything on standard output. */
+  /** Everything written to standard output. */
   get out(): string {
     return this.#out;
   }
@@ -74,34 +76,34 @@ export class RollcallProcess {
     this.#child.kill(signal);
   }
 
-  /** Stop reading what it writes: it gets an error with every line from then on. */
+  /** Stop reading the process's output, so that every later line causes a write error. */
   closeOutput(): void {
     this.#child.stdout?.destroy();
     this.#child.stderr?.destroy();
   }
 
-  /** Wait for the end. Answers the exit code, or the signal that ended it. */
+  /** Wait for the process to end. Returns the exit code, or the signal that ended it. */
   async exit(): Promise<number | string> {
     return until(
       `the end of process ${this.pid}\n${this.#out}${this.#err}`,
       () => {
         const { exitCode, signalCode } = this.#child;
-        // Code 0 is an answer like any other.
+        // Wrap the result in an array, because code 0 is also a result.
         return exitCode === null && signalCode === null ? null : [exitCode ?? signalCode ?? 0];
       },
       PATIENCE_MS,
     ).then(([end]) => end ?? 0);
   }
 
-  /** Kill it, and wait until it is gone. */
+  /** Send a signal to the process, and wait until it has ended. */
   async killed(signal: NodeJS.Signals = "SIGKILL"): Promise<number | string> {
     this.kill(signal);
     return this.exit();
   }
 
   /**
-   * Wait for a log line with this message that came after the first `skip` such lines. Rejects at once when the process
-   * ends without it.
+   * Wait for a log line with this message, skipping the first `skip` such lines. Rejects immediately when the
+   * process ends without writing it.
    */
   async logged(msg: string, fields: Readonly<Record<string, unknown>> = {}, skip = 0): Promise<LogLine> {
     const find = () => this.#lines.filter((line) => isLine(line, msg, fields))[skip];
@@ -131,22 +133,22 @@ export class RollcallProcess {
   }
 }
 
-/** How a process ended whose standard output went elsewhere. */
+/** How a process with redirected standard output ended. */
 export interface RedirectedEnd {
   readonly code: number | string;
   readonly err: string;
 }
 
-/** Where a process of ours runs. */
+/** How to run a process. */
 export interface Redirection {
   readonly env?: Readonly<Record<string, string>>;
-  /** A command that runs it, for example as another user. */
+  /** A command that runs the process, for example as another user. */
   readonly within?: readonly string[];
-  /** The launcher that starts it, see builtLauncher(); Node.js when absent. */
+  /** The launcher that starts the process, see builtLauncher(); Node.js when absent. */
   readonly launcher?: string;
 }
 
-/** Lay out a built checkout in a folder. Returns its `bin/rollcall`. */
+/** Create a built checkout in a folder. Returns its `bin/rollcall`. */
 export function builtLauncher(folder: string): string {
   const launcher = join(folder, "bin/rollcall");
   const links = [
@@ -159,7 +161,23 @@ export function builtLauncher(folder: string): string {
   return launcher;
 }
 
-/** Run a process of ours to its end, with a file or a device as its standard output, or a pipe that nobody reads. */
+/**
+ * Lay out the npm package in a folder as npm installs it. Returns the link to its program, in the directory of
+ * Node.js.
+ */
+export function npmLauncher(folder: string): string {
+  const launcher = join(folder, "bin/rollcall");
+  const program = join(folder, "lib/rollcall/bin/rollcall.cjs");
+  for (const path of [launcher, program]) mkdirSync(dirname(path), { recursive: true });
+  copyFileSync(NPM_PROGRAM, program);
+  chmodSync(program, 0o755);
+  symlinkSync(dirname(MAIN), join(folder, "lib/rollcall/src"));
+  symlinkSync(program, launcher);
+  symlinkSync(process.execPath, join(folder, "bin/node"));
+  return launcher;
+}
+
+/** Run one of our processes to completion. Its standard output is a file, a device, or a pipe without a reader. */
 export async function runInto(
   out: number | "closed pipe",
   args: readonly string[],
@@ -180,7 +198,7 @@ export async function runInto(
   return { code: code ?? signal ?? "unknown", err };
 }
 
-/** End whatever tests have left behind. */
+/** End all processes that tests left behind. */
 export async function endAll(): Promise<void> {
   for (const process of running) process.kill("SIGKILL");
   for (const pid of descendants) endProcess(pid);
@@ -193,7 +211,7 @@ export function endProcess(pid: number, signal: NodeJS.Signals = "SIGKILL"): voi
   try {
     process.kill(pid, signal);
   } catch {
-    // Gone already: all that was wanted.
+    // Ignore the error, because the process has already ended.
   }
 }
 
@@ -207,12 +225,12 @@ function parseLine(text: string): LogLine | null {
     const isLine = typeof value === "object" && value !== null && "msg" in value;
     return isLine ? (value as LogLine) : null;
   } catch {
-    // Not of the log.
+    // Return null for a line that is not a log line.
     return null;
   }
 }
 
-/** What the tests' own user has set must not reach the processes. */
+/** The environment for the processes, without settings of the user who runs the tests. */
 function cleanEnvironment(): Record<string, string> {
   const kept = Object.entries(process.env).filter(
     ([name]) => !name.startsWith("ROLLCALL_") && name !== "DATABASE_URL" && name !== "NODE_OPTIONS",

@@ -1,25 +1,25 @@
 import { runCli, type Shell, type Sink } from "@rollcall/cli";
 
-/** What a command line left behind. */
+/** The result of a command. */
 export interface Outcome {
   readonly code: number;
   /** Standard output and standard error together. */
   readonly text: string;
 }
 
-/** Where services that run apart are. */
+/** The addresses of separate services. */
 export interface ServicesApart {
   readonly addresses: Readonly<Record<"registry" | "health" | "admin", string>>;
   readonly tokenFile: string;
 }
 
-/** A shell of a test: nothing of this process's environment, and everything that is written is kept. */
+/** A shell for tests: it ignores this process's environment and keeps all output. */
 interface TestShell extends Shell {
-  /** What was written to standard output so far. */
+  /** The standard output so far. */
   written(): string;
 }
 
-/** Run a verb of the command line in this process, against services that run apart. */
+/** Run a CLI verb in this process against separate services. */
 export async function runClient(line: string, { addresses, tokenFile }: ServicesApart): Promise<Outcome> {
   const shell = createTestShell({
     args: line.split(" "),
@@ -39,7 +39,7 @@ export async function runClient(line: string, { addresses, tokenFile }: Services
   return { code, text: shell.written() };
 }
 
-/** Make a shell with nothing but what is given. */
+/** Create a shell with only the given parts. */
 export function createTestShell(given: Partial<Shell> = {}): TestShell {
   let text = "";
   const out: Sink = {

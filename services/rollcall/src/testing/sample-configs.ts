@@ -5,10 +5,10 @@ import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
 
-/** The folder of configuration files of other programs, written after their documentation. */
+/** Configuration files of other programs, written from their documentation. */
 export const SAMPLES = fileURLToPath(new URL("./samples", import.meta.url));
 
-/** Their names. */
+/** The names of all samples. */
 export const ALL_SAMPLES = [
   "bacalhau-orchestrator.yaml",
   "bacalhau-compute.yaml",

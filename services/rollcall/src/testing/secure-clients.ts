@@ -9,17 +9,17 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { sendBearer } from "@rollcall/testkit";
 
-/** What a client of one address knows. */
+/** How to connect to one address. */
 export interface SecureOptions {
   readonly baseUrl: string;
-  /** The authority of its certificate, in PEM. */
+  /** The authority of the server's certificate, in PEM. */
   readonly ca: string;
   readonly token: string;
-  /** The name that the certificate is for, where it is not the address's. */
+  /** The name in the server's certificate, if it differs from the address. */
   readonly serverName?: string;
 }
 
-/** Clients of every service behind one address, by gRPC over TLS. */
+/** Clients for every service at one address, with gRPC over TLS. */
 export interface SecureClients {
   readonly registry: Client<typeof RegistryService>;
   readonly events: Client<typeof EventService>;
@@ -30,7 +30,7 @@ export interface SecureClients {
   close(): void;
 }
 
-/** Open clients; they connect with their first call. */
+/** Create clients; they connect with their first call. */
 export function openSecureClients({ baseUrl, ca, token, serverName }: SecureOptions): SecureClients {
   const nodeOptions = { ca, ...(serverName === undefined ? {} : { servername: serverName }) };
   const sessionManager = new Http2SessionManager(baseUrl, undefined, nodeOptions);

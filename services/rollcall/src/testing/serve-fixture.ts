@@ -7,7 +7,7 @@ import { freePorts } from "./free-ports.ts";
 import { endAll, RollcallProcess } from "./rollcall-process.ts";
 import { SHORT_THRESHOLDS } from "./up-fixture.ts";
 
-/** What runs in a process of its own. */
+/** The services that run in separate processes. */
 type ServiceName = "registry" | "health" | "admin" | "scheduler";
 
 /** The services, each in its own process, on one Postgres. */
@@ -15,14 +15,14 @@ export interface ServeFixture {
   readonly client: ControlPlaneClient;
   /** HOST:PORT of each service. */
   readonly addresses: Readonly<Record<ServiceName, string>>;
-  /** Where agents' streams are taken. */
+  /** The address for agents' streams. */
   readonly agentsAddress: string;
-  /** Where the probes of health are. */
+  /** The address of health's probes. */
   readonly healthProbes: string;
   readonly tokenFile: string;
   /** Start a service, and wait until it serves. */
   serve(service: ServiceName, ...more: readonly string[]): Promise<RollcallProcess>;
-  /** Start all but health in one process, at the registry's address, and wait until it serves. */
+  /** Start all services but health in one process at the registry's address, and wait until it serves. */
   serveTogether(...more: readonly string[]): Promise<RollcallProcess>;
   /** Start an agent; `name` is its node id and names its state directory. */
   agent(name: string): RollcallProcess;
@@ -31,10 +31,10 @@ export interface ServeFixture {
 }
 
 /**
- * Prepare a port for everything that listens. The database is the test's.
+ * Reserve ports for everything that listens. The database belongs to the test.
  *
- * @param openFiles the limit of open files of each service.
- * @param main another release's program, for services and agents.
+ * @param openFiles The limit of open files of each service.
+ * @param main Another release's program, for services and agents.
  */
 export async function createServeFixture(
   databaseUrl: string,

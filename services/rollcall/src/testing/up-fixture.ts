@@ -6,31 +6,31 @@ import { ControlPlaneClient } from "./control-plane-client.ts";
 import { freePorts } from "./free-ports.ts";
 import { endAll, RollcallProcess } from "./rollcall-process.ts";
 
-/** Thresholds with which a silent node is judged within seconds. */
+/** Thresholds at which a silent node is declared unhealthy within seconds. */
 export const SHORT_THRESHOLDS: readonly string[] = [
   "Orchestrator.NodeManager.DisconnectTimeout=3s",
   "Orchestrator.NodeManager.UnknownTimeout=6s",
   "Compute.Heartbeat.Interval=500ms",
 ].flatMap((setting) => ["--set", setting]);
 
-/** No keeper beside the agent of `up`: one that has nothing to keep outlives it by 10 s. */
+/** Flags that start the agent of `up` without a keeper, because an idle keeper outlives the agent by 10 s. */
 export const WITHOUT_WORK: readonly string[] = ["--set", "Work.Executors="];
 
-/** An `up` that a test can end and start again, with the agents that belong to it. */
+/** An `up` that a test can stop and start again, with its agents. */
 export interface UpFixture {
   readonly dataDirectory: string;
   readonly server: string;
-  /** Where agents' streams are taken. */
+  /** The address for agents' streams. */
   readonly agentsAddress: string;
   readonly probes: string;
   readonly client: ControlPlaneClient;
-  /** Start `up`, and wait until it says that everything is up. */
+  /** Start `up`, and wait until it reports that everything is up. */
   up(...more: readonly string[]): Promise<RollcallProcess>;
-  /** Start `up`, and wait for nothing. */
+  /** Start `up` without waiting. */
   launch(...more: readonly string[]): RollcallProcess;
-  /** Start an agent of its own; `name` is its node id and names its state directory. */
+  /** Start a separate agent; `name` is its node id and names its state directory. */
   agent(name: string, ...more: readonly string[]): RollcallProcess;
-  /** Start it on another path to the registry, HOST:PORT. */
+  /** Start a separate agent with another address of the registry, HOST:PORT. */
   agentAt(server: string, name: string, ...more: readonly string[]): RollcallProcess;
   /** Start an agent on an existing state directory. */
   agentOf(stateDirectory: string, ...more: readonly string[]): RollcallProcess;
@@ -38,10 +38,11 @@ export interface UpFixture {
   dispose(): Promise<void>;
 }
 
-/** Prepare an `up` with a data directory and ports of its own. */
+/** Prepare an `up` with its own data directory and ports. */
 export async function createUpFixture(): Promise<UpFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-up-"));
-  // As /var/lib is: executions are other users', and pass through.
+  // Grant the same permissions as on /var/lib, because executions run as other users and must be able to enter the
+  // directory.
   chmodSync(root, 0o711);
   const dataDirectory = join(root, "data");
   const [port = 0, agentPort = 0, probePort = 0, internalPort = 0] = await freePorts(4);

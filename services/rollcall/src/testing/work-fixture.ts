@@ -12,21 +12,21 @@ import { processesOf } from "./processes.ts";
 import { endProcess, RollcallProcess } from "./rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "./up-fixture.ts";
 
-/** What an agent needs to run processes as another user, which only root can. */
+/** Flags for an agent that runs processes as another user, which only root can. */
 export const RUNS_WORK = ["--executors", "process", "--work-user", "nobody"];
 
-/** Starting a hundred processes takes long on a machine that is busy with other tests. */
+/** How long to wait for executions. Starting a hundred processes takes long on a busy machine. */
 const PATIENCE_MS = 120_000;
 
 /** A job whose processes can be counted. */
 export interface CountedJob {
   readonly name: string;
-  /** On the command lines of its processes, and of no others. */
+  /** A mark that only the command lines of the job's processes contain. */
   readonly mark: string;
   submit(): Promise<unknown>;
 }
 
-/** An `up` without an agent of its own, and agents that run work. */
+/** An `up` without its own agent, and agents that run work. */
 export class WorkFixture {
   readonly #up: UpFixture;
   readonly #agents = new Map<string, RollcallProcess>();
@@ -35,7 +35,7 @@ export class WorkFixture {
     this.#up = up;
   }
 
-  /** Start the control plane. Nodes fall several times in tests of work, which must not be held against them. */
+  /** Start the control plane. Nodes fail repeatedly in tests of work, which must not count as flapping. */
   static async start(): Promise<WorkFixture> {
     const up = await createUpFixture();
     await up.up("--set", "Up.Agent=false");
@@ -48,7 +48,7 @@ export class WorkFixture {
     return this.#up.client;
   }
 
-  /** Where the control plane is. */
+  /** The addresses of the control plane. */
   get addresses(): Pick<UpFixture, "server" | "agentsAddress"> {
     return this.#up;
   }
@@ -57,20 +57,20 @@ export class WorkFixture {
   async startAgent(name: string, server = this.#up.server, flags: readonly string[] = RUNS_WORK): Promise<void> {
     this.#agents.set(name, this.#up.agentAt(server, name, ...flags));
     await this.client.becomes(name, "APPROVED CONNECTED HEALTHY");
-    // It reports a condition until its keeper has answered.
+    // Wait until the node has no condition. It has one until its keeper has responded.
     await until(`${name} to know its executors`, async () => {
       return (await this.client.node(name))?.info?.conditions.length === 0;
     });
   }
 
-  /** Start the agent of a node that is not taken in. */
+  /** Start the agent of a node that is not admitted. */
   startOutcast(name: string, server = this.#up.server): void {
     this.#agents.set(name, this.#up.agentAt(server, name, ...RUNS_WORK));
   }
 
   /**
-   * Copy the state directory of a node's agent as another machine would have it: the keeper and the lock name processes
-   * of this machine.
+   * Copy the state directory of a node's agent as if to another machine, without the keeper and the lock, which name
+   * processes of this machine.
    */
   async copyState(name: string, copy: string): Promise<void> {
     const directory = this.#stateOf(name);
@@ -78,7 +78,9 @@ export class WorkFixture {
     await cp(directory, this.#stateOf(copy), { recursive: true, filter: (path) => !left.includes(path) });
   }
 
-  /** Start another agent of a node on a copied state directory, by whose name it is known here. */
+  /**
+   * Start another agent of a node on a copied state directory. In this fixture, the agent is named after the copy.
+   */
   startCopy(name: string, copy: string): void {
     this.#agents.set(copy, this.#up.agentOf(this.#stateOf(copy), "--name", name, ...RUNS_WORK));
   }
@@ -93,7 +95,7 @@ export class WorkFixture {
     return join(dirname(this.#up.dataDirectory), name);
   }
 
-  /** The ids of the processes that keep what runs on a node. */
+  /** The process ids of a node's keepers. */
   async keepers(name: string): Promise<readonly number[]> {
     const state = `${dirname(this.#up.dataDirectory)}/${name} `;
     return (await processesOf("keeper --ends-idle")).flatMap(({ pid, command }) =>
@@ -101,12 +103,12 @@ export class WorkFixture {
     );
   }
 
-  /** Run the command line as its user does. */
+  /** Run the command line as a user does. */
   rollcall(...words: readonly string[]): RollcallProcess {
     return new RollcallProcess(this.wordsFor(words));
   }
 
-  /** The same words, with the address of the control plane and a token for it. */
+  /** Add the address of the control plane and a token to a command. */
   wordsFor(words: readonly string[]): readonly string[] {
     const at = ["--server", this.#up.server, "--token-file", `${this.#up.dataDirectory}/admin-token`];
     const end = words.indexOf("--");
@@ -114,7 +116,7 @@ export class WorkFixture {
     return [...words.slice(0, place), ...at, ...words.slice(place)];
   }
 
-  /** A service of one process, which does nothing, and that again and again. */
+  /** A service whose only process sleeps again and again. */
   service(
     changes: MessageInitShape<typeof JobSpecSchema> = {},
     { does = "sleep 0.2", graceMs }: { readonly does?: string; readonly graceMs?: number } = {},
@@ -123,20 +125,20 @@ export class WorkFixture {
     const command = ["sh", "-c", `while :; do ${does}; done`, mark];
     const stop = graceMs === undefined ? {} : { stop: { grace: durationFromMs(graceMs) } };
     const name = `job-${randomUUID().slice(0, 8)}`;
+    // Omit the count of jobs that run once on every node, because they take none.
+    const isPerNode = changes.type === JobType.DAEMON || changes.type === JobType.OPS;
     const spec = {
-      name,
-      type: JobType.SERVICE,
-      count: 1,
+      ...{ name, type: JobType.SERVICE, ...(isPerNode ? {} : { count: 1 }) },
       ...changes,
       task: { case: "process", value: { command, ...stop } },
     };
     return { name, mark, submit: () => this.client.jobs.submitJob({ spec: spec as typeof spec & { task: never } }) };
   }
 
-  /** The processes of a job, by their ids. */
+  /** The process ids of a job. */
   async running({ mark }: Pick<CountedJob, "mark">): Promise<readonly number[]> {
     const found = (await processesOf(mark)).filter(({ command }) => command.startsWith("sh -c while"));
-    // A shell that forks is there twice until the copy begins its program.
+    // Remove duplicates, because a shell that forks is listed twice until the child executes its program.
     const ids = new Set(found.map(({ pid }) => pid));
     return [...ids].filter((pid) => !found.some((one) => one.pid === pid && ids.has(one.parent))).sort();
   }
@@ -145,7 +147,7 @@ export class WorkFixture {
     return (await this.client.jobs.listExecutions({ job: name })).executions;
   }
 
-  /** Wait until so many executions of a job are ready. */
+  /** Wait until a number of executions of a job are ready. */
   async ready(job: Pick<CountedJob, "name">, count = 1): Promise<readonly Execution[]> {
     return until(
       `${count} of ${job.name} to be ready`,
@@ -157,7 +159,7 @@ export class WorkFixture {
     );
   }
 
-  /** Wait until one execution of a job is ready and one process runs. Answers the execution. */
+  /** Wait until exactly one execution of a job is ready and one process runs. Returns the execution. */
   async survivor(job: CountedJob): Promise<Execution | undefined> {
     const [survivor] = await until("one survivor", async () => {
       const alive = (await this.executions(job)).filter(({ state }) => state === ExecutionState.READY);
@@ -166,7 +168,7 @@ export class WorkFixture {
     return survivor;
   }
 
-  /** Stop a job unless it has ended, and wait until none of it runs. */
+  /** Stop a job unless it has ended, and wait until none of its processes runs. */
   async stopped(job: CountedJob): Promise<void> {
     await this.client.jobs.stopJob({ name: job.name }).catch((error: unknown) => {
       if (reasonOf(error) !== "JOB_ENDED") throw error;

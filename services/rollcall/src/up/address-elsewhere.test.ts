@@ -52,7 +52,7 @@ describe("addressElsewhere()", () => {
     expect(find("0.0.0.0", null, {})).toBeNull();
   });
 
-  it("should take what the certificate is for", async () => {
+  it("should accept the names of the certificate", async () => {
     expect(find("0.0.0.0", await certificateFor("localhost", "box", "10.0.0.7"))).toBe("10.0.0.7:7700");
     expect(find("0.0.0.0", await certificateFor("localhost", "*.example", "rollcall.example"))).toBe(
       "rollcall.example:7700",

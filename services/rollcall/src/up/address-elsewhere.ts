@@ -2,31 +2,31 @@ import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import type { NetworkInterfaceInfo } from "node:os";
 
-/** The interfaces of a machine, as `os.networkInterfaces()` tells them. */
+/** The interfaces of a machine, as `os.networkInterfaces()` returns them. */
 export type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
 
-/** Most addresses that a certificate is made for: machines that run containers have many. */
+/** Maximum number of addresses in a certificate, because machines that run containers have many. */
 const MOST_ADDRESSES = 16;
 
-/** Whether a server that listens on this host listens on all addresses of its machine. */
+/** Whether a server that listens on `host` listens on all addresses of its machine. */
 export function isAnyHost(host: string): boolean {
   return host === "0.0.0.0" || host === "::";
 }
 
-/** The addresses by which other machines may reach this one, IPv4 first. */
+/** The addresses at which other machines may reach this one, IPv4 first. */
 export function externalAddresses(interfaces: Interfaces): readonly string[] {
   const all = Object.values(interfaces).flatMap((list) => list ?? []);
-  // Addresses of a link alone need the name of an interface, which differs between machines.
+  // Leave out link-local addresses, because they need the name of an interface, which differs between machines.
   const external = all.filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
   const ofFamily = (family: string) => external.filter((it) => it.family === family).map(({ address }) => address);
   return [...new Set([...ofFamily("IPv4"), ...ofFamily("IPv6")])].slice(0, MOST_ADDRESSES);
 }
 
 /**
- * Where other machines reach a server, HOST:PORT; null when it is for its own machine alone, or when its certificate is
- * for no name of it that is known.
+ * The HOST:PORT at which other machines reach a server; null when it serves only its own machine, or when its
+ * certificate contains no known name of the machine.
  *
- * @param certificatePem the server's certificate; null for clear text.
+ * @param certificatePem The server's certificate; null for clear text.
  */
 export function addressElsewhere(
   listen: { readonly host: string; readonly port: number },
@@ -50,7 +50,7 @@ function isFor(certificate: X509Certificate | null, host: string): boolean {
   return (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined;
 }
 
-/** Wildcards are for no name in particular. */
+/** The names in a certificate. Wildcards are left out, because they name no host. */
 function namesOf(certificate: X509Certificate | null): readonly string[] {
   const names = [...(certificate?.subjectAltName ?? "").matchAll(/DNS:([^,\s*]+)(?=,|$)/g)].map(
     ([, name = ""]) => name,

@@ -4,11 +4,14 @@ import { type AgentExit, decideAfterExit } from "./after-exit.ts";
 const CRASH: AgentExit = { code: 1, signal: null, ranMs: 10, crashes: 0 };
 
 describe("decideAfterExit()", () => {
-  it.each(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])("should leave an agent down that was stopped by %s", (signal) => {
-    expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toEqual({ kind: "stay-down" });
-  });
+  it.each(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])(
+    "should not restart an agent that was stopped by %s",
+    (signal) => {
+      expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toEqual({ kind: "stay-down" });
+    },
+  );
 
-  it.each([0, 2])("should leave an agent down that ended with code %d", (code) => {
+  it.each([0, 2])("should not restart an agent that exited with code %d", (code) => {
     expect(decideAfterExit({ ...CRASH, code }, 0)).toEqual({ kind: "stay-down" });
   });
 

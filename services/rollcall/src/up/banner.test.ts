@@ -19,7 +19,7 @@ const FACTS: BannerFacts = {
 };
 
 describe("formatBanner()", () => {
-  it("should say where everything is and what to try next", () => {
+  it("should show where everything is and what to try next", () => {
     expect(formatBanner(FACTS)).toBe(`
 Rollcall 0.1.0 is up.
 
@@ -38,7 +38,7 @@ Next, in another terminal:
 `);
   });
 
-  it("should say how others trust a certificate of its own", () => {
+  it("should say how others can trust its development certificate", () => {
     const banner = formatBanner({
       ...FACTS,
       server: "https://127.0.0.1:7700",
@@ -49,13 +49,24 @@ Next, in another terminal:
     expect(banner).toContain("  probes   https://127.0.0.1:7790/readyz");
   });
 
-  it("should name the command that makes a join token, where an agent would be refused without one", () => {
+  it("should name the command that makes a join token, if an agent would be refused without one", () => {
     const banner = formatBanner({ ...FACTS, joinTokens: "strict" });
     expect(banner).toContain("  bin/rollcall token create --description second\n");
     expect(banner).not.toContain("bin/rollcall agent");
   });
 
-  it("should end with what must not go unnoticed", () => {
+  it("should fit 80 columns", () => {
+    const secondAgent =
+      "bin/rollcall agent --server 127.0.0.1:7700 --name second --ca-file /data/.rollcall/ca.pem --state-dir /data/two";
+    const banner = formatBanner({ ...FACTS, host: "0.0.0.0", secondAgent });
+    expect(banner.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expect(banner).toContain(`
+  bin/rollcall agent --server 127.0.0.1:7700 --name second \\
+    --ca-file /data/.rollcall/ca.pem --state-dir /data/two
+`);
+  });
+
+  it("should end with the important warnings", () => {
     expect(formatBanner(FACTS)).not.toContain("any machine that reaches it");
     expect(formatBanner({ ...FACTS, host: "0.0.0.0" })).toContain("any machine that reaches it");
   });

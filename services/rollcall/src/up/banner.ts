@@ -1,24 +1,25 @@
+import { wrap } from "@rollcall/cli";
 import { type ExposureFacts, exposure } from "../control-plane/exposure.ts";
 
-/** What `up` tells about itself once everything runs. */
+/** The facts that the banner of `up` shows. */
 export interface BannerFacts extends ExposureFacts {
   readonly version: string;
-  /** HOST:PORT, or a URL when it speaks TLS. */
+  /** An address: HOST:PORT, or a URL with TLS. */
   readonly server: string;
   readonly agents: string;
-  /** HOST:PORT, or a URL when it speaks TLS. */
+  /** An address: HOST:PORT, or a URL with TLS. */
   readonly probes: string;
   readonly dataDirectory: string;
   readonly tokenFile: string;
-  /** The authority that clients must trust; null when they do, or in clear text. */
+  /** The authority that clients must trust; null for clear text, or when clients trust it already. */
   readonly caFile: string | null;
-  /** How to call this program from where the user is. */
+  /** The command that runs this program from the user's directory. */
   readonly program: string;
-  /** How to run another agent beside that of `up`. */
+  /** The command that runs a second agent. */
   readonly secondAgent: string;
 }
 
-/** A few lines for people: where everything is, and what to try next. */
+/** Format a few readable lines: the addresses, and what to try next. */
 export function formatBanner(facts: BannerFacts): string {
   const { program, caFile } = facts;
   const probes = facts.probes.includes("://") ? facts.probes : `http://${facts.probes}`;
@@ -38,10 +39,24 @@ export function formatBanner(facts: BannerFacts): string {
     `  ${program} node list`,
     `  ${program} node watch`,
     `  ${program} console`,
-    // Without a token it would be refused, and that command prints how to join with one.
-    `  ${facts.joinTokens === "strict" ? `${program} token create --description second` : facts.secondAgent}`,
+    // Show the command that prints how to join with a token, because an agent without a token would be refused.
+    foldCommand(facts.joinTokens === "strict" ? `${program} token create --description second` : facts.secondAgent),
     "",
-    ...exposure(facts).map((line) => `${line}\n`),
+    ...exposure(facts).map((line) => `${wrap(line, COLUMNS)}\n`),
   ];
   return `${lines.join("\n")}`;
+}
+
+/** Width of the banner in columns, which every terminal has. */
+const COLUMNS = 80;
+
+/** Indent a command, and fold it before options so that its lines fit; a line break after "\\" keeps it one command. */
+function foldCommand(command: string): string {
+  const lines: string[] = [];
+  for (const part of command.split(/ (?=--)/)) {
+    const last = lines.at(-1);
+    if (last !== undefined && `  ${last} ${part} \\`.length <= COLUMNS) lines[lines.length - 1] = `${last} ${part}`;
+    else lines.push(last === undefined ? part : `  ${part}`);
+  }
+  return lines.map((line) => `  ${line}`).join(" \\\n");
 }

@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 describe("lockStateDirectory()", () => {
-  it("should hold until it is given back", async () => {
+  it("should hold until released", async () => {
     expect(await runningAgent(directory)).toBeNull();
     const unlock = await lockStateDirectory(directory, process.pid);
     expect(await runningAgent(directory)).toBe(process.pid);
@@ -21,7 +21,7 @@ describe("lockStateDirectory()", () => {
     expect(await runningAgent(directory)).toBeNull();
   });
 
-  it("should refuse while another process holds it, and not after that was killed", async () => {
+  it("should refuse while another process holds it, but not after that process was killed", async () => {
     const other = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"]);
     await once(other, "spawn");
     await lockStateDirectory(directory, other.pid ?? -1);
@@ -31,12 +31,12 @@ describe("lockStateDirectory()", () => {
     await lockStateDirectory(directory, process.pid);
   });
 
-  it("should not take a process that got the same id later for the holder", async () => {
+  it("should not mistake a later process with the same id for the holder", async () => {
     writeFileSync(join(directory, "agent.pid"), JSON.stringify({ pid: process.ppid, started: "1" }));
     expect(await runningAgent(directory)).toBeNull();
   });
 
-  it.each(["", "[]", '{"pid": "1"}'])("should take a broken file (%j) for none", async (text) => {
+  it.each(["", "[]", '{"pid": "1"}'])("should treat a broken file (%j) as missing", async (text) => {
     writeFileSync(join(directory, "agent.pid"), text);
     await lockStateDirectory(directory, process.pid);
     expect(await runningAgent(directory)).toBe(process.pid);
@@ -44,20 +44,20 @@ describe("lockStateDirectory()", () => {
 });
 
 describe("lockDataDirectory()", () => {
-  it("should name the directory and the process that has it, in one line", async () => {
+  it("should name the directory and the process that uses it, in one line", async () => {
     const unlock = await lockDataDirectory(directory, process.pid);
     const text =
-      `rollcall up runs already in ${directory}, as process ${process.pid}: ` +
+      `rollcall up is already running in ${directory}, as process ${process.pid}: ` +
       "stop that process, or use another --data-dir";
     await expect(lockDataDirectory(directory, process.ppid)).rejects.toThrow(text);
-    // The agent's lock is another one.
+    // The agent's lock is a different lock, so both can exist.
     await lockStateDirectory(directory, process.ppid);
     expect(readdirSync(directory).sort()).toEqual(["agent.pid", "up.pid"]);
     await unlock();
     await lockDataDirectory(directory, process.ppid);
   });
 
-  it("should lock it for one of two that come at once", async () => {
+  it("should lock it for one of two concurrent processes", async () => {
     const both = await Promise.allSettled([
       lockDataDirectory(directory, process.pid),
       lockDataDirectory(directory, process.ppid),
@@ -65,7 +65,7 @@ describe("lockDataDirectory()", () => {
     expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   });
 
-  it("should take the place of one that has ended", async () => {
+  it("should replace one that has ended", async () => {
     writeFileSync(join(directory, "up.pid"), JSON.stringify({ pid: process.ppid, started: "1" }));
     await lockDataDirectory(directory, process.pid);
     await expect(lockDataDirectory(directory, process.ppid)).rejects.toThrow(`process ${process.pid}`);

@@ -2,21 +2,21 @@ import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode, makeDirectory, processStart, StartError } from "@rollcall/process";
 
-/** Another agent works with the same state directory. */
+/** Another agent uses the same state directory. */
 export class AgentRunningError extends Error {
   override readonly name = "AgentRunningError";
-  /** Its process id. */
+  /** The process id of the other agent. */
   readonly pid: number;
 
   constructor(stateDirectory: string, pid: number) {
-    super(`an agent of ${stateDirectory} runs already, as process ${pid}`);
+    super(`an agent is already running for ${stateDirectory}, as process ${pid}`);
     this.pid = pid;
   }
 }
 
 interface Holder {
   readonly pid: number;
-  /** When that process began, as the system tells it: process ids are used again. */
+  /** When the process started, according to the system, because process ids are reused. */
   readonly started: string;
 }
 
@@ -25,42 +25,42 @@ const UP_LOCK = "up.pid";
 const KEEPER_LOCK = "keeper.pid";
 
 /**
- * Lock a state directory for the agent of this process: two agents with one identity would take the session from each
- * other for ever. Returns the function that unlocks it. A holder that has ended, however it ended, holds nothing.
- * Throws
- * AgentRunningError.
+ * Lock a state directory for the agent of this process, because two agents with one identity would take the session
+ * from each other forever. Returns a function that unlocks it. The lock of a process that no longer runs is ignored.
+ * Throws AgentRunningError.
  */
 export async function lockStateDirectory(stateDirectory: string, pid: number): Promise<() => Promise<void>> {
   return lock(stateDirectory, AGENT_LOCK, pid, (running) => new AgentRunningError(stateDirectory, running));
 }
 
 /**
- * Lock a data directory for the `up` of this process, whichever Postgres it uses: two would overwrite each other's
- * run.json and share an agent. Returns the function that unlocks it. Throws StartError.
+ * Lock a data directory for the `up` of this process. Only one `up` can use a directory, even if another would use a
+ * different Postgres server, because both would write run.json and share an agent. Returns a function that unlocks the
+ * directory. Throws StartError.
  */
 export async function lockDataDirectory(dataDirectory: string, pid: number): Promise<() => Promise<void>> {
   return lock(dataDirectory, UP_LOCK, pid, (running) => {
-    const text = `rollcall up runs already in ${dataDirectory}, as process ${running}`;
+    const text = `rollcall up is already running in ${dataDirectory}, as process ${running}`;
     return new StartError(`${text}: stop that process, or use another --data-dir`);
   });
 }
 
-/** The process id of the `up` that works with this data directory; null when there is none. */
+/** The process id of the `up` that uses this data directory; null for none. */
 export async function runningUp(dataDirectory: string): Promise<number | null> {
   return runningHolder(join(dataDirectory, UP_LOCK));
 }
 
 /**
- * Lock a directory for the keeper of this process: two would start one execution twice. Returns the function that
- * unlocks it. Throws StartError.
+ * Lock a directory for the keeper of this process, because two keepers would start an execution twice. Returns a
+ * function that unlocks it. Throws StartError.
  */
 export async function lockKeeper(directory: string, pid: number): Promise<() => Promise<void>> {
   return lock(directory, KEEPER_LOCK, pid, (running) => {
-    return new StartError(`a keeper of ${directory} runs already, as process ${running}`);
+    return new StartError(`a keeper is already running in ${directory}, as process ${running}`);
   });
 }
 
-/** The process id of the agent that works with this state directory; null when there is none. */
+/** The process id of the agent that uses this state directory; null for none. */
 export async function runningAgent(stateDirectory: string): Promise<number | null> {
   return runningHolder(join(stateDirectory, AGENT_LOCK));
 }
@@ -77,17 +77,19 @@ async function lock(
   const holder: Holder = { pid, started: (await processStart(pid)) ?? "" };
   try {
     await writeFile(draft, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
-    // Of several that come at once, one makes the link; whole, so that none reads half a file.
+    // Lock with a link, which only one of several concurrent processes can create. A link appears complete, so no
+    // process reads half a file.
     while (!(await linked(draft, file))) {
       const running = await runningHolder(file);
       if (running !== null && running !== pid) throw refusal(running);
       await rm(file, { force: true });
     }
-    // Another one may have removed it together with the stale one.
+    // Check the lock, because a process that removed a stale lock may have removed ours by mistake, and created its
+    // own.
     const winner = await readHolder(file);
     if (winner !== null && winner.pid !== pid) throw refusal(winner.pid);
   } finally {
-    // Where it cannot be removed it could not be written, which is the error to report.
+    // Ignore errors. If the draft cannot be removed, it could not be written either, and that error is reported.
     await rm(draft, { force: true }).catch(() => {});
   }
   return async () => {
@@ -95,7 +97,7 @@ async function lock(
   };
 }
 
-/** Make a link; false where there is a file of that name. */
+/** Create a link; false when the name exists. */
 async function linked(from: string, to: string): Promise<boolean> {
   try {
     await link(from, to);
@@ -117,7 +119,7 @@ async function readHolder(file: string): Promise<Holder | null> {
     const value: unknown = JSON.parse(await readFile(file, "utf8"));
     return isHolder(value) ? value : null;
   } catch {
-    // Not there, or cut short by a crash: it is free.
+    // Return null, because the file is missing or was truncated by a crash, so the lock is free.
     return null;
   }
 }

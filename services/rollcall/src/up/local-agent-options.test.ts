@@ -5,7 +5,7 @@ import { localAgentOptions, programName, secondAgentCommand } from "./local-agen
 const START = "/repo/services/rollcall/bundle/src/start.cjs";
 
 describe("localAgentOptions()", () => {
-  it("should run the same program, and hand on what concerns agents", () => {
+  it("should run the same program, and pass on what concerns agents", () => {
     const options = localAgentOptions({
       shell: { env: { A: "b" }, cwd: "/repo" },
       process: {
@@ -56,7 +56,7 @@ describe("localAgentOptions() of an `up` that speaks TLS", () => {
       log: silentLogger,
     }).command.args.join(" ");
 
-  it("should tell the agent whom to trust, unless it was told otherwise", () => {
+  it("should configure the agent's trust, unless it is configured already", () => {
     const told = "--ca-file /data/tls/ca.pem --tls-server-name rollcall.example";
     expect(argsOf({})).toContain(`agent ${told} --server https://127.0.0.1:7700 `);
     const other = argsOf({ "compute.tls.cafile": "/mine.pem" });
@@ -65,7 +65,7 @@ describe("localAgentOptions() of an `up` that speaks TLS", () => {
   });
 });
 
-describe("the commands for people of an `up` that was set by its environment", () => {
+describe("the commands printed by an `up` that was configured by its environment", () => {
   const env = {
     ROLLCALL_CONFIG: "/etc/rollcall.yaml",
     ROLLCALL_COMPUTE_LABELS: "zone=a, rack=7",
@@ -93,7 +93,7 @@ describe("the commands for people of an `up` that was set by its environment", (
   const TRUST = "--ca-file /data/tls/ca.pem --tls-server-name rollcall.example ";
   const SERVER = "--server https://127.0.0.1:7700 ";
 
-  it("should have those settings, except what is settled and the values of secrets", () => {
+  it("should have those settings, except the fixed ones and the values of secrets", () => {
     expect(localAgentOptions(input("c.yaml")).commandForPeople).toBe(
       `${SET}--config c.yaml --set Compute.Name=first --set Work.Users=batch ${TRUST}${SERVER}--state-dir /data/agent`,
     );

@@ -9,32 +9,34 @@ import { withBundledLibraries } from "../start/bundled-libraries.ts";
 import type { LocalAgentOptions } from "./local-agent.ts";
 import type { LocalTrust } from "./open-up-tls.ts";
 
-/** What decides how the local agent is started. */
+/** The inputs that determine how the local agent is started. */
 export interface LocalAgentInput {
   readonly shell: Pick<Shell, "env" | "cwd">;
   readonly process: Pick<NodeJS.Process, "execPath" | "execArgv" | "argv">;
-  /** What `up` was told on its own command line. */
+  /** The command line of `up`. */
   readonly args: Pick<Arguments, "flags" | "file">;
   readonly dataDirectory: string;
   /** HOST:PORT of the API. */
   readonly server: string;
-  /** How it is reached when it speaks TLS; null for clear text. */
+  /** How clients verify the API over TLS; null for clear text. */
   readonly trust?: LocalTrust | null;
   readonly log: Logger;
 }
 
 /**
- * As packages start an agent, which makes little garbage: room for new objects grows to 16 MiB otherwise. It counts
- * after those of `up`, since the last one does.
+ * Limits the space for new objects, as in packages. An agent creates little garbage, but that space would otherwise
+ * grow to 16 MiB. The flag comes after those of `up`, because the last one wins.
  */
 const SPARING_FLAG = "--max-semi-space-size=1";
-/** One arena for all threads: each keeps some MB otherwise. */
+/** The variable that makes all threads share one malloc arena, because otherwise each thread keeps some MB. */
 const SPARING_ENV = { MALLOC_ARENA_MAX: "1" };
 
-/** What bin/rollcall starts in a checkout. */
+/** The file that bin/rollcall starts in a checkout. */
 const BUILT = "/services/rollcall/bundle/src/start.cjs";
 
-/** How this program is called from where the user is: "bin/rollcall" in the checkout, else "rollcall". */
+/**
+ * The command that runs this program from the user's directory: "bin/rollcall" in the checkout, otherwise "rollcall".
+ */
 export function programName({ argv }: Pick<NodeJS.Process, "argv">, cwd: string): string {
   const entry = argv[1] ?? "";
   if (!entry.endsWith(BUILT)) return "rollcall";
@@ -42,16 +44,16 @@ export function programName({ argv }: Pick<NodeJS.Process, "argv">, cwd: string)
   return path.startsWith("..") || !path.includes("/") ? "rollcall" : path;
 }
 
-/** Flags that mean the same to the agent. */
+/** Flags of `up` that have the same meaning for the agent. */
 const SHARED_FLAGS: readonly string[] = ["log-level", "log-format"];
 const LOG_KEYS = { "Log.Level": PROCESS_KEYS["Log.Level"], "Log.Format": PROCESS_KEYS["Log.Format"] };
-/** The name of the example, which runs beside the agent of this `up`. */
+/** The name of the second agent that the banner suggests. */
 const SECOND = "second";
 const COMPUTE_KEY = /^(compute|work)\./i;
-/** Where it works and whom it joins is settled: this is the agent of this `up`. */
+/** Keys that `up` sets itself for its agent. */
 const SETTLED_KEY = /^compute\.(server|statedir)$/i;
 
-/** How `up` keeps its agent: the same program as its own, with what it was told about agents. */
+/** How `up` runs its agent: with the same program, and with its settings that apply to agents. */
 export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
   const { shell, process, dataDirectory, log } = input;
   const stateDirectory = join(dataDirectory, "agent");
@@ -71,7 +73,7 @@ export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
   };
 }
 
-/** The command with which a person runs another agent on this machine, beside the one of `up`. */
+/** The command for a user to run another agent on this machine. */
 export function secondAgentCommand(input: Omit<LocalAgentInput, "log">): string {
   const { args, dataDirectory } = input;
   const isName = (path: string) => path.toLowerCase() === "compute.name";
@@ -85,13 +87,13 @@ function addressOf({ trust, server }: Pick<LocalAgentInput, "trust" | "server">)
   return trust ? `https://${server}` : server;
 }
 
-/** A command for any terminal of this user: with the settings that this process has from its environment. */
+/** A command that works in any terminal of this user. It contains this process's settings from the environment. */
 function commandOf({ shell, process, args }: Omit<LocalAgentInput, "log">, words: readonly string[]): string {
   const variables = agentVariables(shell.env, args.file === undefined);
   return [...variables, ...[programName(process, shell.cwd), ...words].map(quoted)].join(" ");
 }
 
-/** Assignments of the variables that set an agent. A secret is named, and its value is not shown. */
+/** Assignments of the variables that configure an agent. Secrets appear by name without their values. */
 function agentVariables(env: Shell["env"], hasNoFile: boolean): readonly string[] {
   const known = environmentVariables({ ...agentKeys, ...LOG_KEYS });
   return Object.entries(env).flatMap(([name, value]) => {
@@ -102,7 +104,7 @@ function agentVariables(env: Shell["env"], hasNoFile: boolean): readonly string[
   });
 }
 
-/** What the user says about the agent's trust counts more than what `up` knows. */
+/** The flags that make the agent trust `up`. The user's settings for the agent override them. */
 function trusting({ trust, args }: Pick<LocalAgentInput, "trust" | "args">): readonly string[] {
   const isSaid = (path: string) => Object.keys(args.flags).some((name) => name.toLowerCase() === path.toLowerCase());
   const { caFile = null, serverName = null } = trust ?? {};
@@ -119,7 +121,7 @@ function forwarded({ flags, file }: LocalAgentInput["args"]): readonly string[] 
   return file === undefined ? settings : ["--config", file, ...settings];
 }
 
-/** The flags of `up` that its agent gets as well. */
+/** The flags of `up` that its agent also gets. */
 export function agentFlags(flags: Flags): Flags {
   const isAgents = (name: string) => SHARED_FLAGS.includes(name) || (COMPUTE_KEY.test(name) && !SETTLED_KEY.test(name));
   return Object.fromEntries(Object.entries(flags).filter(([name]) => isAgents(name)));

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(stateDirectory, { recursive: true }));
 
-/** Keep a program that stands for the agent. Pauses take no time. */
+/** Run a program in the role of the agent. Pauses take no time. */
 function keep(program: string) {
   const lines: LogLine[] = [];
   const ending = new AbortController();
@@ -40,12 +40,12 @@ function keep(program: string) {
 }
 
 const STARTED = "local agent started";
-const ENDED = "the local agent ended, start it again with this command";
-const CRASHED = "the local agent crashed, starting it again";
+const ENDED = "the local agent exited; restart it with this command";
+const CRASHED = "the local agent crashed; restarting it";
 const FOR_EVER = "setInterval(() => {}, 1000)";
 
 describe("keepLocalAgent()", () => {
-  it("should leave it down when it is stopped, and say how to start it", async () => {
+  it("should leave it stopped, and say how to start it", async () => {
     const { done, said } = keep(FOR_EVER);
     endProcess(Number((await said(STARTED)).pid), "SIGTERM");
     await done;
@@ -78,11 +78,13 @@ describe("keepLocalAgent()", () => {
     expect(lines.map(({ msg }) => msg)).toEqual([STARTED]);
   });
 
-  it("should leave an agent alone that another user runs", async () => {
+  it("should not touch another user's agent", async () => {
     const unlock = await lockStateDirectory(stateDirectory, process.pid);
     const { done, lines } = keep(FOR_EVER);
     await done;
-    expect(lines).toEqual([expect.objectContaining({ msg: "an agent runs already, left as it is", pid: process.pid })]);
+    expect(lines).toEqual([
+      expect.objectContaining({ msg: "an agent is already running; leaving it unchanged", pid: process.pid }),
+    ]);
     await unlock();
   });
 });

@@ -10,31 +10,33 @@ interface CommandLine {
   readonly args: readonly string[];
 }
 
-/** What an agent sends over its channel to the `up` that has started it, once it has a session. */
+/** The message that an agent sends to its parent `up` when it has a session. */
 export const CONNECTED = "connected";
 
-/** What the local agent needs. */
 export interface LocalAgentOptions {
-  /** How `up` starts it. */
+  /** `up` starts the agent with this command. */
   readonly command: CommandLine;
-  /** How a person starts it, for the log. */
+  /** The command for a user to start it, for the log. */
   readonly commandForPeople: string;
   readonly stateDirectory: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Numbers from 0 to less than 1, for jitter. */
+  /** Random numbers in [0, 1), for jitter. */
   readonly random: () => number;
-  /** Told whenever it has a session. */
+  /** Called whenever the agent gets a session. */
   readonly onConnected?: () => void;
 }
 
-/** How long a goodbye may take before the agent is killed: it waits at most 5 s for the server to take it. */
+/**
+ * How long a goodbye can take before the agent is killed. The agent waits up to 5 s for the server to accept the
+ * goodbye.
+ */
 const GOODBYE_MS = 7000;
 
 /**
- * Run the agent of this machine as a child process until the signal aborts, and let it say goodbye then. One that
- * crashes or is killed is started again; one that is stopped stays down, and the log says how to start it.
+ * Run this machine's agent as a child process until the signal aborts, and then let it say goodbye. An agent that
+ * crashes or is killed is restarted. An agent that is stopped stays stopped, and the log says how to start it.
  */
 export async function keepLocalAgent(options: LocalAgentOptions, signal: AbortSignal): Promise<void> {
   const { log, clock, random, stateDirectory, commandForPeople } = options;
@@ -42,7 +44,7 @@ export async function keepLocalAgent(options: LocalAgentOptions, signal: AbortSi
   while (!signal.aborted) {
     const other = await runningAgent(stateDirectory);
     if (other !== null) {
-      log.info({ pid: other, state_dir: stateDirectory }, "an agent runs already, left as it is");
+      log.info({ pid: other, state_dir: stateDirectory }, "an agent is already running; leaving it unchanged");
       return;
     }
     const startedMs = clock.nowMs();
@@ -50,12 +52,13 @@ export async function keepLocalAgent(options: LocalAgentOptions, signal: AbortSi
     if (signal.aborted) return;
     const next = decideAfterExit({ ...exit, crashes, ranMs: clock.nowMs() - startedMs }, random());
     if (next.kind === "stay-down") {
-      log.warn({ ...exit, command: commandForPeople }, "the local agent ended, start it again with this command");
+      log.warn({ ...exit, command: commandForPeople }, "the local agent exited; restart it with this command");
       return;
     }
     crashes = next.crashes;
-    log.error({ ...exit, pause_ms: next.pauseMs }, "the local agent crashed, starting it again");
-    // Rejects only when the signal aborts, which the loop's condition sees next.
+    log.error({ ...exit, pause_ms: next.pauseMs }, "the local agent crashed; restarting it");
+    // Ignore the rejection, because sleep() rejects only when the signal aborts, which the loop's condition
+    // checks next.
     await clock.sleep(next.pauseMs, signal).catch(() => {});
   }
 }
@@ -69,9 +72,10 @@ async function runOnce(options: LocalAgentOptions, signal: AbortSignal): Promise
   const { command, env, log } = options;
   const child = spawn(command.program, command.args, {
     env,
-    // The channel tells the agent when `up` is gone, however it went.
+    // Open a channel, which closes when `up` ends for any reason, and so notifies the agent.
     stdio: ["ignore", "inherit", "inherit", "ipc"],
-    // Ctrl-C goes to the whole group of a terminal: the agent must hear it from `up` alone, once, and in its turn.
+    // Start a separate process group, because Ctrl-C goes to the whole group of the terminal, and the agent must
+    // get the signal only from `up`, once and in order.
     detached: true,
   });
   const exited = once(child, "exit");
@@ -86,8 +90,8 @@ async function runOnce(options: LocalAgentOptions, signal: AbortSignal): Promise
     const [code, by] = await exited;
     return { code, signal: by };
   } catch (error) {
-    // It could not be started at all.
-    log.error({ err: error }, "the local agent cannot be started");
+    // Log the error, because the agent did not start.
+    log.error({ err: error }, "cannot start the local agent");
     return { code: 1, signal: null };
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -97,7 +101,7 @@ async function runOnce(options: LocalAgentOptions, signal: AbortSignal): Promise
 function endChild(child: ChildProcess, log: Logger): void {
   child.kill("SIGTERM");
   const timer = setTimeout(() => {
-    log.warn({ pid: child.pid }, "the local agent did not end, killing it");
+    log.warn({ pid: child.pid }, "the local agent did not exit in time; killing it");
     child.kill("SIGKILL");
   }, GOODBYE_MS);
   child.once("exit", () => clearTimeout(timer));

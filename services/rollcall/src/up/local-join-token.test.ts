@@ -19,12 +19,12 @@ afterAll(async () => {
 });
 
 describe("localJoinToken()", () => {
-  it("should make none where none is asked for", async () => {
+  it("should make none unless requested", async () => {
     const { store } = database;
     expect(await localJoinToken({ store, enforcement: "none", stateDirectory })).toBeNull();
   });
 
-  it("should make one of one use for an agent that has not registered", async () => {
+  it("should make a single-use token for an agent that has not registered", async () => {
     const { store } = database;
     for (const enforcement of ["warn", "strict"] as const) {
       const text = await localJoinToken({ store, enforcement, stateDirectory });

@@ -4,21 +4,22 @@ import { join } from "node:path";
 import { type JoinTokenEnforcement, joinTokenEvent, joinTokenText } from "@rollcall/domain";
 import { insertJoinToken, joinTokenHash, type Store } from "@rollcall/store";
 
-/** What decides whether the local agent needs a token. */
+/** The facts that determine whether the local agent needs a token. */
 export interface LocalJoinTokenInput {
   readonly store: Pick<Store, "change" | "clusterId">;
   readonly enforcement: JoinTokenEnforcement;
-  /** The agent's. */
+  /** The agent's state directory. */
   readonly stateDirectory: string;
 }
 
-/** Long enough for an agent that crashes a few times before it registers. */
+/** The lifetime of the token, long enough for an agent that crashes a few times before it registers. */
 const TTL_MS = 10 * 60_000;
 const DESCRIPTION = "for the agent of rollcall up";
 
 /**
- * Make a token of one use for the agent that `up` runs: both belong to the same user. Null where no token is
- * asked for, and for an agent that has registered already. It approves nothing: that is decided as for other machines.
+ * Create a single-use token for the agent of `up`, because both belong to the same user. Null when no token is needed,
+ * or when the agent has already registered. The token does not approve the agent, which needs the same approval as
+ * other machines.
  */
 export async function localJoinToken(input: LocalJoinTokenInput): Promise<string | null> {
   const { store, enforcement, stateDirectory } = input;
@@ -41,7 +42,7 @@ export async function localJoinToken(input: LocalJoinTokenInput): Promise<string
   return text;
 }
 
-/** The agent's sentinel tells. */
+/** Whether the agent has registered. A registered agent has a sentinel file. */
 async function hasRegistered(stateDirectory: string): Promise<boolean> {
   return access(join(stateDirectory, "sentinel.json")).then(
     () => true,

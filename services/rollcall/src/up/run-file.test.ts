@@ -19,7 +19,7 @@ const RUN = {
 };
 
 describe("writeRunFile()", () => {
-  it("should write what clients read, in place of what was there", async () => {
+  it("should write what clients read, and replace the old content", async () => {
     await writeRunFile(directory, { ...RUN, pid: 6 });
     await writeRunFile(directory, RUN);
     expect(readRunFile(directory)).toEqual(RUN);

@@ -18,29 +18,27 @@ import { runWorker, type WorkerOptions } from "../workers/run-worker.ts";
 
 /** The services of an `up`, in one process or in several. */
 export interface UpServices extends Running {
-  /** Have the workers reload, where there are some. */
+  /** Let the workers reload, if there are any. */
   reload?(): void;
   readonly port: number;
   readonly agentPort: number | null;
 }
 
-/** What several workers of an `up` stand on. */
 export interface UpWorkersOptions {
   readonly plan: ProcessPlan;
   readonly config: ControlPlaneConfig;
   readonly store: Store;
   readonly probes: Probes;
   readonly tls: TlsSource | null;
-  /** What the primary does besides. */
+  /** Tasks of the primary in addition to those of the workers. */
   readonly tasks: readonly Task[];
-  /** Whether the Postgres is the one that `up` runs itself, whose connections are counted. */
+  /** Whether `up` runs this Postgres itself, whose number of connections is limited. */
   readonly isOwnRecord: boolean;
   readonly log: Logger;
 }
 
 /**
- * Start the services in several workers, each of which runs all of them; the primary keeps Postgres, the agent and the
- * certificate.
+ * Start several workers, each with all services. The primary runs Postgres and the agent, and renews the certificate.
  */
 export function upWorkers(options: UpWorkersOptions, signal: AbortSignal): Promise<UpServices> {
   return startParts((parts) => start(options, signal, parts));
@@ -54,7 +52,10 @@ async function start(
   const count = config["Health.Workers"];
   const pools = sharedPoolSizes(configuredPoolSizes(config), count);
   if (isOwnRecord && !fitsEmbeddedPostgres(count)) {
-    log.warn({ workers: count }, "the embedded postgres may run out of connections, use fewer workers or Database.URL");
+    log.warn(
+      { workers: count },
+      "the embedded Postgres may run out of connections; use fewer workers or set Database.URL",
+    );
   }
   const pool = parts.add(
     openWorkers({
@@ -75,9 +76,9 @@ async function start(
   return { port: ports.port, agentPort: ports.agentPort, reload: () => pool.reload() };
 }
 
-/** Run one worker of an `up`. Answers the exit code. */
+/** Run one worker of an `up`. Returns the exit code. */
 export function runUpWorker(options: Omit<WorkerOptions, "plan" | "databaseUrl">): Promise<number> {
   const databaseUrl = options.config["Database.URL"];
-  if (databaseUrl === undefined) throw new Error("a worker was not told where the record is");
+  if (databaseUrl === undefined) throw new Error("the worker has no Database.URL");
   return runWorker({ ...options, plan: planUp(options.config), databaseUrl });
 }

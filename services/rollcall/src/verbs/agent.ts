@@ -28,7 +28,7 @@ const AGENT_VERB_KEYS = {
   "Log.Format": PROCESS_KEYS["Log.Format"],
 };
 
-/** Their values. */
+/** The values of AGENT_VERB_KEYS. */
 type AgentVerbConfig = AgentConfig & Pick<ProcessConfig, "Log.Level" | "Log.Format">;
 
 /** The flags of `agent`, for completion. */
@@ -37,12 +37,13 @@ export const AGENT_FLAGS = verbFlags(AGENT_VERB_KEYS);
 const HELP = {
   usage: "agent [options]",
   description:
-    "Run an agent: this machine registers as a compute node, holds its stream, and reports what it has and does.",
+    "Run an agent: register this machine as a compute node, maintain its session, and report its resources and " +
+    "executions.",
   keys: AGENT_VERB_KEYS,
-  notes: ["--label may be given several times: --label zone=a --label rack=7."],
+  notes: ["Repeat --label for several labels: --label zone=a --label rack=7."],
 };
 
-/** `rollcall agent`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
+/** `rollcall agent`. Returns the exit code: 0 after SIGTERM or SIGINT, 1 for a failure, 2 for wrong usage. */
 export async function runAgent(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, AGENT_VERB_KEYS);
   if (args.help) {
@@ -59,7 +60,7 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const stateDirectory = configured["Compute.StateDir"] ?? defaultStateDirectory();
   const values = await withKeeperOfBefore(configured, stateDirectory);
   const hasWork = values["Work.Executors"].length > 0 || (await hasKept(stateDirectory, values["Work.KeeperDir"]));
-  // Loaded where it is needed: most agents run no work.
+  // Import this module only when needed, because most agents run no work.
   if (hasWork) await (await import("../work/check-users.ts")).checkWorkUsers(values);
   const access = hasWork ? (await import("../work/keeper-access.ts")).keeperAccess : null;
   const keeper = access?.(values, stateDirectory, process);
@@ -70,9 +71,10 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const code = await runServer({
     process,
     log,
-    // The agent of an `up` has a session of its own, which a closed terminal does not signal.
+    // Treat SIGHUP as a request to reload. The agent of an `up` is in a separate session, so a closed terminal does
+    // not signal it.
     ...(isOfUp && { hasTerminal: false }),
-    // An `up` that has started it waits for this word.
+    // onConnected sends a message that the parent `up` waits for.
     start: () =>
       startAgent({
         config: values,
@@ -87,8 +89,8 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
 }
 
 /**
- * Load the configuration of an agent, as `rollcall agent` and the `up` that starts one do. Throws a UsageError that
- * names every problem.
+ * Load the configuration of an agent, for `rollcall agent` and for an `up` that starts one. Throws a UsageError with
+ * all problems.
  */
 export async function loadAgentConfig(
   args: Pick<Arguments, "file" | "flags">,
@@ -97,8 +99,7 @@ export async function loadAgentConfig(
 ): Promise<Config<AgentVerbConfig>> {
   const named = Object.keys(shell.env).some((name) => name.startsWith("ROLLCALL_"));
   const hasMore = named || configurationPath(shell, args.file) !== undefined;
-  // The other services' keys may stand in the same file. Loading them costs memory that an agent without one need not
-  // spend.
+  // Load the keys of other services only if there is a file that can contain them, because loading costs memory.
   const alsoKnown = hasMore ? (await import("../config/all-keys.ts")).ALL_KEYS : {};
   const settled = (values: AgentVerbConfig) => (isOfUp ? withTlsOfUp(values) : values);
   const check = (values: AgentVerbConfig) => checkAgentConfig(settled(values));
@@ -109,12 +110,12 @@ export async function loadAgentConfig(
   return { ...config, values: settled(config.values) };
 }
 
-/** In the state directory: where the keeper is that is a service of its own. */
+/** A file in the state directory that contains the path of a keeper that runs as a separate service. */
 const KEEPER_NOTE = "keeper-dir";
 
 /**
- * The settings of an agent whose executors are off, with the keeper that it had: what runs there goes on, and the agent
- * still tells of it, also when every setting of work is gone.
+ * The settings of an agent without executors, with its former keeper. Executions that are still running continue, and
+ * the agent still reports them, even if all settings for work were removed.
  */
 async function withKeeperOfBefore<T extends AgentConfig>(values: T, stateDirectory: string): Promise<T> {
   if (values["Work.Executors"].length > 0 || values["Work.KeeperDir"] !== undefined) return values;
@@ -122,13 +123,13 @@ async function withKeeperOfBefore<T extends AgentConfig>(values: T, stateDirecto
   return noted === undefined ? values : { ...values, "Work.KeeperDir": noted };
 }
 
-/** Whether something may still run here although the executors are off: a keeper is needed to see to its end. */
+/** Whether executions may still run although no executors are configured. A keeper is then needed until they end. */
 async function hasKept(stateDirectory: string, keeperDirectory: string | undefined): Promise<boolean> {
   if (keeperDirectory === undefined) {
     const executions = await readdir(join(stateDirectory, "keeper", "executions")).catch(() => []);
     return executions.length > 0;
   }
-  // Its records are closed to the agent.
+  // Check for the keeper's socket, because the agent cannot read its files.
   return accessFile(join(keeperDirectory, "socket")).then(
     () => true,
     () => false,
@@ -151,18 +152,18 @@ async function lock(stateDirectory: string, pid: number): Promise<() => Promise<
 }
 
 /**
- * An agent that `up` started ends when `up` is killed: it would run on unseen, and be in the way of the next one. It
- * says no goodbye, since this node is not meant to be away: it is judged by its silence, like one whose agent crashed,
- * and not at all when `up` is soon back.
+ * End an agent of `up` when `up` is killed, because it would continue unseen and conflict with the next one. It sends
+ * no goodbye, because the node did not leave deliberately: the node becomes unhealthy after its deadline, like a node
+ * whose agent crashed, or stays healthy if `up` is soon back.
  */
 function endWithParent(process: NodeJS.Process, log: Logger): void {
-  // No channel to a parent: it was started by hand.
+  // Do nothing without a channel to a parent: a person or service manager started the agent.
   if (process.connected === undefined) return;
   const end = () => {
-    log.warn({}, "up is gone, ending without a goodbye");
+    log.warn({}, "up has ended; exiting without a goodbye");
     process.exit(1);
   };
-  // It may have gone while this process still loaded, before it listened.
+  // End now if the parent ended while this process was loading.
   if (process.connected) process.on("disconnect", end);
   else end();
 }

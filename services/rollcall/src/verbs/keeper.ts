@@ -21,6 +21,7 @@ import { hasTerminal } from "../has-terminal.ts";
 import { openLog } from "../log.ts";
 import { lockKeeper } from "../up/directory-lock.ts";
 import { checkWorkUsers } from "../work/check-users.ts";
+import { KEEPER_LOG } from "../work/keeper-access.ts";
 import { keeperSettings } from "../work/keeper-settings.ts";
 
 /** The keys that `rollcall keeper` reads. */
@@ -34,13 +35,13 @@ const KEEPER_VERB_KEYS = {
       schema: bool(),
       default: false,
       flag: "ends-idle",
-      doc: "End when no execution runs and no agent is connected. For keepers that an agent starts.",
+      doc: "Exit when no execution runs and no agent is connected. For keepers that an agent starts.",
     },
     "Keeper.LogFile": {
       schema: bool(),
       default: false,
       flag: "log-file",
-      doc: "Write the log to keeper/keeper.log of the state directory, 8 MiB at most, and not to standard output.",
+      doc: "Write the log to keeper/keeper.log in the state directory, up to 8 MiB, instead of standard output.",
     },
   }),
 };
@@ -51,16 +52,17 @@ export const KEEPER_FLAGS = verbFlags(KEEPER_VERB_KEYS);
 const HELP = {
   usage: "keeper [options]",
   description:
-    "Keep the executions of this machine for its agent, which may be restarted at will. An agent with Work.Executors " +
-    "starts its keeper itself; in production, run it as a unit of its own, with the agent's configuration.",
+    "Run the keeper of this machine, which keeps its executions running while the agent restarts. An agent with " +
+    "Work.Executors starts a keeper automatically; in production, run the keeper as a separate unit with the " +
+    "agent's configuration.",
   keys: KEEPER_VERB_KEYS,
   notes: [],
 };
 
-/** Of one file; there are two of them. */
+/** Maximum size of each of the two log files, in bytes. */
 const MOST_BYTES = 4_194_304;
 
-/** `rollcall keeper`. Answers the exit code: 0 after SIGTERM or when it retires, 1 when it could not work. */
+/** `rollcall keeper`. Returns the exit code: 0 after SIGTERM or when it retires, 1 for a failure. */
 export async function runKeeper(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, KEEPER_VERB_KEYS);
   if (args.help) {
@@ -99,7 +101,7 @@ async function logOf(values: KeeperValues, stateDirectory: string, shell: Shell)
   if (!values["Keeper.LogFile"]) return openLog(values, shell, "keeper");
   const directory = join(stateDirectory, "keeper");
   await makeDirectory(directory, 0o700);
-  const destination = new BoundedFile(join(directory, "keeper.log"));
+  const destination = new BoundedFile(join(directory, KEEPER_LOG));
   return createLogger({ level: values["Log.Level"], destination, fields: { process: "keeper" } });
 }
 
@@ -112,7 +114,7 @@ async function lock(directory: string, pid: number): Promise<() => Promise<void>
   }
 }
 
-/** A file of log lines that is put aside when it is large, in place of the one put aside before. */
+/** A log file of limited size. When it is full, it is renamed, and replaces the file that was renamed before. */
 class BoundedFile {
   readonly #path: string;
   #bytes: number;

@@ -1,4 +1,4 @@
-import { columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
+import { columnsOf, Failure, type Shell, showing, UsageError, withProgress } from "@rollcall/cli";
 import type { ConfigValues } from "@rollcall/config";
 import { type Parts, StartError, startParts, systemClock } from "@rollcall/process";
 import { ALL_KEYS } from "../config/all-keys.ts";
@@ -6,7 +6,7 @@ import { loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
-import { openRecord, recordAddress } from "../control-plane/open-record.ts";
+import { connectStore, storeAddress } from "../control-plane/connect-store.ts";
 import { explainingStart } from "../control-plane/start-problem.ts";
 import { openLog } from "../log.ts";
 
@@ -24,16 +24,17 @@ export const MIGRATE_FLAGS = verbFlags(MIGRATE_KEYS);
 const HELP = {
   usage: "migrate [options]",
   description:
-    "Bring the database to this release's schema, and end. Every process of the control plane does so at its start; " +
-    "this does it before the first of a new release is started. A Postgres that does not answer yet is waited for.",
+    "Migrate the database to this release's schema, then exit. Every control-plane process does so when it starts; " +
+    "use this command to migrate before you start the first process of a new release. It waits for a Postgres that " +
+    "does not answer yet.",
   keys: MIGRATE_KEYS,
   notes: [],
 };
 
-/** The least that opens the record. */
+/** The smallest pools that a store can be opened with. */
 const POOLS = { poolSize: 2, reservedPoolSize: 2 };
 
-/** `rollcall migrate`. Answers the exit code: 0 when the schema is there, 1 when it could not be made. */
+/** `rollcall migrate`. Returns the exit code: 0 when the schema is up to date, 1 for a failure. */
 export async function runMigrate(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, MIGRATE_KEYS);
   if (args.help) {
@@ -47,19 +48,22 @@ export async function runMigrate(words: readonly string[], shell: Shell, process
   );
   const url = values["Database.URL"];
   if (url === undefined) throw new UsageError("migrate needs a Postgres: set DATABASE_URL or --database-url");
-  const log = openLog(values, shell, "migrate");
+  const shown = withProgress(shell);
+  const log = openLog(values, shown, "migrate", shown.out);
   const ending = new AbortController();
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.once(signal, () => ending.abort(new Error(`ended by ${signal}`)));
+    process.once(signal, () => ending.abort(new Failure(`interrupted by ${signal}: run migrate again`)));
   }
-  const address = recordAddress(values, url);
+  const address = storeAddress(values, url);
   const record = { address, pools: POOLS, applicationName: "rollcall migrate", log, clock: systemClock };
   const open = async (parts: Parts) => {
-    parts.add(await openRecord(record, ending.signal));
+    parts.add(await connectStore(record, ending.signal));
     return {};
   };
   const facts = { portFlags: new Map(), databaseUrl: url, dataDirectory: null };
-  const running = await explainingStart(facts, () => startParts(open)).catch((error: unknown) => {
+  const starting = () => explainingStart(facts, () => startParts(open));
+  const running = await showing(shown, "migrate the database", starting).catch((error: unknown) => {
+    if (ending.signal.aborted) throw ending.signal.reason;
     throw error instanceof StartError ? new Failure(error.message, { cause: error }) : error;
   });
   await running.close();

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { columnsOf, type Shell, UsageError } from "@rollcall/cli";
+import { columnsOf, type Shell, showing, UsageError, withProgress } from "@rollcall/cli";
 import { bool, defineKeys } from "@rollcall/config";
 import { type ArchivedFile, restoreRecord } from "@rollcall/store";
 import {
@@ -14,7 +14,7 @@ import {
   withLongFlags,
 } from "../backup/archive-options.ts";
 import { refuseStrangeFiles, writeDirectoryFiles } from "../backup/directory-files.ts";
-import { HalfRestoredError, withRecord } from "../backup/record-place.ts";
+import { HalfRestoredError, withRecord } from "../backup/store-location.ts";
 import { ALL_KEYS } from "../config/all-keys.ts";
 import { loadConfiguration } from "../config/load.ts";
 import { readArguments } from "../config/read-arguments.ts";
@@ -28,15 +28,15 @@ const RESTORE_KEYS = {
       default: false,
       flag: "replace",
       doc:
-        "Remove the record that is there, in the transaction that restores the archive: if anything fails, it stays " +
-        "as it was. Data that an older Postgres has made in the data directory is moved aside, and kept. Files of " +
-        "the data directory that are in the archive are replaced.",
+        "Delete the existing data in the transaction that restores the archive: if anything fails, that data stays " +
+        "unchanged. In a data directory, the data of an older Postgres is moved aside and kept, and files that are " +
+        "in the archive are replaced.",
     },
     "Restore.AcceptBrokenAudit": {
       schema: bool(),
       default: false,
       flag: "accept-broken-audit",
-      doc: "Restore an audit log although its chain of hashes is broken: it was broken when the archive was written.",
+      doc: "Restore an audit log whose hash chain was already broken when the archive was written.",
     },
   }),
 };
@@ -52,22 +52,24 @@ export const RESTORE_FLAGS = verbFlags(RESTORE_KEYS);
 const HELP: VerbHelp = {
   usage: "restore <file> [options]",
   description:
-    "Bring an archive of `rollcall backup` into an empty database: that of --database-url, or of a data directory of " +
-    "`up`, which need not be there. The archive is compared with its checksums before anything is touched, and " +
-    "restored in one transaction. No process of the control plane may run on that database.",
+    "Restore an archive of `rollcall backup` into an empty database: the one at --database-url, or the one in a " +
+    "data directory " +
+    "of `up`, which is created if missing. The archive's checksums are verified before anything is changed, " +
+    "and restored in one transaction. No control-plane process may run on that database.",
   keys: RESTORE_KEYS,
   notes: [
-    "The log gets a new id: watchers that resume are answered REVISION_COMPACTED and list again. Agents come back by " +
-      "themselves; executions that the record does not know are shown as ORPHANED and go on running. What happened " +
-      "after the backup is not in the record.",
-    "A restore into a data directory that is cut short, by a crash or a kill, leaves a note there: nothing starts " +
-      "in that directory until the restore is run again with --replace, or undone as the message says.",
-    "Exits with 0 when everything is restored, 1 when it is not, 2 for wrong usage, such as a missing file.",
+    "The event log gets a new id: watchers that resume get REVISION_COMPACTED and list again. Agents reconnect " +
+      "automatically; executions that the database does not know are shown as ORPHANED and keep running. Changes " +
+      "made after the backup are lost.",
+    "If a restore into a data directory is interrupted by a crash or a kill, nothing starts in that directory until " +
+      "you run the restore again with --replace, or undo it as the message says.",
+    "Exit code: 0 if everything is restored, 1 if not, 2 for wrong usage, such as a missing file.",
   ],
 };
 
-/** `rollcall restore`. Answers the exit code. */
-export async function runRestore(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
+/** `rollcall restore`. Returns the exit code. */
+export async function runRestore(words: readonly string[], given: Shell, process: NodeJS.Process): Promise<number> {
+  const shell = withProgress(given);
   const args = readArguments(withLongFlags(words), RESTORE_KEYS);
   if (args.help) {
     shell.out.write(formatVerbHelp(HELP, columnsOf(shell)));
@@ -81,12 +83,12 @@ export async function runRestore(words: readonly string[], shell: Shell, process
   );
   const path = resolve(shell.cwd, named);
   const passphrase = await readPassphrase(values, shell);
-  const summary = await verified(path, passphrase);
+  const summary = await showing(shell, `verify ${named}`, () => verified(path, passphrase));
   refuseStrangeFiles(summary.files.map((file) => ({ path: file })));
   const replace = values["Restore.Replace"];
   const namesDirectory = args.flags["data-dir"] !== undefined;
   const wish = { config: values, shell, namesDirectory, whileRunning: false, restore: { archive: path, replace } };
-  const { report, setAside } = await interruptible(process, (signal) =>
+  const restoring = (signal: AbortSignal) =>
     withRecord(wish, async ({ url, dataDirectory, ...place }) => {
       const done = await restoreRecord({
         ...{ url, path, passphrase, summary, replace, signal },
@@ -95,8 +97,8 @@ export async function runRestore(words: readonly string[], shell: Shell, process
       });
       if (dataDirectory !== null) await writeFiles(dataDirectory, done.fileContents);
       return { report: done, setAside: place.setAside };
-    }),
-  );
+    });
+  const { report, setAside } = await showing(shell, `restore ${named}`, () => interruptible(process, restoring));
   const { newLogId, auditProblem } = report;
   if (values["Archive.Output"] === "json") {
     const result = { file: path, newLogId, setAside, auditProblem: auditProblem?.message ?? null };
@@ -106,9 +108,9 @@ export async function runRestore(words: readonly string[], shell: Shell, process
   const lines = [
     `Restored ${path}`,
     ...summaryLines(report),
-    `The log is ${newLogId} from now on`,
+    `The event log has the new id ${newLogId}`,
     auditProblem === null ? "The audit log is intact" : `The audit log is broken: ${auditProblem.message}`,
-    ...(setAside === null ? [] : [`The data of the older Postgres is in ${setAside}: remove it when all is well`]),
+    ...(setAside === null ? [] : [`The data of the older Postgres is in ${setAside}: remove it once everything works`]),
   ];
   shell.out.write(`${lines.join("\n")}\n`);
   return 0;
@@ -119,8 +121,8 @@ async function writeFiles(dataDirectory: string, files: readonly ArchivedFile[])
     await writeDirectoryFiles(dataDirectory, files);
   } catch (cause) {
     throw new HalfRestoredError(
-      `the record is restored, and the files of ${dataDirectory} are not: ${Object(cause).message}; mend that, then ` +
-        "restore again with --replace",
+      `the database is restored, but the files of ${dataDirectory} are not: ${Object(cause).message}; fix that, ` +
+        "then restore again with --replace",
       { cause },
     );
   }

@@ -7,12 +7,12 @@ import { refusePlaintext } from "../config/check-tls-config.ts";
 import { type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
+import { connectStore, storeAddress } from "../control-plane/connect-store.ts";
 import { hasUpstream, refusePlaintextUpstreams } from "../control-plane/console-parts.ts";
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes } from "../control-plane/open-probes.ts";
-import { openRecord, recordAddress } from "../control-plane/open-record.ts";
-import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
+import { configuredTlsFiles, openTls } from "../control-plane/open-tls.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import {
   chooseServices,
@@ -34,12 +34,11 @@ import { SERVE_KEYS, serveHelp } from "./serve-help.ts";
 /** The flags of `serve`, for completion. */
 export const SERVE_FLAGS = verbFlags(SERVE_KEYS);
 
-/** Within what Kubernetes waits by default. Health hands its agents on before anything else. */
+/** Time limit of the shutdown, shorter than Kubernetes' default grace period. Health first hands over its agents. */
 const SHUTDOWN_DEADLINE_MS = 28_000;
 
 /**
- * `rollcall serve SERVICE...`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong
- * usage.
+ * `rollcall serve SERVICE...`. Returns the exit code: 0 after SIGTERM or SIGINT, 1 for a failure, 2 for wrong usage.
  */
 export async function runServe(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, SERVE_KEYS);
@@ -57,15 +56,15 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
     throw new UsageError(`serve ${services.join(" ")} needs a Postgres: set DATABASE_URL or --database-url`);
   }
   if (services.length === 1 && services[0] === "console" && !hasUpstream(values)) {
-    throw new UsageError("serve console passes calls on: set --upstream to the URL of the API");
+    throw new UsageError("serve console forwards calls: set --upstream to the URL of the API");
   }
   if (services.includes("console")) refusePlaintextUpstreams(values);
   const plan = planServe(services, values);
   const log = openLog(values, shell, plan.name);
   const role = workerRole(shell.env);
   if (role === null) logConfiguration(config, log);
-  const tls = await openTls(configuredTlsFiles(values, shell), { clock: systemClock, log });
-  const caFile = trustedCaFile(values, shell);
+  const tls = await openTls(configuredTlsFiles(values), { clock: systemClock, log });
+  const caFile = values["TLS.CAFile"] ?? null;
   const several = { plan, config: values, databaseUrl: url, tls, caFile, process, log };
   if (role !== null) return runWorker({ ...several, role });
   const onOpened = async (store: Store) => {
@@ -83,9 +82,9 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
     const probesTls = values["TLS.Probes"] ? tls : null;
     const hosts = hostRule(values, tls);
     const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
-    const address = recordAddress(values, url);
+    const address = storeAddress(values, url);
     const record = { address, pools: configuredPoolSizes(values), log, clock: systemClock };
-    const store = parts.add(await openRecord({ ...record, applicationName: `rollcall ${plan.name}` }, signal));
+    const store = parts.add(await connectStore({ ...record, applicationName: `rollcall ${plan.name}` }, signal));
     await onOpened(store);
     const version = cliVersion();
     const { port, agentPort } = parts.add(
@@ -110,7 +109,10 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
   });
 }
 
-/** Who may join is for the registry to say; what replicas of health tell each other crosses the network too. */
+/**
+ * The warnings of a process. The registry warns about who can join, and health about clear text, because calls
+ * between health replicas cross the network too.
+ */
 function warningsOf({ services, host }: ProcessPlan, config: ControlPlaneConfig): readonly string[] {
   const facts = exposureFacts(host, config);
   if (services.includes("registry")) return exposure(facts);
@@ -123,7 +125,7 @@ function servicesOf(words: readonly string[]): ServiceSet {
   return chosen.services;
 }
 
-/** --port and --probe-port mean those of the services that are named. */
+/** Let --port and --probe-port set the ports of the named services. */
 function withOwnPorts(services: ServiceSet, { port, "probe-port": probePort, ...flags }: Flags): Flags {
   const keys = portKeysOf(services);
   return {

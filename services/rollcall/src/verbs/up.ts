@@ -1,5 +1,5 @@
 import { networkInterfaces } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
 import { type Logger, type Parts, startParts, systemClock } from "@rollcall/process";
@@ -8,10 +8,10 @@ import { refusePlaintext, speaksTls } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
+import { connectStore, storeAddress } from "../control-plane/connect-store.ts";
 import { type ExposureFacts, exposure, exposureFacts } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
-import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
@@ -37,30 +37,33 @@ export const UP_FLAGS = verbFlags(CONTROL_PLANE_KEYS);
 const HELP = {
   usage: "up [options]",
   description:
-    "Run everything on this machine: registry, health, admin and scheduler in one process, a Postgres of its own " +
+    "Run everything on this machine: registry, health, admin and scheduler in one process, an embedded Postgres " +
     "unless --database-url or DATABASE_URL names one, and an agent, so that this machine is the first node.",
   keys: CONTROL_PLANE_KEYS,
   notes: [],
 };
 
-/** Everything that ends in turn: the agent's goodbye, the calls under way, the streams, Postgres. */
+/**
+ * Time limit for shutting down all parts, one after the other: the agent's goodbye, calls in progress, streams,
+ * Postgres.
+ */
 const SHUTDOWN_DEADLINE_MS = 40_000;
 
-/** What the parts of `up` share. */
+/** The state that the parts of `up` share. */
 interface Up {
   readonly shell: Shell;
   readonly process: NodeJS.Process;
   readonly config: ControlPlaneConfig;
   readonly args: Arguments;
   readonly dataDirectory: string;
-  /** Null for clear text. */
+  /** The TLS settings; null for clear text. */
   readonly tls: UpTls | null;
   readonly log: Logger;
-  /** Null until they serve. */
+  /** The services; null until they serve. */
   services: UpServices | null;
 }
 
-/** `rollcall up`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
+/** `rollcall up`. Returns the exit code: 0 after SIGTERM or SIGINT, 1 for a failure, 2 for wrong usage. */
 export async function runUp(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, CONTROL_PLANE_KEYS);
   if (args.help) {
@@ -75,8 +78,8 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
   if (role === null) await checkLocalAgent(values, args, shell);
   const log = openLog(values, shell, "up");
   if (role === null) logConfiguration(config, log);
-  const dataDirectory = resolve(shell.cwd, values["Data.Dir"] ?? findDataDirectory(shell));
-  const tls = await openUpTls(values, { shell, dataDirectory }, log);
+  const dataDirectory = values["Data.Dir"] ?? findDataDirectory(shell);
+  const tls = await openUpTls(values, dataDirectory, log);
   const up: Up = { shell, process, config: values, args, dataDirectory, tls, log, services: null };
   const source = tls?.source ?? null;
   if (role !== null)
@@ -110,7 +113,7 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
   });
 }
 
-/** Throws UsageError when the agent would refuse its configuration: it would be restarted again and again. */
+/** Throw UsageError if the agent would refuse its configuration, because `up` would restart it forever. */
 async function checkLocalAgent(values: ControlPlaneConfig, { file, flags }: Arguments, shell: Shell): Promise<void> {
   if (!values["Up.Agent"]) return;
   const server = speaksTls(values) ? "https://127.0.0.1:7700" : "127.0.0.1:7700";
@@ -126,9 +129,9 @@ async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   const probesTls = config["TLS.Probes"] ? source : null;
   const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
   const databaseUrl = config["Database.URL"] ?? (await startPostgres(up, parts));
-  const address = recordAddress(config, databaseUrl);
+  const address = storeAddress(config, databaseUrl);
   const record = { address, pools: configuredPoolSizes(config), applicationName: "rollcall up" };
-  const store = parts.add(await openRecord({ ...record, log, clock: systemClock }, signal));
+  const store = parts.add(await connectStore({ ...record, log, clock: systemClock }, signal));
   const file = join(dataDirectory, ADMIN_TOKEN_FILE);
   const tokenFile = await provideAdminToken({ store, config, file, always: true, log });
   const version = cliVersion();
@@ -148,18 +151,18 @@ async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   const elsewhere = addressElsewhere({ host: plan.host, port: running.port }, certificate, networkInterfaces());
   const others = elsewhere === null ? {} : { elsewhere };
   await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...others, ...trust });
-  // It ends before what hears its goodbye.
+  // Add the agent after the services, so that it ends before them, and they receive its goodbye.
   const agent = parts.add(await startAgent(up, store, addresses.server));
   parts.onClose(() => removeRunFile(dataDirectory, process.pid));
   const facts = exposureFacts(config["Listen.Host"], config);
   for (const warning of exposure(facts)) log.warn({}, warning);
   log.info({ version, ...addresses, data_dir: dataDirectory }, "everything is up");
-  // Last of what is written, so that it is what a person sees.
+  // Print the banner last, so that the user sees it.
   void agent.connected.then(() => greet(up, facts, { ...addresses, tokenFile }));
   return {};
 }
 
-/** Start a Postgres of our own. Returns its URL. */
+/** Start the embedded Postgres. Returns its URL. */
 async function startPostgres({ dataDirectory, log }: Up, parts: Parts): Promise<string> {
   const dir = join(dataDirectory, "postgres");
   const postgres = await startEmbeddedPostgres({ dir, parent: dataDirectory, log });
@@ -177,9 +180,9 @@ function addressesOf(host: string, running: UpServices, probes: Probes) {
 
 /** The agent of this machine. */
 interface LocalAgent {
-  /** Resolves when it has a session, when it had 5 s for that, or when it ends. */
+  /** Resolves when the agent has a session, after 5 s, or when it ends. */
   readonly connected: Promise<void>;
-  /** End it, after its goodbye. */
+  /** End the agent, after its goodbye. */
   close(): Promise<void>;
 }
 
@@ -190,7 +193,7 @@ async function startAgent(up: Up, store: Store, server: string): Promise<LocalAg
   const ending = new AbortController();
   const settledBy = new AbortController();
   const over = AbortSignal.any([ending.signal, settledBy.signal]);
-  // Rejects when it is connected or ends before that.
+  // Ignore the rejection, because sleep() rejects only when the agent connects or ends first.
   const connected = systemClock.sleep(CONNECT_LIMIT_MS, over).catch(() => {});
   const settled = localAgentOptions({ ...up, server, trust: up.tls?.trust ?? null });
   const options = {
@@ -199,7 +202,7 @@ async function startAgent(up: Up, store: Store, server: string): Promise<LocalAg
     onConnected: () => settledBy.abort(),
   };
   const done = keepLocalAgent(options, ending.signal).catch((err: unknown) => {
-    up.log.error({ err }, "the local agent cannot be kept");
+    up.log.error({ err }, "cannot supervise the local agent");
   });
   return {
     connected,
@@ -211,8 +214,8 @@ async function startAgent(up: Up, store: Store, server: string): Promise<LocalAg
 }
 
 /**
- * The token that the agent joins with, as its environment; nothing when it needs none, or was given one by the user of
- * `up`.
+ * The environment with the token that the agent joins with; empty when it needs no token, or when the user configured
+ * one.
  */
 async function joinTokenOf(
   { config }: Up,

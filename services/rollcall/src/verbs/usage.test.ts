@@ -13,14 +13,14 @@ const shell = createTestShell();
 
 describe("up, serve and agent", () => {
   it.each([
-    [runServe, [], "no service was named, should be one of: registry, health, health-query, admin, scheduler, console"],
+    [runServe, [], "missing service, should be one of: registry, health, health-query, admin, scheduler, console"],
     [
       runServe,
       ["pages"],
       "'pages' is not a service, should be one of: registry, health, health-query, admin, scheduler, console",
     ],
-    [runServe, ["admin", "admin"], "'admin' is named twice"],
-    [runServe, ["health-query", "health"], "health answers readers itself: name health or health-query"],
+    [runServe, ["admin", "admin"], "'admin' is given twice"],
+    [runServe, ["health-query", "health"], "health includes health-query: name only one of them"],
     [runServe, ["admin", "registry"], "serve registry admin needs a Postgres: set DATABASE_URL or --database-url"],
     [runMigrate, [], "migrate needs a Postgres: set DATABASE_URL or --database-url"],
     [runMigrate, ["now"], "migrate takes no arguments: 'now'"],
@@ -30,7 +30,7 @@ describe("up, serve and agent", () => {
     [runUp, ["now"], "up takes no arguments: 'now'"],
     [runUp, ["--prt", "7"], "unknown option '--prt'"],
     [runUp, ["--database-direct-url", "x"], /Database\.DirectURL: /],
-    [runBackup, ["a", "b"], "backup takes one file: 'b'"],
+    [runBackup, ["a", "b"], "backup takes one file; unexpected argument 'b'"],
     [runBackup, ["verify"], "backup verify takes one file"],
     [runRestore, [], "restore takes one file"],
     [runAgent, ["now"], "agent takes no arguments: 'now'"],
@@ -42,7 +42,10 @@ describe("up, serve and agent", () => {
 
   it("should name every problem of the configuration", async () => {
     await expect(runUp(["--port", "x", "--log-level", "loud"], shell, process)).rejects.toThrow(
-      /^the configuration is not right:\nflag --port: Listen\.Port: "x" is not a whole number\nflag --log-level: /,
+      /^invalid configuration:\nflag --port: Listen\.Port: "x" is not a whole number\nflag --log-level: /,
+    );
+    await expect(runUp(["--set", "Database.PoolSize=x"], shell, process)).rejects.toThrow(
+      /^invalid configuration:\nflag --set: Database\.PoolSize: "x" is not a whole number/,
     );
     await expect(runAgent(["--label", "rollcall.io/x=y"], shell, process)).rejects.toThrow(/rollcall\.io\/x/);
   });
@@ -61,7 +64,7 @@ describe("up, serve and agent", () => {
     expect(asked.written()).toContain(`Usage: rollcall ${usage}`);
   });
 
-  it("should wrap help to COLUMNS where there is no terminal", async () => {
+  it("should wrap help to COLUMNS without a terminal", async () => {
     const longest = async (env: Readonly<Record<string, string>>) => {
       const asked = createTestShell({ env });
       await runServe(["--help"], asked, process);
@@ -84,7 +87,7 @@ describe("up, serve and agent", () => {
     ["console", /--probe-port VALUE[^-]*Default 7795\./, false],
     ["admin registry", /--port VALUE[^-]*Default 7700\./, false],
     ["health registry", /--probe-port VALUE[^-]*Default 7790\./, true],
-  ])("should print the ports of what is named: %s", async (services, port, hasStreams) => {
+  ])("should print the ports of the named services: %s", async (services, port, hasStreams) => {
     const asked = createTestShell();
     expect(await runServe([...services.split(" "), "--help"], asked, process)).toBe(0);
     expect(asked.written()).toMatch(port);

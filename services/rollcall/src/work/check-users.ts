@@ -3,8 +3,8 @@ import { UsageError } from "@rollcall/cli";
 import { closedGroupOf } from "@rollcall/keeper";
 
 /**
- * Refuse users whose groups can become root. Throws a UsageError that lists every problem. A user that does not exist
- * yet is checked again when an execution is to run as it.
+ * Refuse users whose groups can become root. Throws a UsageError with all problems. A user that does not exist yet is
+ * checked again before an execution runs as that user.
  */
 export async function checkWorkUsers(values: Pick<WorkConfig, "Work.User" | "Work.Users">): Promise<void> {
   const { "Work.User": user, "Work.Users": users } = values;
@@ -16,7 +16,7 @@ export async function checkWorkUsers(values: Pick<WorkConfig, "Work.User" | "Wor
   for (const [key, name] of named) {
     const group = await closedGroupOf(name);
     if (group === null) continue;
-    problems.push(`  ${key}: ${name} belongs to the group ${group}, whose members can have the rights of root`);
+    problems.push(`  ${key}: ${name} belongs to the group ${group}, whose members can become root`);
   }
-  if (problems.length > 0) throw new UsageError(`the configuration is not right:\n${problems.join("\n")}`);
+  if (problems.length > 0) throw new UsageError(`invalid configuration:\n${problems.join("\n")}`);
 }

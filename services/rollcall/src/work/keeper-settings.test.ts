@@ -29,7 +29,7 @@ describe("withDefaultsOfUp()", () => {
 });
 
 describe("keeperSettings()", () => {
-  it("should make another digest for other grants of secrets, so that an agent replaces its keeper", () => {
+  it("should change the digest when grants of secrets change, so that an agent replaces its keeper", () => {
     const digestWith = (grants: string) => {
       const flags = { "Work.Secrets": "/etc/secrets", "Work.SecretGrants": grants };
       return settingsDigest(keeperSettings(load(flags).values, "/state"));

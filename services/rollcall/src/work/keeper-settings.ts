@@ -3,7 +3,7 @@ import { parseSecretGrants, parseUserIds, type WorkConfig } from "@rollcall/agen
 import type { Config } from "@rollcall/config";
 import type { KeeperSettings } from "@rollcall/keeper";
 
-/** What a keeper does, as agent and keeper read it from the same configuration. */
+/** The keeper's settings. Agent and keeper read them from the same configuration. */
 export function keeperSettings(values: WorkConfig, stateDirectory: string): KeeperSettings {
   const userIds = parseUserIds(values["Work.UserIds"]);
   return {
@@ -11,7 +11,7 @@ export function keeperSettings(values: WorkConfig, stateDirectory: string): Keep
     directory: values["Work.KeeperDir"] ?? null,
     executors: values["Work.Executors"],
     user: values["Work.User"] ?? null,
-    // It was checked with the configuration.
+    // The value is valid, because the configuration has already been validated.
     userIds: userIds.ok ? userIds.range : null,
     users: values["Work.Users"],
     directories: values["Work.Directories"],
@@ -22,7 +22,7 @@ export function keeperSettings(values: WorkConfig, stateDirectory: string): Keep
   };
 }
 
-/** The flags by which a keeper is given these values, whatever its file and its environment say. */
+/** The flags that pass these values to a keeper, so that its file and environment do not matter. */
 export function keeperFlags(values: WorkConfig): readonly string[] {
   const lists = ["Work.Executors", "Work.Users", "Work.Directories"] as const;
   const texts = ["Work.User", "Work.UserIds", "Work.Secrets", "Work.SameUser", "Work.Docker.Host"] as const;
@@ -41,8 +41,8 @@ function pairsOf(map: Readonly<Record<string, string>>): string {
 }
 
 /**
- * What the agent of an `up` does about work where nothing is configured: it runs processes. An agent that is not root
- * cannot make them another user's, and runs none unless it may run them as its own.
+ * The defaults for the agent of an `up`, which runs processes. Without root, the agent cannot run them as
+ * another user. In that case, it runs none, unless running them as its own user is allowed.
  */
 export function withDefaultsOfUp<T extends WorkConfig>(config: Config<T>, userId: number | null): T {
   const { values, origins } = config;

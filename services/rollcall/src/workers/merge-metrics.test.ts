@@ -11,7 +11,7 @@ sessions{zone="a b"} ${sessions}
 `;
 
 describe("mergeMetrics()", () => {
-  it("should keep each metric together, and say of each sample whose it is", () => {
+  it("should keep each metric together, and label each sample with its worker", () => {
     const merged = mergeMetrics([
       { worker: "1", text: text(3, 10) },
       { worker: "2", text: text(4, 20) },
@@ -28,7 +28,7 @@ sessions{worker="2",zone="a b"} 20
 `);
   });
 
-  it("should take what one process alone has", () => {
+  it("should keep what only one process has", () => {
     const merged = mergeMetrics([
       { worker: "primary", text: "# HELP a A.\n# TYPE a gauge\na 1\n" },
       { worker: "1", text: '# HELP b B.\n# TYPE b histogram\nb_bucket{le="+Inf"} 2\nb_sum 1\n' },

@@ -15,8 +15,8 @@ const HEAD = /^# (?:HELP|TYPE) (\S+)/;
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(\{)?/;
 
 /**
- * Put the metrics of several processes together, each sample with the label `worker`. The samples of one metric stand
- * together, as the format demands; sums over workers are the reader's to make.
+ * Merge the metrics of several processes, with the label `worker` on each sample. The samples of one metric are
+ * adjacent, as the format requires. Values are not added up; readers can sum over workers.
  */
 export function mergeMetrics(texts: readonly MetricsText[]): string {
   const families = new Map<string, Family>();
@@ -34,7 +34,7 @@ function addTo(families: Map<string, Family>, worker: string, text: string): voi
       const known: Family = families.get(name) ?? { head: [], samples: [] };
       families.set(name, known);
       current = known;
-      // Each process says the same of it: once is enough.
+      // Keep the header only once, because every process has the same one.
       if (known.samples.length === 0 && !seen.has(line) && !known.head.includes(line)) {
         known.head.push(line);
       }

@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }));
 
 describe("workerEnvironment()", () => {
-  it("should be the primary's, with the role of the worker", () => {
+  it("should be the primary's, plus the role of the worker", () => {
     expect(workerEnvironment(ROLE, { PATH: "/bin" }, join(root, "bin/node"))).toEqual({
       PATH: "/bin",
       _ROLLCALL_WORKER: "2",
@@ -22,7 +22,7 @@ describe("workerEnvironment()", () => {
     });
   });
 
-  it("should name the libraries of a package again, which the primary has removed for other programs", () => {
+  it("should restore the libraries of a package, which the primary removed for other programs", () => {
     mkdirSync(join(root, "lib"));
     writeFileSync(join(root, "lib/libatomic.so.1"), "");
     const program = join(root, "bin/node");

@@ -5,19 +5,18 @@ import type { PoolSizes } from "../control-plane/pool-sizes.ts";
 import { withBundledLibraries } from "../start/bundled-libraries.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
-/** What workers are started with. */
 export interface OpenWorkersOptions {
   readonly count: number;
-  /** The open record; that of the primary, when it has opened it. */
+  /** The primary's store, once it is open. */
   readonly store: () => Store | null;
-  /** Connections to Postgres of each worker; as configured when absent. */
+  /** Postgres connections of each worker; as configured when absent. */
   readonly pools?: PoolSizes;
-  /** Environment besides that of this process. */
+  /** Environment variables in addition to those of this process. */
   readonly env: Readonly<Record<string, string>>;
   readonly log: Logger;
 }
 
-/** Prepare workers that run the same command line as this process. None is started yet. */
+/** Prepare workers that run the same command line as this process, without starting them. */
 export function openWorkers(options: OpenWorkersOptions): WorkerPool {
   const { count, store, env, log, pools } = options;
   return new WorkerPool({
@@ -32,19 +31,22 @@ export function openWorkers(options: OpenWorkersOptions): WorkerPool {
   });
 }
 
-/** Not named like our variables: users do not set these. */
+/**
+ * The variables that pass a worker's role. Users do not set them, so their names differ from those of our other
+ * variables.
+ */
 const NUMBER = "_ROLLCALL_WORKER";
 const POOL = "_ROLLCALL_WORKER_POOL";
 
-/** What a process is told that a primary has started. */
+/** The role that a primary gives a worker process. */
 export interface WorkerRole {
-  /** From 1. A worker that takes the place of one that crashed has its number. */
+  /** The number of the worker, counted from 1. A worker that replaces a crashed one gets the same number. */
   readonly number: number;
-  /** Its share of the connections to Postgres; undefined for as many as are configured. */
+  /** The worker's share of the Postgres connections; undefined for the configured number. */
   readonly pools: PoolSizes | undefined;
 }
 
-/** The role of this process as a worker; null if it is not one. */
+/** The role of this process as a worker; null for other processes. */
 export function workerRole(env: Readonly<Record<string, string | undefined>>): WorkerRole | null {
   const { [NUMBER]: number, [POOL]: pool } = env;
   if (!cluster.isWorker || number === undefined) return null;
@@ -54,7 +56,7 @@ export function workerRole(env: Readonly<Record<string, string | undefined>>): W
   };
 }
 
-/** The environment of a worker that runs in the Node.js of its primary. */
+/** The environment of a worker that runs with the same Node.js as its primary. */
 export function workerEnvironment(
   { number, pools }: WorkerRole,
   env: Readonly<Record<string, string | undefined>>,

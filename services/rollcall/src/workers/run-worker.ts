@@ -2,17 +2,16 @@ import { cliVersion } from "@rollcall/cli";
 import type { TlsSource } from "@rollcall/identity";
 import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
-import { openRecord, recordAddress } from "../control-plane/open-record.ts";
+import { connectStore, storeAddress } from "../control-plane/connect-store.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { type ProcessPlan, planWorker } from "../control-plane/process-plan.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import type { WorkerRole } from "./open-workers.ts";
 import { openWorkerLink } from "./worker-link.ts";
 
-/** What a worker is run with. */
 export interface WorkerOptions {
   readonly role: WorkerRole;
-  /** The plan of all workers. */
+  /** The plan that all workers share. */
   readonly plan: ProcessPlan;
   readonly config: ControlPlaneConfig;
   readonly databaseUrl: string;
@@ -23,10 +22,10 @@ export interface WorkerOptions {
   readonly log: Logger;
 }
 
-/** What a replica may need to hand its agents on, and to write what is not written. */
+/** Time limit for a replica to hand over its agents and write pending changes. */
 const WORKER_SHUTDOWN_DEADLINE_MS = 25_000;
 
-/** Run one worker of several until its primary ends it. Answers the exit code. */
+/** Run one of several workers until its primary stops it. Returns the exit code. */
 export async function runWorker(options: WorkerOptions): Promise<number> {
   const { role, config, tls, process } = options;
   const log = options.log.child({ worker: role.number });
@@ -34,11 +33,11 @@ export async function runWorker(options: WorkerOptions): Promise<number> {
   const link = openWorkerLink(process);
   const start = async (signal: AbortSignal, parts: Parts) => {
     const record = {
-      address: recordAddress(config, options.databaseUrl),
+      address: storeAddress(config, options.databaseUrl),
       pools: role.pools ?? configuredPoolSizes(config),
       applicationName: `rollcall ${plan.name} worker ${role.number}`,
     };
-    const store = parts.add(await openRecord({ ...record, log, clock: systemClock }, signal));
+    const store = parts.add(await connectStore({ ...record, log, clock: systemClock }, signal));
     const common = { plan, config, store, tls, caFile: options.caFile, clock: systemClock, log };
     const onInstance = (instance: string) => link.tell({ kind: "instance", instance });
     const { port, agentPort } = parts.add(

@@ -3,15 +3,14 @@ import type { TlsSource } from "@rollcall/identity";
 import { type Logger, type Parts, startParts, startTasks, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { connectStore, storeAddress } from "../control-plane/connect-store.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
-import { openRecord, recordAddress } from "../control-plane/open-record.ts";
 import type { ProcessPlan } from "../control-plane/process-plan.ts";
 import { runServer } from "../run-server.ts";
 import { openWorkers } from "./open-workers.ts";
 import type { WorkerPool } from "./worker-pool.ts";
 
-/** What a primary serves with. */
 export interface ServeWorkersOptions {
   readonly plan: ProcessPlan;
   readonly config: ControlPlaneConfig;
@@ -19,18 +18,23 @@ export interface ServeWorkersOptions {
   readonly tls: TlsSource | null;
   readonly process: NodeJS.Process;
   readonly log: Logger;
-  /** What the primary does once with the open record, before a worker is started. */
+  /** Called once with the open store before any worker starts. */
   readonly onOpened: (store: Store) => Promise<void>;
   /** Called when all workers serve. */
   readonly onServing: () => void;
 }
 
-/** Longer than each worker has, and within what Kubernetes waits by default. */
+/**
+ * Time limit of the shutdown, longer than the deadline of each worker, and shorter than Kubernetes' default
+ * grace period.
+ */
 const SHUTDOWN_DEADLINE_MS = 29_000;
-/** It ends leases of crashed workers, and nothing else. */
+/**
+ * Pool sizes of the primary. They are small, because the primary only ends the leases of crashed workers.
+ */
 const POOLS = { poolSize: 1, reservedPoolSize: 1 };
 
-/** Run a service as several workers behind its ports, until SIGTERM or SIGINT. Answers the exit code. */
+/** Run a service as several workers that share its ports, until SIGTERM or SIGINT. Returns the exit code. */
 export async function serveWorkers(options: ServeWorkersOptions): Promise<number> {
   const { plan, config, log } = options;
   let workers: WorkerPool | null = null;
@@ -44,11 +48,13 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
     const hosts = hostRule(config, options.tls);
     const probesTls = config["TLS.Probes"] ? options.tls : null;
     const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
-    const address = recordAddress(config, options.databaseUrl);
+    const address = storeAddress(config, options.databaseUrl);
     const record = { address, pools: POOLS, log, clock: systemClock };
-    const store = parts.add(await openRecord({ ...record, applicationName: `rollcall ${plan.name} primary` }, signal));
+    const store = parts.add(
+      await connectStore({ ...record, applicationName: `rollcall ${plan.name} primary` }, signal),
+    );
     await options.onOpened(store);
-    // The workers watch the certificate of their ports themselves; this one is for the probes.
+    // Watch the certificate for the probes. Workers watch the certificate of their ports themselves.
     parts.add(startTasks(options.tls === null ? [] : [options.tls.task], { log, clock: systemClock }));
     const count = config["Health.Workers"];
     const pool = parts.add(openWorkers({ count, store: () => store, env: {}, log }));

@@ -6,23 +6,23 @@ import type { Probes } from "../control-plane/open-probes.ts";
 
 /** A worker's end of the channel to its primary. */
 export interface WorkerLink {
-  /** What the primary shows of this worker. */
+  /** The data of the worker that the primary's probes show. */
   readonly probes: Probes;
-  /** This process, for runProcess: it is told to end once, however many tell it to. */
+  /** This process, as runProcess needs it. It gets at most one signal to end. */
   readonly process: ProcessLike;
   tell(message: FromWorker): void;
 }
 
 const SIGNALS: ReadonlySet<string> = new Set(["SIGTERM", "SIGINT", "SIGQUIT"]);
 
-/** Begin to answer the primary. */
+/** Start responding to the primary. */
 export function openWorkerLink(process: NodeJS.Process): WorkerLink {
   const metrics = createMetrics();
   let check: ReadyCheck = () => ({ record: { ok: false, message: "not open yet" } });
   const answer = async (what: WorkerQuestion): Promise<string> =>
     what === "metrics" ? renderMetrics(metrics) : JSON.stringify(await readyOf(check));
   const tell = (message: FromWorker) => {
-    // The primary may be gone; it takes nothing amiss that it does not get.
+    // Ignore errors, because the primary may be gone.
     if (process.connected) process.send?.(message, undefined, {}, () => {});
   };
   process.on("message", (message: unknown) => {
@@ -53,8 +53,9 @@ async function readyOf(check: ReadyCheck): Promise<ReadyReport> {
 }
 
 /**
- * A service manager may signal every process of a group, a terminal does, and the primary tells its workers besides:
- * the first one counts. A primary that is gone has taken the shared ports with it, so that its workers end as well.
+ * Make sure that a worker gets one signal to end. Several senders can ask a worker to end: a service manager or
+ * terminal that signals the whole process group, and the primary. Only the first request has an effect. If the
+ * primary is gone, so are the shared ports, and its workers also end.
  */
 function endsOnce(process: NodeJS.Process): ProcessLike {
   const ends = new EventEmitter();
@@ -68,12 +69,13 @@ function endsOnce(process: NodeJS.Process): ProcessLike {
   process.on("message", (message: unknown) => {
     if (!isToWorker(message)) return;
     if (message.kind === "end") end("SIGTERM");
-    // As a message, because a signal would end a worker that does not listen yet.
+    // Handle this message like SIGHUP. The primary sends a message, because a signal would end a worker that
+    // has no handler yet.
     else if (message.kind === "reload") process.emit("SIGHUP", "SIGHUP");
   });
-  // Otherwise Node ends a worker on the spot when its primary is gone.
+  // Set this flag, because otherwise Node.js ends a worker immediately when its primary is gone.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
-  process.on("disconnect", () => end("the end of the primary"));
+  process.on("disconnect", () => end("the primary process has ended"));
   return {
     on: (event, listener) => {
       if (event === "SIGTERM") ends.on(event, listener);
@@ -87,32 +89,32 @@ function endsOnce(process: NodeJS.Process): ProcessLike {
   };
 }
 
-/** What a primary can ask a worker. */
+/** A primary's question to a worker. */
 export type WorkerQuestion = "ready" | "metrics";
 
-/** What a worker tells its primary. */
+/** A worker's message to its primary. */
 export type FromWorker =
-  /** Under this instance it will take its lease. */
+  /** The worker is about to take a lease for this instance. */
   | { readonly kind: "instance"; readonly instance: string }
-  /** It holds its lease and listens. */
+  /** The worker holds its lease and listens. */
   | { readonly kind: "serving"; readonly port: number; readonly agentPort: number }
-  /** The answer to a question: JSON of the checks, or the text of the metrics. */
+  /** The response to a question: the checks as JSON, or the metrics as text. */
   | { readonly kind: "answer"; readonly id: number; readonly text: string };
 
-/** What a primary tells its workers. */
+/** A primary's message to its workers. */
 export type ToWorker =
   | { readonly kind: "ask"; readonly id: number; readonly what: WorkerQuestion }
-  /** Read again what can change while a process runs. */
+  /** Reload the settings that can change while a process runs. */
   | { readonly kind: "reload" }
-  /** End in order. */
+  /** Shut down in order. */
   | { readonly kind: "end" };
 
-/** Node sends messages of its own over the same channel: these alone are ours. */
+/** Whether a message is one of ours. Node.js sends its own messages over the same channel. */
 export function isFromWorker(message: unknown): message is FromWorker {
   return isOneOf(message, ["instance", "serving", "answer"]);
 }
 
-/** Likewise, at the other end. */
+/** Whether a message is one that our primary sends. */
 function isToWorker(message: unknown): message is ToWorker {
   return isOneOf(message, ["ask", "end", "reload"]);
 }

@@ -5,25 +5,25 @@ import { RunningWorker, type ServingPorts, type WorkerExit, type WorkerProcess }
 
 export interface WorkerPoolOptions {
   readonly count: number;
-  /** Start the worker of this number. */
+  /** Start the worker with this number. */
   readonly fork: (number: number) => WorkerProcess;
-  /** A worker that had said its instance is gone for certain, without having ended in order. */
+  /** Called when a worker with a known instance has ended without a clean shutdown. */
   readonly onCrashed: (instance: string) => Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Numbers in [0, 1). Default Math.random. */
+  /** Random numbers in [0, 1). Default Math.random. */
   readonly random?: () => number;
 }
 
 const ANSWER_WITHIN_MS = 1_500;
-/** A bit more than a worker's own limit. */
+/** Time limit for a worker to end, slightly longer than the worker's own limit. */
 const END_WITHIN_MS = 28_000;
 const PAUSE_BASE_MS = 500;
 const PAUSE_MAX_MS = 30_000;
-/** A worker that ran for so long had overcome what made it crash before. */
+/** Running time after which earlier crashes of a worker no longer count. */
 const STEADY_AFTER_MS = 60_000;
 
-/** Keeps a number of workers running, and speaks for them as one. */
+/** Keeps a number of workers running, and represents them as one process. */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #running = new Map<number, RunningWorker>();
@@ -35,8 +35,7 @@ export class WorkerPool {
   }
 
   /**
-   * Start all, and resolve when each serves. Rejects, with all of them ended, when one cannot, or when the signal
-   * aborts.
+   * Start all workers, and resolve when all serve. If one fails, or the signal aborts, end all workers and reject.
    */
   async start(signal: AbortSignal): Promise<ServingPorts> {
     const first = this.#numbers().map((number) => this.#run(number));
@@ -51,7 +50,7 @@ export class WorkerPool {
     }
   }
 
-  /** Ready while one worker is: the others share what it takes. */
+  /** Ready while at least one worker is ready, because the others share its ports and load. */
   async ready(): Promise<ReadyReport> {
     const reports = await this.#each((worker, signal) => worker.ready(signal));
     const states = reports.map(({ number, answer }) => {
@@ -66,7 +65,7 @@ export class WorkerPool {
     return { workers: { ok: ready > 0, ...(troubles.length === 0 ? {} : { degraded: true }), message } };
   }
 
-  /** The metrics of the workers and of this process, each sample with the label `worker`. */
+  /** The metrics of the workers and of this process, with the label `worker` on each sample. */
   async metrics(own: MetricsRegistry): Promise<string> {
     const texts = await this.#each((worker, signal) => worker.ask("metrics", signal));
     return mergeMetrics([
@@ -75,20 +74,20 @@ export class WorkerPool {
     ]);
   }
 
-  /** Have all of them read again what can change while they run. */
+  /** Let all workers reload the settings that can change while they run. */
   reload(): void {
     for (const worker of this.#running.values()) worker.reload();
   }
 
-  /** End all in order; those that do not end in time are killed. */
+  /** Shut down all workers, and kill those that do not end in time. */
   async close(): Promise<void> {
     const { clock, log } = this.#options;
-    this.#ending.abort(new Error("the process is ending"));
+    this.#ending.abort(new Error("the process is shutting down"));
     for (const worker of this.#running.values()) worker.end();
     const done = new AbortController();
     const late = clock.sleep(END_WITHIN_MS, done.signal).then(
       () => {
-        log.warn({ workers: [...this.#running.keys()] }, "workers did not end in time, killed");
+        log.warn({ workers: [...this.#running.keys()] }, "workers did not exit in time; killing them");
         for (const worker of this.#running.values()) worker.kill("SIGKILL");
       },
       () => {},
@@ -112,7 +111,7 @@ export class WorkerPool {
     return worker;
   }
 
-  /** Start a worker again each time that it ends, until the end of all. */
+  /** Restart a worker each time it ends, until all are shut down. */
   async #keep(first: RunningWorker): Promise<void> {
     const { clock, log, random = Math.random } = this.#options;
     const { signal } = this.#ending;
@@ -125,7 +124,7 @@ export class WorkerPool {
       const bounds = { attempt: crashes, baseMs: PAUSE_BASE_MS, maxMs: PAUSE_MAX_MS };
       const pauseMs = PAUSE_BASE_MS / 2 + fullJitter({ ...bounds, random01: random() });
       crashes += 1;
-      log.error({ worker: worker.number, ...exit, pause_ms: pauseMs }, "worker ended, starting it again");
+      log.error({ worker: worker.number, ...exit, pause_ms: pauseMs }, "worker exited; restarting it");
       await this.#settle(worker);
       await clock.sleep(pauseMs, signal).catch(() => {});
       if (signal.aborted) return;
@@ -134,12 +133,13 @@ export class WorkerPool {
   }
 
   /**
-   * Its exit was seen, so nothing acts under its instance any more: others need not wait until its lease has run out.
+   * Report the instance of a worker that has exited. Nothing uses the instance any longer, so other processes need
+   * not wait until its lease expires.
    */
   async #settle({ number, instance }: RunningWorker): Promise<void> {
     if (instance === null) return;
     await this.#options.onCrashed(instance).catch((err: unknown) => {
-      this.#options.log.warn({ worker: number, err }, "lease of a worker was not ended, it runs out");
+      this.#options.log.warn({ worker: number, err }, "cannot release the lease of a worker; it will expire");
     });
   }
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ReadyReport } from "@rollcall/rpc";
 import { type FromWorker, isFromWorker, type ToWorker, type WorkerQuestion } from "./worker-link.ts";
 
-/** What a primary needs of Node's `cluster.Worker`. */
+/** The part of Node.js' `cluster.Worker` that a primary needs. */
 export interface WorkerProcess {
   readonly process: {
     readonly pid?: number | undefined;
@@ -24,12 +24,12 @@ export interface WorkerExit {
   readonly signal: string | null;
 }
 
-/** One process of a worker, from its start to its end. */
+/** One process of a worker, from start to exit. */
 export class RunningWorker {
   readonly number: number;
-  /** Settles with its end. */
+  /** Resolves when the process exits. */
   readonly exited: Promise<WorkerExit>;
-  /** Resolves once it serves, and never when it ends before. */
+  /** Resolves when the worker serves; never if it exits before. */
   readonly serving: Promise<ServingPorts>;
   readonly #worker: WorkerProcess;
   readonly #answers = new Map<number, (text: string) => void>();
@@ -56,12 +56,12 @@ export class RunningWorker {
     return this.#worker.process.pid ?? -1;
   }
 
-  /** Under which it takes its lease; null before it has said so. */
+  /** The instance of the worker's lease; null until the worker reports it. */
   get instance(): string | null {
     return this.#instance;
   }
 
-  /** Ask it. Null when it does not answer before the signal aborts. */
+  /** Ask the worker. Returns null when it does not respond before the signal aborts. */
   async ask(what: WorkerQuestion, signal: AbortSignal): Promise<string | null> {
     if (signal.aborted || !this.#worker.isConnected()) return null;
     this.#asked += 1;
@@ -75,13 +75,13 @@ export class RunningWorker {
     }
   }
 
-  /** Its checks; null when it does not say. */
+  /** The worker's checks; null when it does not respond. */
   async ready(signal: AbortSignal): Promise<ReadyReport | null> {
     const text = await this.ask("ready", signal);
     return text === null ? null : (JSON.parse(text) as ReadyReport);
   }
 
-  /** Tell it to end in order. */
+  /** Ask the worker to shut down. */
   end(): void {
     this.#send({ kind: "end" });
   }
@@ -90,13 +90,14 @@ export class RunningWorker {
     this.#worker.process.kill(signal);
   }
 
-  /** Have it read again what can change while it runs. */
+  /** Let the worker reload the settings that can change while it runs. */
   reload(): void {
     this.#send({ kind: "reload" });
   }
 
   #send(message: ToWorker): void {
-    // One that is ending by itself does not listen any more; its exit is waited for.
+    // Ignore errors, because a worker that is exiting no longer listens, and the pool waits for its
+    // exit.
     if (this.#worker.isConnected()) this.#worker.send(message, () => {});
   }
 }

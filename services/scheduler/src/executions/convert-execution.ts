@@ -17,16 +17,19 @@ import {
   type Observed,
   shownState,
 } from "@rollcall/domain";
-import type { StoredExecution, StoredObservation } from "@rollcall/store";
+import type { ExecutionRow, ObservationRow } from "@rollcall/store";
 
-/** Whole reports in a row that have to lack an execution for it to be gone: the first may have been on its way. */
+/**
+ * Number of consecutive complete reports without an execution after which the execution counts as gone. The first
+ * report may have been sent before the node received the execution.
+ */
 const REPORTS_THAT_LACK = 2;
 
-/** The message of an execution that isRevived(). */
-export const REVIVED = "its node runs it although its end was recorded; it is being stopped";
+/** The message of a revived execution, see isRevived(). */
+export const REVIVED = "still running on its node although it has ended; it is being stopped";
 
 /** The public message of an execution. */
-export function executionToProto(stored: StoredExecution): Execution {
+export function executionToProto(stored: ExecutionRow): Execution {
   const { execution, observation } = stored;
   const { endedAtMs, grant } = execution;
   return create(ExecutionSchema, {
@@ -51,24 +54,24 @@ export function executionToProto(stored: StoredExecution): Execution {
   });
 }
 
-/** Where an execution stands, as it is shown. */
-export function stateOf({ execution, isOrphan, observation, isNodeWell }: StoredExecution): DomainState {
+/** The displayed state of an execution. */
+export function stateOf({ execution, isOrphan, observation, isNodeHealthy }: ExecutionRow): DomainState {
   if (isOrphan) return "ORPHANED";
-  return shownState(execution, toObservation(observation), { health: isNodeWell ? "HEALTHY" : "UNHEALTHY" });
+  return shownState(execution, toObservation(observation), { health: isNodeHealthy ? "HEALTHY" : "UNHEALTHY" });
 }
 
-/** Whether its node runs it although its end was recorded. */
-export function isRevived(stored: StoredExecution): boolean {
+/** Whether the node runs the execution although the store has its end. */
+export function isRevived(stored: ExecutionRow): boolean {
   return !stored.isOrphan && isTerminal(stored.execution.state) && stateOf(stored) === "RUNNING";
 }
 
-/** The states of a request. */
+/** Convert the states in a request to those of the domain. */
 export function statesFromProto(states: readonly ExecutionState[]): ReadonlySet<DomainState> {
   const names = Object.keys(STATES) as DomainState[];
   return new Set(names.filter((name) => states.includes(STATES[name])));
 }
 
-function observationToProto({ execution, specDigest }: StoredExecution, seen: StoredObservation): ExecutionObservation {
+function observationToProto({ execution, specDigest }: ExecutionRow, seen: ObservationRow): ExecutionObservation {
   const { startedAtMs, endedAtMs, exitCode } = seen;
   return create(ExecutionObservationSchema, {
     id: execution.id,
@@ -120,8 +123,11 @@ const ENDS: Readonly<Record<DomainEnd, EndReason>> = {
   GONE: EndReason.GONE,
 };
 
-/** What a node said as the rules have it; null for nothing. One that it has lost is gone. */
-export function toObservation(seen: StoredExecution["observation"]): Observation | null {
+/**
+ * Convert a stored observation to a domain value; null for none. An execution that its node no longer reports
+ * counts as gone.
+ */
+export function toObservation(seen: ExecutionRow["observation"]): Observation | null {
   if (seen === null) return null;
   const { observed, missing, epoch, report, startedAtMs, endedAtMs, end, exitCode, signal, message } = seen;
   const said = { epoch, report, startedAtMs, endedAtMs, exitCode, signal, message };

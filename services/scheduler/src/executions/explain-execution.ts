@@ -11,25 +11,26 @@ import { explainEvent, isTerminal, type Json } from "@rollcall/domain";
 import { jobNotFound } from "@rollcall/operations";
 import {
   type Db,
+  type EventRow,
+  type ExecutionRow,
   findNode,
   getJob,
   getJobs,
   readExecutions,
+  readJobsWaitingOnNodes,
   readLatestEvents,
-  recordTimeMs,
-  type StoredEvent,
-  type StoredExecution,
+  storeTimeMs,
 } from "@rollcall/store";
 import { messageOf } from "../jobs/convert-job.ts";
 import { refusalsToProto } from "../jobs/plan-job.ts";
-import { viewJob } from "../jobs/view-job.ts";
+import { hasPlaces, viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { isRevived, REVIVED, stateOf } from "./convert-execution.ts";
 import { findExecution } from "./read-executions.ts";
 import { readWaits, waitingText, waitToProto } from "./read-waits.ts";
 
 const MOST_ENTRIES = 50;
-/** Most executions of a node, newest first, and most of their jobs, that are explained. */
+/** Maximum number of a node's executions to explain, newest first, and maximum number of their jobs to explain. */
 const MOST_ON_NODE = 5_000;
 const MOST_JOBS = 20;
 const JOB_EVENTS = [
@@ -40,10 +41,11 @@ const JOB_EVENTS = [
   "job.execution.lost",
   "job.execution.found",
   "job.execution.replaced",
+  "job.execution.restored",
   "job.execution.adopted",
 ] as const;
 
-/** Say why an execution is where it is, or what a job waits for. */
+/** Explain the state of an execution, or what a job waits for. */
 export function explainExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.explainExecution> {
   return async ({ subject, allowPrefix }, { signal }) => {
     if (subject.case === "job") return explainJob(services, subject.value, signal);
@@ -54,7 +56,7 @@ export function explainExecution(services: SchedulerServices): MethodImpl<typeof
 
 async function explainOne(
   services: SchedulerServices,
-  found: StoredExecution,
+  found: ExecutionRow,
   signal: AbortSignal,
 ): Promise<ExplainExecutionResponse> {
   const { store } = services;
@@ -64,32 +66,35 @@ async function explainOne(
     ...{ subject: job, types: JOB_EVENTS, limit: MOST_ENTRIES * 10, before: null },
   });
   const own = events.filter((event) => executionIn(event.after) === id).slice(0, MOST_ENTRIES);
-  const entry = (atMs: number, text: string) => ({ time: timestampFromMs(atMs), text, executionId: id, nodeId });
+  const entry = (atMs: number, text: string) => ({ atMs, text, executionId: id, nodeId });
   const history = [
-    entry(execution.createdAtMs, `placed on ${nodeId} as number ${index} of job ${job}`),
+    entry(execution.createdAtMs, `placed on ${nodeId} as replica ${index} of job ${job}`),
     ...(observation?.startedAtMs == null ? [] : [entry(observation.startedAtMs, "started, by its node's clock")]),
-    ...own.map((event) => entry(event.atMs, explainEvent(event))),
+    // Add events oldest first, because several can have the same time and the sort below keeps their order.
+    ...[...own].reverse().map((event) => entry(event.atMs, explainEvent(event))),
   ];
-  history.sort((one, other) => Number(one.time.seconds - other.time.seconds));
+  history.sort((one, other) => one.atMs - other.atMs);
   const jobs = await getJobs(store.db, [job]);
   const waits = await readWaits(services, { jobs, found: [found], executionId: id, nodeId: null }, signal);
   return create(ExplainExecutionResponseSchema, {
     summary: summaryOf(found),
-    history: history.map((one) => create(ExecutionHistoryEntrySchema, one)),
+    history: history.map(({ atMs, ...one }) =>
+      create(ExecutionHistoryEntrySchema, { ...one, time: timestampFromMs(atMs) }),
+    ),
     waits: waits.map(waitToProto),
   });
 }
 
-function summaryOf(found: StoredExecution): string {
+function summaryOf(found: ExecutionRow): string {
   const { execution, observation, order } = found;
   const { id, nodeId, reason, message, desired, replacedBy } = execution;
   const why = [reason, isRevived(found) ? REVIVED : message].filter((part) => part !== "").join(", ");
   const parts = [
     `${id} is ${stateOf(found)} on ${nodeId}${why === "" ? "" : `: ${why}`}`,
-    ...(desired === "STOP" && execution.endedAtMs === null ? ["it was told to stop"] : []),
+    ...(desired === "STOP" && execution.endedAtMs === null ? ["it was asked to stop"] : []),
     ...(order === null ? [] : [`an operator ordered it to be ${order.kind === "STOP" ? "stopped" : "adopted"}`]),
-    ...(replacedBy === null ? [] : [`${replacedBy} took its place`]),
-    ...(observation === null && execution.endedAtMs === null ? ["its node has not said anything of it"] : []),
+    ...(replacedBy === null ? [] : [`it was replaced by ${replacedBy}`]),
+    ...(observation === null && execution.endedAtMs === null ? ["its node has not reported it yet"] : []),
   ];
   return parts.join("; ");
 }
@@ -105,18 +110,20 @@ async function explainNode(
   const here = await readLiveOnNode(db, id);
   const names = [...new Set(here.map(({ execution }) => execution.job))];
   const jobs = await getJobs(db, names.slice(0, MOST_JOBS));
-  const waits = await readWaits(services, { jobs, found: here, executionId: null, nodeId: id }, signal);
+  const elsewhere = await readJobsWaitingOnNodes(db, MOST_JOBS);
+  const vacantJobs = elsewhere.filter(({ name }) => !names.includes(name));
+  const waits = await readWaits(services, { jobs, vacantJobs, found: here, executionId: null, nodeId: id }, signal);
   const left = names.length - MOST_JOBS;
   const parts = [
     `node ${id} has ${here.length} execution${here.length === 1 ? "" : "s"}`,
     ...toList(waitingText(waits)),
-    ...(left > 0 ? [`${left} more of its jobs are not explained here`] : []),
+    ...(left > 0 ? [`${left} more of its jobs are not explained`] : []),
   ];
   return create(ExplainExecutionResponseSchema, { summary: parts.join("; "), waits: waits.map(waitToProto) });
 }
 
 /** The executions on a node that have not ended or still hold resources. */
-async function readLiveOnNode(db: Db, nodeId: string): Promise<readonly StoredExecution[]> {
+async function readLiveOnNode(db: Db, nodeId: string): Promise<readonly ExecutionRow[]> {
   const found = await readExecutions(db, { below: null, limit: MOST_ON_NODE, filter: { nodeId } });
   return found.filter(({ execution, isOrphan }) => isOrphan || !isTerminal(execution.state) || execution.holds);
 }
@@ -129,11 +136,9 @@ async function explainJob(
   const { store, nodes } = services;
   const job = await getJob(store.db, name);
   if (job === null) throw await jobNotFound(store.db, name);
-  const events = await readLatestEvents(store.db, {
-    ...{ subject: name, types: JOB_EVENTS, limit: MOST_ENTRIES, before: null },
-  });
+  const events = await readJobHistory(store.db, name);
   const viewed = await viewJob(store.db, job, signal);
-  const why = viewed.job === null ? null : await nodes.explain(viewed, await recordTimeMs(store.db), signal);
+  const why = viewed.job === null ? null : await nodes.explain(viewed, await storeTimeMs(store.db), signal);
   const waits = await readWaits(services, { jobs: [job], found: null, executionId: null, nodeId: null }, signal);
   const newest = await readExecutions(store.db, { below: null, limit: 1, filter: { job: name } });
   const waiting = job.state === "ACTIVE" ? (why?.waiting ?? 0) : 0;
@@ -142,7 +147,8 @@ async function explainJob(
   const parts = [
     `job ${name} is ${job.state}${message === "" ? "" : `: ${message}`}`,
     ...toList(waitingText(waits)),
-    ...(newest.length === 0 ? ["nothing of it has been placed"] : []),
+    ...(hasPlaces(job) ? [] : [`its count is 0, so nothing runs: \`rollcall job scale ${name} 1\` changes that`]),
+    ...(newest.length === 0 && hasPlaces(job) ? ["none of its executions has been placed"] : []),
   ];
   return create(ExplainExecutionResponseSchema, {
     summary: parts.join("; "),
@@ -153,11 +159,19 @@ async function explainJob(
   });
 }
 
+/** The newest events of a job, newest first, without those of deleted jobs with the same name. */
+async function readJobHistory(db: Db, name: string): Promise<readonly EventRow[]> {
+  const types = [...JOB_EVENTS, "job.deleted"] as const;
+  const events = await readLatestEvents(db, { subject: name, types, limit: MOST_ENTRIES, before: null });
+  const deletion = events.findIndex(({ type }) => type === "job.deleted");
+  return deletion < 0 ? events : events.slice(0, deletion);
+}
+
 function toList(text: string | null): readonly string[] {
   return text === null ? [] : [text];
 }
 
-function historyEntry(event: StoredEvent) {
+function historyEntry(event: EventRow) {
   const time = timestampFromMs(event.atMs);
   const executionId = executionIn(event.after) ?? "";
   return create(ExecutionHistoryEntrySchema, { time, text: explainEvent(event), executionId });

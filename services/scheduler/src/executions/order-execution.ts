@@ -20,12 +20,12 @@ import {
 import {
   type Change,
   type ExecutionOrder,
+  type ExecutionRow,
   executionNotFound,
   getJob,
   lockExecution,
-  recordTimeMs,
-  type StoredExecution,
   saveExecutionOrder,
+  storeTimeMs,
   type Tx,
 } from "@rollcall/store";
 import { jobCountIsZero } from "../jobs/submit-job.ts";
@@ -33,10 +33,10 @@ import { hasPlaces } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, isRevived, stateOf } from "./convert-execution.ts";
 
-/** How far the time in an execution's id may be ahead of the record's clock: two clocks are never the same. */
+/** How far the time in an execution's id can be ahead of the store's clock, since two clocks always differ. */
 const MOST_AHEAD_MS = 3_600_000;
 
-/** Have one execution stopped. */
+/** Save the order to stop an execution. */
 export function stopExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.stopExecution> {
   const method = JobService.method.stopExecution;
   const options = { codec: messageCodec(StopExecutionResponseSchema) };
@@ -49,7 +49,7 @@ export function stopExecution(services: SchedulerServices): MethodImpl<typeof Jo
   };
 }
 
-/** Have an execution that the record did not know made its job's own again. */
+/** Save the order to adopt an orphan: an execution that the store did not know becomes part of its job again. */
 export function adoptExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.adoptExecution> {
   const method = JobService.method.adoptExecution;
   const options = { codec: messageCodec(AdoptExecutionResponseSchema) };
@@ -62,7 +62,7 @@ export function adoptExecution(services: SchedulerServices): MethodImpl<typeof J
   };
 }
 
-/** Keep what is wanted; the leader sees to it. The same order again changes nothing. */
+/** Save an order, which the leader carries out. Repeating an order changes nothing. */
 async function order(tx: Tx, operation: Operation, id: string, kind: ExecutionOrder): Promise<Change<Execution>> {
   const found = await lockExecution(tx, id);
   if (found === null) throw await executionNotFound(tx, id);
@@ -81,11 +81,11 @@ async function order(tx: Tx, operation: Operation, id: string, kind: ExecutionOr
   };
 }
 
-async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder): Promise<void> {
+async function checkOrder(tx: Tx, found: ExecutionRow, kind: ExecutionOrder): Promise<void> {
   const { id, job, endedAtMs, state } = found.execution;
   if (kind === "ADOPT") {
     if (!found.isOrphan) {
-      const text = `the record knows execution ${id}: there is nothing to adopt`;
+      const text = `execution ${id} is not an orphan; there is nothing to adopt`;
       throw refuse("EXECUTION_NOT_ORPHANED", text, { metadata: { execution: id }, subject: id });
     }
     await checkTime(tx, id);
@@ -99,11 +99,16 @@ async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder):
   }
 }
 
-/** All ids that are made later are greater: one from the future would take the order of time from them. */
+/**
+ * Check that the time in an execution's id is not in the future. All later ids must be greater, so such an id would
+ * break the order of ids by time.
+ */
 async function checkTime(tx: Tx, id: string): Promise<void> {
   const atMs = executionIdTimeMs(id);
-  if (atMs === null || atMs <= (await recordTimeMs(tx)) + MOST_AHEAD_MS) return;
+  if (atMs === null || atMs <= (await storeTimeMs(tx)) + MOST_AHEAD_MS) return;
   const time = new Date(atMs).toISOString();
-  const text = `the id of execution ${id} is of ${time}, which is still to come: stop it, and its job starts another`;
+  const text =
+    `the time in the id of execution ${id}, ${time}, is in the future; stop the execution, and its job starts ` +
+    "another";
   throw refuse("EXECUTION_ID_AHEAD", text, { metadata: { execution: id, time }, subject: id });
 }

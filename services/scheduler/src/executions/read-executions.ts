@@ -9,11 +9,11 @@ import {
 import { refuse } from "@rollcall/errors";
 import {
   type Db,
+  type ExecutionRow,
   executionNotFound,
   findExecutions,
   getExecutions,
   readExecutions,
-  type StoredExecution,
 } from "@rollcall/store";
 import { readPage } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
@@ -21,7 +21,7 @@ import { executionToProto, stateOf, statesFromProto } from "./convert-execution.
 
 const SHOWN = 3;
 
-/** Answer one execution. */
+/** Return one execution. */
 export function getExecution({ store }: SchedulerServices): MethodImpl<typeof JobService.method.getExecution> {
   return async ({ execution, allowPrefix }) => {
     const found = await findExecution(store.db, execution, allowPrefix);
@@ -32,19 +32,19 @@ export function getExecution({ store }: SchedulerServices): MethodImpl<typeof Jo
 const DEFAULT_PAGE_SIZE = 100;
 const READ_ROWS = 512;
 
-/** Answer a page of executions, the newest first. */
+/** Return a page of executions, newest first. */
 export function listExecutions({
   store,
   pageTokens,
 }: SchedulerServices): MethodImpl<typeof JobService.method.listExecutions> {
   return async ({ pageSize, pageToken, job, nodeId, states }, context) => {
     const listing = `ListExecutions ${JSON.stringify([job, nodeId, states])}`;
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const below = pageTokens.open(listing, pageToken) as string | null;
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
     const wanted = statesFromProto(states);
     const filter = { ...(job === "" ? {} : { job }), ...(nodeId === "" ? {} : { nodeId }) };
-    const isWanted = (found: StoredExecution) => wanted.size === 0 || wanted.has(stateOf(found));
+    const isWanted = (found: ExecutionRow) => wanted.size === 0 || wanted.has(stateOf(found));
     const read = (from: string | null) => readExecutions(store.db, { below: from, limit: READ_ROWS, filter });
     const page = await readPage(context, {
       rows: matching(read, below, isWanted, context.signal),
@@ -56,13 +56,13 @@ export function listExecutions({
   };
 }
 
-/** The rows that match, until there are no more or the caller stops. */
+/** Yield the matching rows, until the last one or until the caller stops. */
 async function* matching(
-  read: (below: string | null) => Promise<readonly StoredExecution[]>,
+  read: (below: string | null) => Promise<readonly ExecutionRow[]>,
   from: string | null,
-  isWanted: (found: StoredExecution) => boolean,
+  isWanted: (found: ExecutionRow) => boolean,
   signal: AbortSignal,
-): AsyncGenerator<readonly StoredExecution[]> {
+): AsyncGenerator<readonly ExecutionRow[]> {
   let below = from;
   for (;;) {
     signal.throwIfAborted();
@@ -75,10 +75,10 @@ async function* matching(
 }
 
 /**
- * The execution of exactly this id or, where a person reads, of an unambiguous prefix.
- * Throws EXECUTION_NOT_FOUND or AMBIGUOUS_EXECUTION.
+ * Find an execution by its exact id or, for people, by an unambiguous prefix. Throws EXECUTION_NOT_FOUND or
+ * AMBIGUOUS_EXECUTION.
  */
-export async function findExecution(db: Db, reference: string, allowPrefix: boolean): Promise<StoredExecution> {
+export async function findExecution(db: Db, reference: string, allowPrefix: boolean): Promise<ExecutionRow> {
   const found = await (allowPrefix ? findExecutions(db, reference, SHOWN + 1) : getExecutions(db, [reference]));
   const [only, ...others] = found;
   if (only === undefined) throw await executionNotFound(db, reference);

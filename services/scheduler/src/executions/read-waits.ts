@@ -4,49 +4,56 @@ import { type ExecutionWait, ExecutionWaitSchema } from "@rollcall/api/rollcall/
 import { conditionsOf, describeConditions, isTerminal, type WaitFacts, type WaitScope } from "@rollcall/domain";
 import {
   type Db,
+  type ExecutionRow,
   getDrains,
   getNodes,
+  type JobRow,
   readLatestEvents,
   readLease,
   readShownBrakes,
-  recordTimeMs,
   SCHEDULER_LEASE,
-  type StoredExecution,
-  type StoredJob,
+  storeTimeMs,
 } from "@rollcall/store";
 import type { JobWait, ViewedJob } from "../jobs/node-view.ts";
 import { viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 
 const NODES_A_READ = 500;
-/** Events in which the halt of an update is searched for. */
+/** Maximum number of events to search for the halt of an update. */
 const MOST_EVENTS = 50;
 
-/** What to explain. */
+/** The executions and jobs to explain. */
 export interface WaitSubject extends WaitScope {
-  readonly jobs: readonly StoredJob[];
-  /** Executions to search for orphans, with or without a job; null to search those of the jobs. */
-  readonly found: readonly StoredExecution[] | null;
+  readonly jobs: readonly JobRow[];
+  /** Further jobs, which should run on `nodeId` and have no execution there; absent for none. */
+  readonly vacantJobs?: readonly JobRow[];
+  /**
+   * The executions among which to search for orphans, with or without a job; null to search the executions of
+   * `jobs`.
+   */
+  readonly found: readonly ExecutionRow[] | null;
 }
 
 /** Read which executions of jobs wait, move or are lost, and why. */
 export async function readWaits(
   { store, nodes }: SchedulerServices,
-  { jobs, found, ...scope }: WaitSubject,
+  { jobs, vacantJobs = [], found, ...scope }: WaitSubject,
   signal: AbortSignal,
 ): Promise<readonly JobWait[]> {
   const viewed: ViewedJob[] = [];
   for (const job of jobs) viewed.push(await viewJob(store.db, job, signal));
+  for (const job of vacantJobs) viewed.push(await viewJob(store.db, job, signal, scope.nodeId));
   const facts = await readFacts(store.db, viewed);
   const halts = new Map<string, number | null>();
-  for (const { name, halted } of jobs) if (halted !== null) halts.set(name, await haltedAtMs(store.db, name));
+  for (const { name, halted } of [...jobs, ...vacantJobs])
+    if (halted !== null) halts.set(name, await haltedAtMs(store.db, name));
   const factsOf = (job: string) => ({ ...facts, haltedAtMs: halts.get(job) ?? null });
   const waits = await nodes.explainWaits(viewed, factsOf, scope, signal);
   const orphans = orphanWaits(found ?? viewed.flatMap(({ executions }) => executions));
   return [...(await leaderWaits(store.db, waits)), ...waits, ...orphans];
 }
 
-/** The public message. */
+/** The public message of a wait. */
 export function waitToProto(wait: JobWait): ExecutionWait {
   const { sinceMs, untilMs, executionIds, nodeIds, ...said } = wait;
   return create(ExecutionWaitSchema, {
@@ -58,11 +65,11 @@ export function waitToProto(wait: JobWait): ExecutionWait {
   });
 }
 
-/** How many executions wait, in words; null for none. */
+/** The number of waiting executions as text; null for none. */
 export function waitingText(waits: readonly JobWait[]): string | null {
   const count = waits.reduce((sum, { executions, reason }) => sum + (reason === LEADERLESS ? 0 : executions), 0);
   if (count === 0) return null;
-  return count === 1 ? "1 execution waits, moves or is lost" : `${count} executions wait, move or are lost`;
+  return count === 1 ? "1 execution is waiting, moving or lost" : `${count} executions are waiting, moving or lost`;
 }
 
 const LEADERLESS = "NO_SCHEDULER_LEADS";
@@ -72,7 +79,7 @@ async function readFacts(db: Db, viewed: readonly ViewedJob[]): Promise<Omit<Wai
     .flatMap(({ executions }) => executions)
     .filter(({ execution, isOrphan }) => !isOrphan && (!isTerminal(execution.state) || execution.holds));
   const all = [...new Set(open.map(({ execution }) => execution.nodeId))];
-  const troubled = open.filter((one) => !one.isNodeWell || !hasStarted(one) || one.execution.state === "LOST");
+  const troubled = open.filter((one) => !one.isNodeHealthy || !hasStarted(one) || one.execution.state === "LOST");
   const ids = [...new Set(troubled.map(({ execution }) => execution.nodeId))];
   const losses = new Map();
   const conditions = new Map<string, string>();
@@ -89,15 +96,18 @@ async function readFacts(db: Db, viewed: readonly ViewedJob[]): Promise<Omit<Wai
       if (drain.drainedAtMs === null) drains.set(id, drain);
     }
   }
+  const stops = open.flatMap(({ execution, stopOrderedAtMs: atMs }) =>
+    atMs === null ? [] : [[execution.id, atMs] as const],
+  );
   const isPending = [...losses.values()].some(({ reaction }) => reaction === "PENDING");
   return {
-    ...{ losses, conditions, drains },
+    ...{ losses, conditions, drains, stopsOrderedAtMs: new Map(stops) },
     brakes: isPending ? await readShownBrakes(db) : [],
-    nowMs: await recordTimeMs(db),
+    nowMs: await storeTimeMs(db),
   };
 }
 
-function hasStarted({ observation }: StoredExecution): boolean {
+function hasStarted({ observation }: ExecutionRow): boolean {
   return observation !== null && observation.observed !== "STARTING" && observation.observed !== "ABSENT";
 }
 
@@ -112,7 +122,7 @@ async function haltedAtMs(db: Db, job: string): Promise<number | null> {
   return halt?.atMs ?? null;
 }
 
-/** The wait that everything else has as well while no scheduler leads. */
+/** The wait to add while no scheduler leads; empty otherwise. */
 async function leaderWaits(db: Db, waits: readonly JobWait[]): Promise<readonly JobWait[]> {
   const [first] = waits;
   if (first === undefined || (await readLease(db, SCHEDULER_LEASE)) !== null) return [];
@@ -126,8 +136,8 @@ async function leaderWaits(db: Db, waits: readonly JobWait[]): Promise<readonly 
   ];
 }
 
-/** Executions of a job that nodes run and the store does not know. */
-function orphanWaits(executions: readonly StoredExecution[]): readonly JobWait[] {
+/** The waits of orphans, which are executions that a node runs and the store does not know. */
+function orphanWaits(executions: readonly ExecutionRow[]): readonly JobWait[] {
   const found = executions.filter(({ execution, isOrphan }) => isOrphan && !isTerminal(execution.state));
   const [first] = found;
   if (first === undefined) return [];
@@ -135,7 +145,7 @@ function orphanWaits(executions: readonly StoredExecution[]): readonly JobWait[]
   return [
     {
       reason: "ORPHANED",
-      text: "a node runs it and the store does not know it: adopt it into its job, or stop it",
+      text: "a node runs it, but the store does not know it; adopt it into its job, or stop it",
       command: `rollcall job adopt ${first.execution.id}`,
       job: first.execution.job,
       executions: found.length,

@@ -9,6 +9,7 @@ import {
   ScaleJobResponseSchema,
   StopJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { refusesRestart } from "@rollcall/domain";
 import { reasonOf, refuse } from "@rollcall/errors";
 import {
   commit,
@@ -16,17 +17,18 @@ import {
   deleteJobIn,
   editJobIn,
   type JobOrder,
+  jobUpdateHalted,
   messageCodec,
   type Operation,
   readOperation,
   revertJobIn,
   stopJobIn,
 } from "@rollcall/operations";
-import { type Change, getJob, type JobEdit, type StoredJob, type Tx } from "@rollcall/store";
+import { type Change, getJob, type JobEdit, type JobRow, type Tx } from "@rollcall/store";
 import { jobFromText, jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
-import { checkFit } from "./submit-job.ts";
+import { checkFit, checkScale } from "./submit-job.ts";
 
 /** Change the count of a batch job or service. */
 export function scaleJob(services: SchedulerServices): MethodImpl<typeof JobService.method.scaleJob> {
@@ -35,6 +37,7 @@ export function scaleJob(services: SchedulerServices): MethodImpl<typeof JobServ
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
     const { name, count, etag } = request;
+    await checkScale(services, { name, count }, context.signal);
     return commit(services, operation, options, async (tx) => {
       const { result, ...rest } = await edit(tx, operation, { name, etag, reason: "JOB_SCALED" }, (job) => {
         if (job.type !== "batch" && job.type !== "service") throw hasNoCount(job);
@@ -53,13 +56,16 @@ export function restartJob(services: SchedulerServices): MethodImpl<typeof JobSe
     const operation = readOperation(services, method, request, context);
     return commit(services, operation, options, async (tx) => {
       const asked = { name: request.name, etag: "", reason: "JOB_RESTARTED" } as const;
-      const { result, ...rest } = await edit(tx, operation, asked, () => ({ isNewRun: true }));
+      const { result, ...rest } = await edit(tx, operation, asked, (job) => {
+        if (refusesRestart(job)) throw jobUpdateHalted(job);
+        return { isNewRun: true };
+      });
       return { ...rest, result: create(RestartJobResponseSchema, { job: result }) };
     });
   };
 }
 
-/** Make a new version of a job that has the specification of an earlier one. */
+/** Create a new version of a job with the specification of an earlier one. */
 export function revertJob(services: SchedulerServices): MethodImpl<typeof JobService.method.revertJob> {
   const method = JobService.method.revertJob;
   const options = { codec: messageCodec(RevertJobResponseSchema) };
@@ -67,8 +73,8 @@ export function revertJob(services: SchedulerServices): MethodImpl<typeof JobSer
     const operation = readOperation(services, method, request, context);
     const { name, etag, version } = request;
     const order = { name, etag, version: version === 0 ? null : version };
-    // Before anything is locked, since nodes may have to be read. What is refused is refused again below, unless the
-    // answer to this request is known.
+    // Check the revert before anything is locked, because nodes may have to be read. Ignore refusals here: the
+    // transaction checks again, or returns the stored response if the request was already carried out.
     const planned = await decideRevertIn(services.store.db, order).catch(nullIfRefused);
     if (planned !== null) await checkFit(services, planned, context.signal);
     return commit(services, operation, options, async (tx) => {
@@ -99,7 +105,7 @@ export function deleteJob(services: SchedulerServices): MethodImpl<typeof JobSer
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
     return commit(services, operation, options, async (tx) => {
-      // Its executions are counted before they are deleted with it.
+      // Count the executions before they are deleted with the job.
       const before = await getJob(tx, request.name);
       const job = before === null ? undefined : await shown(tx, before);
       const { result: _, ...rest } = await deleteJobIn(tx, operation, request);
@@ -117,19 +123,19 @@ async function edit(
   tx: Tx,
   operation: Operation,
   order: JobOrder,
-  decide: (job: StoredJob) => JobEdit | null,
+  decide: (job: JobRow) => JobEdit | null,
 ): Promise<Change<Job>> {
   const { result, ...rest } = await editJobIn(tx, operation, order, decide);
   return { ...rest, result: await shown(tx, result) };
 }
 
-async function shown(tx: Tx, job: StoredJob): Promise<Job> {
+async function shown(tx: Tx, job: JobRow): Promise<Job> {
   const [counted] = await countJobExecutions(tx, [job]);
-  if (counted === undefined) throw new Error("a job was not counted");
+  if (counted === undefined) throw new Error("a job has no execution counts");
   return jobToProto(counted);
 }
 
-function hasNoCount({ name, type }: StoredJob) {
-  const text = `job ${name} is of type ${type}: it runs once on every matching node and has no count`;
+function hasNoCount({ name, type }: JobRow) {
+  const text = `job ${name} has type ${type}: it runs once on every matching node and has no count`;
   return refuse("JOB_HAS_NO_COUNT", text, { metadata: { job: name, type }, subject: name });
 }

@@ -12,18 +12,17 @@ import {
   JobVersionSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { JobState as DomainJobState } from "@rollcall/domain";
-import type { Db, ExecutionTally, JobVersionRecord, StoredJob } from "@rollcall/store";
+import type { Db, ExecutionTally, JobRow, JobVersionRow } from "@rollcall/store";
 import { tallyExecutions } from "@rollcall/store";
-import { jobFromText, keptJobOf, violationsText } from "@rollcall/wire";
+import { jobFromText, recheckedJobOf, violationsText } from "@rollcall/wire";
 
-/** A job with its executions counted. */
+/** A job with the counts of its executions. */
 export interface CountedJob {
-  readonly job: StoredJob;
+  readonly job: JobRow;
   readonly tally: readonly ExecutionTally[];
 }
 
-/** Count the executions of jobs. */
-export async function countJobExecutions(db: Db, jobs: readonly StoredJob[]): Promise<readonly CountedJob[]> {
+export async function countJobExecutions(db: Db, jobs: readonly JobRow[]): Promise<readonly CountedJob[]> {
   const rows = await tallyExecutions(
     db,
     jobs.map(({ name }) => name),
@@ -52,15 +51,19 @@ export function jobToProto({ job, tally }: CountedJob): Job {
     readyVersion: job.readyVersion ?? 0,
     sameVersions: [...job.sameVersions],
     undoneVersion: job.undone ?? 0,
+    rolledOut: job.rolledOut,
   });
 }
 
-/** What to say of where a job stands, for people; "" for nothing. */
-export function messageOf(job: Pick<StoredJob, "spec" | "type" | "actor" | "state" | "message">): string {
-  const violations = job.state === "ACTIVE" ? keptJobOf(job).violations : [];
+/** Human-readable message about the state of a job; "" for none. */
+export function messageOf(job: Pick<JobRow, "spec" | "type" | "actor" | "state" | "message">): string {
+  const violations = job.state === "ACTIVE" ? recheckedJobOf(job).violations : [];
   if (violations.length === 0) return job.message;
   const why = violationsText(violations);
-  return `this release refuses the job, so that nothing more of it is placed until it is submitted in order: ${why}`;
+  return (
+    "this release does not accept the job's specification, and places no further executions until a valid " +
+    `version is submitted: ${why}`
+  );
 }
 
 const JOB_STATES: Readonly<Record<DomainJobState, JobState>> = {
@@ -70,14 +73,14 @@ const JOB_STATES: Readonly<Record<DomainJobState, JobState>> = {
   FAILED: JobState.FAILED,
 };
 
-/** The states of a request as the record has them. */
+/** Convert the requested states to those of the store. */
 export function jobStatesFromProto(states: readonly JobState[]): readonly DomainJobState[] {
   const names = Object.keys(JOB_STATES) as DomainJobState[];
   return names.filter((name) => states.includes(JOB_STATES[name]));
 }
 
 /** The public message of a version. */
-export function jobVersionToProto(record: JobVersionRecord): JobVersion {
+export function jobVersionToProto(record: JobVersionRow): JobVersion {
   const { version, spec, createdAtMs, actor, reason, readyAtMs, origin } = record;
   return create(JobVersionSchema, {
     ...{ version, spec: jobFromText(spec), createTime: timestampFromMs(createdAtMs), actor, reason, origin },
@@ -87,13 +90,16 @@ export function jobVersionToProto(record: JobVersionRecord): JobVersion {
 
 type Kind = Exclude<keyof ExecutionCounts, "$typeName" | "$unknown" | "waiting">;
 
-/** What an execution counts as; null for nothing: its place in the job is another's. */
-function kindOf({ state, desired, observed, replaced, nodeWell }: ExecutionTally): Kind | null {
+/**
+ * How to count an execution; null to ignore it, because another execution with the same replica index counts
+ * instead.
+ */
+function kindOf({ state, desired, observed, replaced, nodeHealthy }: ExecutionTally): Kind | null {
   switch (state) {
     case "LIVE":
     case "ORPHANED":
       if (desired === "STOP") return "stopping";
-      if (!nodeWell) return "lost";
+      if (!nodeHealthy) return "lost";
       if (observed === "READY") return "ready";
       return observed === "RUNNING" ? "running" : "pending";
     case "LOST":
@@ -109,14 +115,15 @@ function kindOf({ state, desired, observed, replaced, nodeWell }: ExecutionTally
   }
 }
 
-function countsOf(job: StoredJob, tally: readonly ExecutionTally[]): ExecutionCounts {
+function countsOf(job: JobRow, tally: readonly ExecutionTally[]): ExecutionCounts {
   const counts = create(ExecutionCountsSchema);
   for (const row of tally) {
     const kind = kindOf(row);
     if (kind !== null && (row.current || isOpen(row))) counts[kind] += row.count;
   }
   const placed = counts.pending + counts.running + counts.ready + counts.lost;
-  const done = job.type === "batch" ? counts.completed + counts.failed : 0;
+  // In a batch or ops job, a replica whose execution has ended is done, so it does not wait.
+  const done = job.type === "batch" || job.type === "ops" ? counts.completed + counts.failed : 0;
   if (job.state === "ACTIVE") counts.waiting = Math.max(0, wantedOf(job, tally) - placed - done);
   return counts;
 }
@@ -125,17 +132,18 @@ function isOpen({ state }: ExecutionTally): boolean {
   return state === "LIVE" || state === "LOST" || state === "ORPHANED";
 }
 
-function wantedOf({ type, state, count }: StoredJob, tally: readonly ExecutionTally[]): number {
+function wantedOf({ type, state, count, waitingNodes }: JobRow, tally: readonly ExecutionTally[]): number {
   if (type === "batch" || type === "service") return state === "STOPPED" ? 0 : count;
   const isWanted = (row: ExecutionTally) =>
     !row.replaced && row.current && (isOpen(row) ? row.desired === "RUN" : type === "ops");
-  return tally.filter(isWanted).reduce((sum, row) => sum + row.count, 0);
+  const placed = tally.filter(isWanted).reduce((sum, row) => sum + row.count, 0);
+  return state === "ACTIVE" ? placed + waitingNodes : placed;
 }
 
-function updateOf(job: StoredJob, tally: readonly ExecutionTally[]): JobUpdate | null {
+function updateOf(job: JobRow, tally: readonly ExecutionTally[]): JobUpdate | null {
   const running = tally.filter((row) => row.state === "LIVE" && row.desired === "RUN");
   const sum = (rows: readonly ExecutionTally[]) => rows.reduce((total, { count }) => total + count, 0);
-  // A place whose execution failed, or is replaced just now, has none that runs.
+  // Do not count replicas whose execution failed or is being replaced, because nothing runs for them.
   const isOpenPlace = (row: ExecutionTally) => (row.state === "LIVE" || row.state === "LOST") && !row.replaced;
   const total = job.type === "service" ? job.count : sum(tally.filter(isOpenPlace));
   const done = sum(running.filter(({ current, observed }) => current && observed === "READY"));

@@ -7,14 +7,14 @@ import type { SchedulerServices } from "../scheduler-services.ts";
 
 const DEFAULT_OWNERS = 100;
 
-/** Answer a page of the owners of jobs, with what their jobs use. */
+/** Return a page of job owners with the resources that their jobs use. */
 export function listOwners({
   store,
   pageTokens,
   quota,
 }: SchedulerServices): MethodImpl<typeof JobService.method.listOwners> {
   return async ({ pageSize, pageToken }, context) => {
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const after = (pageTokens.open("ListOwners", pageToken) as string | null) ?? "";
     const limit = pageSize === 0 ? DEFAULT_OWNERS : pageSize;
     const page = await readPage(context, {

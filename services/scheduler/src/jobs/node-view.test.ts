@@ -10,7 +10,7 @@ import { NodeView } from "./node-view.ts";
 
 const { signal } = new AbortController();
 
-/** A feed that reads the log in time, and delivers to its follower only when it is told to. */
+/** A feed that reads the log in time, but delivers events only when the test releases them. */
 class LaggingFeed {
   readonly feed: EventFeed;
   #held: (() => void)[] = [];
@@ -80,7 +80,7 @@ afterAll(async () => {
 const specOf = (zone: string) => acceptJob(serviceOf("web", 1, { selector: `zone = ${zone}` }), "token:ci").spec;
 
 describe("NodeView", () => {
-  it("should wait until it has read what its caller may have seen, instead of refusing by what was true before", async () => {
+  it("should wait until it has read everything that its caller may have seen, instead of refusing on old data", async () => {
     const view = new NodeView({ store: database.store, feed, log: silentLogger });
     expect(await view.couldFit(specOf("a"), signal)).toMatchObject({ fits: false });
     feed.hold();
@@ -95,7 +95,7 @@ describe("NodeView", () => {
     expect(await answer).toMatchObject({ fits: true });
   });
 
-  it("should refuse with SERVICE_BEHIND when it cannot read that far in time, and answer once it has", async () => {
+  it("should refuse with SERVICE_BEHIND when it cannot read that far in time, and answer later", async () => {
     const view = new NodeView({ store: database.store, feed, log: silentLogger, readWithinMs: 1 });
     await view.couldFit(specOf("b"), signal).catch(() => {});
     feed.hold();

@@ -5,9 +5,9 @@ import {
   explainJob,
   explainWaits,
   type Grant,
+  type Job,
   type JobExplanation,
   type JobPreview,
-  type JobRecord,
   type JobSpec,
   matchingNodes,
   NO_OVERCOMMIT,
@@ -23,51 +23,51 @@ import {
 import type { Logger } from "@rollcall/process";
 import { READ_WITHIN_MS, readInTime } from "@rollcall/rpc";
 import {
-  type AllocationRecord,
+  type AllocationRow,
   type CallStore,
   currentRevision,
   type EventFeed,
+  type ExecutionRow,
   type Following,
   readAllocations,
   readComputeNodeIds,
   readNodes,
-  type StoredExecution,
 } from "@rollcall/store";
 import { toObservation } from "../executions/convert-execution.ts";
 import { Dirty, LEADER_INTEREST } from "../leader/dirty.ts";
 
-/** A job with those of its executions that what comes next follows from. */
+/** A job with the executions that determine what happens next. */
 export interface ViewedJob {
-  /** Null for one that was never submitted. */
-  readonly job: JobRecord | null;
-  /** Those that are not over, and the last of each place. */
-  readonly executions: readonly StoredExecution[];
+  /** The job; null if it was never submitted. */
+  readonly job: Job | null;
+  /** Executions that have not ended, and the last one of each replica index. */
+  readonly executions: readonly ExecutionRow[];
 }
 
-/** Why executions of a job wait. */
+/** A reason why executions of a job wait. */
 export interface JobWait extends Wait {
   readonly job: string;
 }
 
-/** What a view of nodes needs. */
+/** The inputs for a view of nodes. */
 export interface NodeViewOptions {
   readonly store: CallStore;
   readonly feed: Pick<EventFeed, "start" | "follow">;
   readonly log: Logger;
-  /** How long a call waits until the log has been read up to the present; 5000. */
+  /** How long a call waits for the log to be read up to the current revision; default 5000. */
   readonly readWithinMs?: number;
 }
 
-/** Nodes as they were read, and the reader of what has changed since. */
-interface KnownNodes {
+/** The nodes in memory, and the subscription that follows their changes. */
+interface NodeIndex {
   readonly memory: WorkMemory;
   readonly following: Following;
 }
 
-/** Whether nodes could run a job. */
+/** Whether nodes could run a job, and why not. */
 export interface CouldFit {
   readonly fits: boolean;
-  /** Nodes that take work and have what it is constrained to, whether they are large enough or not. */
+  /** The number of nodes that accept work and match the job's constraints, regardless of their size. */
   readonly matching: number;
   readonly why: Refusals;
 }
@@ -76,8 +76,8 @@ const NODES_A_READ = 500;
 const ALLOCATIONS_A_READ = 1_000;
 
 /**
- * The nodes that jobs are planned against, in a scheduler that leads and in one that stands by. They are read when they
- * are first asked for; from then on those are read again that have changed.
+ * The nodes that jobs are planned against, in leading and standby schedulers. The first use reads all nodes; later
+ * uses read only those that have changed.
  */
 export class NodeView {
   readonly #store: CallStore;
@@ -85,7 +85,7 @@ export class NodeView {
   readonly #log: Logger;
   readonly #readWithinMs: number;
   readonly #dirty = new Dirty();
-  #known: KnownNodes | null = null;
+  #known: NodeIndex | null = null;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: NodeViewOptions) {
@@ -95,7 +95,7 @@ export class NodeView {
     this.#readWithinMs = options.readWithinMs ?? READ_WITHIN_MS;
   }
 
-  /** Whether there is a node that could run an execution if nothing else ran there; else why not. */
+  /** Whether a node could run an execution if nothing else ran there, and why not. */
   async couldFit(spec: JobSpec, signal: AbortSignal): Promise<CouldFit> {
     return this.#alone(signal, async ({ state: { pool } }) => {
       const request = placementRequest(spec);
@@ -109,12 +109,12 @@ export class NodeView {
     });
   }
 
-  /** What would happen to a job if this were submitted. Nothing is changed. */
+  /** Compute what would happen to a job if this spec were submitted. Changes nothing. */
   async preview(spec: JobSpec, viewed: ViewedJob, signal: AbortSignal): Promise<JobPreview> {
     return this.#alone(signal, (memory) => this.#withJobs(memory, [viewed], () => previewJob(memory.state, spec)));
   }
 
-  /** What replicas of a job wait for, at this time of the store. */
+  /** Explain what the replicas of a job wait for, at a time of the store's clock. */
   async explain(viewed: ViewedJob, nowMs: number, signal: AbortSignal): Promise<JobExplanation | null> {
     const name = viewed.job?.name ?? "";
     return this.#alone(signal, (memory) =>
@@ -122,7 +122,7 @@ export class NodeView {
     );
   }
 
-  /** Which executions wait, move or are lost, and why, by job in the order given. */
+  /** Explain which executions wait, move or are lost. The result follows the given order of the jobs. */
   async explainWaits(
     viewed: readonly ViewedJob[],
     factsOf: (job: string) => WaitFacts,
@@ -140,7 +140,7 @@ export class NodeView {
     );
   }
 
-  /** One at a time: what is taken while one job is planned would be missing for another. */
+  /** Run one call at a time, because resources taken while planning one job would be missing for another. */
   async #alone<T>(signal: AbortSignal, use: (memory: WorkMemory) => Promise<T>): Promise<T> {
     const turn = this.#turn.then(async () => {
       signal.throwIfAborted();
@@ -152,11 +152,11 @@ export class NodeView {
 
   async #refreshed(signal: AbortSignal): Promise<WorkMemory> {
     const { memory, following } = this.#known ?? (await this.#begin(signal));
-    // Whatever its caller has seen is in the log by now.
+    // Read the log up to this revision, because it includes everything that the caller has seen.
     const revision = await currentRevision(this.#store.db);
     await readInTime({ revision, reader: following, signal, withinMs: this.#readWithinMs });
     const ids = this.#dirty.takeNodes();
-    // Jobs and orders are nothing to a view of nodes.
+    // Drop the changes to jobs and orders, which a view of nodes does not need.
     this.#dirty.clear();
     try {
       for (let from = 0; from < ids.length; from += NODES_A_READ) {
@@ -169,7 +169,7 @@ export class NodeView {
     return memory;
   }
 
-  async #begin(signal: AbortSignal): Promise<KnownNodes> {
+  async #begin(signal: AbortSignal): Promise<NodeIndex> {
     await this.#feed.start();
     const after = await currentRevision(this.#store.db);
     const following = this.#feed.follow({
@@ -189,7 +189,7 @@ export class NodeView {
         if (ids.length < NODES_A_READ) break;
         last = ids.at(-1) ?? last;
       }
-      this.#log.debug({ nodes: memory.state.pool.size }, "nodes read to plan against");
+      this.#log.debug({ nodes: memory.state.pool.size }, "read nodes for planning");
       this.#known = { memory, following };
       return this.#known;
     } catch (error) {
@@ -209,14 +209,14 @@ export class NodeView {
     for (const id of gone) memory.removeNode(id);
   }
 
-  /** Add jobs with what runs on the nodes, look, and remove them again. */
+  /** Add jobs and everything that runs on the nodes, call `look`, and remove them again. */
   async #withJobs<T>(memory: WorkMemory, viewed: readonly ViewedJob[], look: () => T): Promise<T> {
     const allocations = await this.#allocations(memory);
     const { pool } = memory.state;
     const jobs = viewed.flatMap(({ job }) => job ?? []);
     const own = viewed.flatMap(({ executions }) => executions).filter(({ isOrphan }) => !isOrphan);
     const undo: (() => void)[] = [];
-    // Nothing is awaited from here on, so that the memory is as it was when others look.
+    // Do not await anything from here on, because other calls must not see the memory while it is changed.
     try {
       for (const job of jobs) memory.applyJob(job);
       for (const { execution, observation } of own) memory.applyExecution(execution, toObservation(observation));
@@ -234,9 +234,9 @@ export class NodeView {
     }
   }
 
-  async #allocations(memory: WorkMemory): Promise<ReadonlyMap<string, AllocationRecord>> {
+  async #allocations(memory: WorkMemory): Promise<ReadonlyMap<string, AllocationRow>> {
     const ids = [...memory.state.pool.nodes()].map(({ id }) => id);
-    const found = new Map<string, AllocationRecord>();
+    const found = new Map<string, AllocationRow>();
     for (let from = 0; from < ids.length; from += ALLOCATIONS_A_READ) {
       const some = await readAllocations(this.#store.db, ids.slice(from, from + ALLOCATIONS_A_READ));
       for (const [nodeId, allocation] of some) found.set(nodeId, allocation);
@@ -245,15 +245,18 @@ export class NodeView {
   }
 }
 
-/** What revert() takes for something that was added. */
-function added({ execution }: StoredExecution): ExecutionChange {
+/** The change for an added execution, with which revert() removes the execution. */
+function added({ execution }: ExecutionRow): ExecutionChange {
   return { kind: "PLACED", before: null, after: execution, observation: null };
 }
 
 const EMPTY: Grant = { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] };
 
-/** What executions of other jobs hold of a node, as one grant and as many empty ones as it takes to count them. */
-function restOf(allocation: AllocationRecord, own: readonly StoredExecution[], nodeId: string): readonly Grant[] {
+/**
+ * The resources that executions of other jobs hold on a node: one grant with the total, plus enough empty grants to
+ * make the count right.
+ */
+function restOf(allocation: AllocationRow, own: readonly ExecutionRow[], nodeId: string): readonly Grant[] {
   const here = own.filter(({ execution }) => execution.nodeId === nodeId && execution.holds);
   const grants = here.map(({ execution }) => execution.grant);
   const sum = (amount: "millicores" | "memoryBytes" | "diskBytes") =>

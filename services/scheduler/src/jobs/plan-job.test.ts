@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { readAllocations } from "@rollcall/store";
-import { addWorkNode, createTestDatabase, eventually, judgeNode, type TestDatabase } from "@rollcall/testkit";
+import { addWorkNode, createTestDatabase, evaluateNode, eventually, type TestDatabase } from "@rollcall/testkit";
 import { FakeWorkers } from "../testing/fake-workers.ts";
 import { type JobInit, serviceOf, tellOf } from "../testing/job-specs.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
@@ -38,7 +38,7 @@ async function runs(job: string, count: number): Promise<void> {
 }
 
 describe("PlanJob", () => {
-  it("should say where executions would go, in a scheduler that leads and in one that stands by, and do nothing", async () => {
+  it("should plan executions, in leading and standby schedulers, and change nothing", async () => {
     const before = await readAllocations(database.store.db, NODES);
     for (const { jobs } of [leading, standby]) {
       const plan = await jobs.planJob({ spec: serviceOf("planned", 9, { resources: { millicores: 250 } }) });
@@ -52,7 +52,7 @@ describe("PlanJob", () => {
     await expect(leading.jobs.getJob({ name: "planned" })).rejects.toThrow("there is no job planned");
   });
 
-  it("should count what runs, leave what is the same, and show what would be replaced", async () => {
+  it("should count running executions, keep unchanged ones, and show those that would be replaced", async () => {
     await leading.jobs.submitJob({ spec: serviceOf("there", 3) });
     await runs("there", 3);
     const same = await standby.jobs.planJob({ spec: serviceOf("there", 3) });
@@ -67,24 +67,24 @@ describe("PlanJob", () => {
     expect(changed).toMatchObject({ changed: true, version: 2 });
     expect(changed.executions.map(({ replaced }) => replaced)).toEqual([true, true, true]);
     const other = await standby.jobs.planJob({ spec: serviceOf("other", 8) });
-    // Three quarters of a core are taken.
+    // Three quarters of a core are already in use, so three executions wait.
     expect(other.waiting).toBe(3);
   });
 
-  it("should warn, and refuse what cannot be", async () => {
+  it("should return warnings, and refuse invalid jobs", async () => {
     const spec = create(JobSpecSchema, { name: "bad", type: JobType.BATCH });
     await expect(standby.jobs.planJob({ spec })).rejects.toThrow("task");
   });
 });
 
 describe("ExplainExecution", () => {
-  it("should say why places of a job wait", async () => {
+  it("should explain why replicas of a job wait", async () => {
     await leading.jobs.submitJob({ spec: serviceOf("large", 2, { resources: { millicores: 900 } }) });
     await eventually(async () => {
       const { job } = await leading.jobs.getJob({ name: "large" });
       expect(job?.executions?.waiting).toBeGreaterThan(0);
       const why = await standby.jobs.explainExecution({ subject: { case: "job", value: "large" } });
-      expect(why.summary).toMatch(/job large is ACTIVE; \d+ executions? waits?, move/);
+      expect(why.summary).toMatch(/job large is ACTIVE; \d+ executions? (is|are) waiting, moving/);
       expect(why.refusals.map(({ reason }) => reason)).toContain("INSUFFICIENT_CORES");
     });
     await leading.jobs.stopJob({ name: "large" });
@@ -92,7 +92,7 @@ describe("ExplainExecution", () => {
 });
 
 describe("WatchExecutions and WatchJobs", () => {
-  it("should send what there is, and then each change", async () => {
+  it("should send the current state, and then each change", async () => {
     await leading.jobs.submitJob({ spec: serviceOf("watched", 1) });
     await runs("watched", 1);
     const ending = new AbortController();
@@ -123,12 +123,12 @@ describe("WatchExecutions and WatchJobs", () => {
       ),
     );
     for (const node of nodes) {
-      await judgeNode(database.store, node, "UNHEALTHY");
+      await evaluateNode(database.store, node, "UNHEALTHY");
       await tellOf(database.store, node);
     }
     await eventually(() => expect([...seen.values()]).toEqual([ExecutionState.LOST, ExecutionState.LOST]));
     for (const node of nodes) {
-      await judgeNode(database.store, node, "HEALTHY");
+      await evaluateNode(database.store, node, "HEALTHY");
       await tellOf(database.store, node);
     }
     await eventually(() => expect(ready()).toHaveLength(2));

@@ -15,27 +15,29 @@ import {
   type AcceptedJob,
   acceptJob,
   checkSubmission,
+  isSubmitted,
   type Operation,
   readOperation,
+  rehearse,
   submitJobIn,
 } from "@rollcall/operations";
-import { getJob, type StoredJob } from "@rollcall/store";
-import { isSameJob, jobToText } from "@rollcall/wire";
+import { getJob, type JobRow } from "@rollcall/store";
+import { jobToText } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { checkFit } from "./submit-job.ts";
 import { viewJob } from "./view-job.ts";
 
-/** Say what submitting a job would do. */
+/** Compute what submitting a job would do. */
 export function planJob(services: SchedulerServices): MethodImpl<typeof JobService.method.planJob> {
   const { store, nodes } = services;
   const method = JobService.method.planJob;
   return async (request, context) => {
     const { signal } = context;
-    const operation = readOperation(services, method, { reason: "", requestId: "" }, context);
+    const operation = readOperation(services, method, request, context);
     const accepted = acceptJob(request.spec, operation.by.actor);
     const { submitted, spec, warnings } = accepted;
     const before = await getJob(store.db, spec.name);
-    const isSame = before !== null && isSameJob(before.spec, jobToText(submitted, spec.count));
+    const isSame = before !== null && isSubmitted(before, jobToText(submitted, spec.count));
     const isOver = before !== null && before.state !== "ACTIVE";
     const viewed = await viewJob(store.db, isOver ? null : before, signal);
     const preview = await nodes.preview(spec, viewed, signal);
@@ -43,7 +45,7 @@ export function planJob(services: SchedulerServices): MethodImpl<typeof JobServi
     const version = before?.version ?? 0;
     return create(PlanJobResponseSchema, {
       executions: preview.places.map(({ index, nodeId, executionId, isReplaced }) => {
-        // What is the same already is left as it is.
+        // Report no replacement for an unchanged job, because submitting it replaces nothing.
         const replaced = isReplaced && !isSame;
         return create(PlannedExecutionSchema, { index, nodeId, executionId: executionId ?? "", replaced });
       }),
@@ -58,36 +60,19 @@ export function planJob(services: SchedulerServices): MethodImpl<typeof JobServi
   };
 }
 
-/** What SubmitJob refuses a job for that keeps the rules. */
+/** Reasons why SubmitJob refuses a valid job. */
 const REFUSALS: ReadonlySet<ErrorReasonName> = new Set([
   ...(["JOB_FITS_NOWHERE", "ETAG_MISMATCH", "TOO_MANY_JOBS", "QUOTA_EXCEEDED"] as const),
 ]);
 
 interface PlannedSubmission {
-  readonly before: StoredJob | null;
+  readonly before: JobRow | null;
   readonly etag: string;
   readonly operation: Operation;
   readonly signal: AbortSignal;
 }
 
-/** Submit a job in a transaction that is rolled back. Throws QUOTA_EXCEEDED, or what changed since it was planned. */
-async function tryQuota(
-  { store }: SchedulerServices,
-  operation: Operation,
-  accepted: AcceptedJob,
-  etag: string,
-): Promise<void> {
-  const end = new Error("planned");
-  const trying = store.transaction(async (tx) => {
-    await submitJobIn(tx, operation, accepted, etag);
-    throw end;
-  });
-  await trying.catch((error: unknown) => {
-    if (error !== end) throw error;
-  });
-}
-
-/** Why SubmitJob would refuse the job, by the checks that it makes itself; null when it would accept it. */
+/** Why SubmitJob would refuse the job, according to the same checks; null if it would accept the job. */
 async function refusalOf(
   services: SchedulerServices,
   accepted: AcceptedJob,
@@ -96,7 +81,9 @@ async function refusalOf(
   try {
     await checkFit(services, accepted, signal);
     await checkSubmission(services.store.db, before, accepted.spec.name, etag);
-    if (operation.quota !== null) await tryQuota(services, operation, accepted, etag);
+    // Rehearse the submission, to find whether the quota would be exceeded, or whether the job has changed
+    // since it was planned.
+    if (operation.quota !== null) await rehearse(services, (tx) => submitJobIn(tx, operation, accepted, etag));
     return null;
   } catch (error) {
     const reason = reasonOf(error);
@@ -105,7 +92,7 @@ async function refusalOf(
   }
 }
 
-/** The public messages of why nodes will not do. */
+/** Convert the reasons why nodes do not fit to their public messages. */
 export function refusalsToProto(refusals: readonly ExplainedRefusal[]) {
   return refusals.map((refusal) => create(PlacementRefusalSchema, refusal));
 }

@@ -3,7 +3,7 @@ import type { Client } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { addWorkNode, createTestDatabase, eventually, refusalOf, type TestDatabase } from "@rollcall/testkit";
-import { FakeWorkers } from "../testing/fake-workers.ts";
+import { FakeWorkers, type Fate } from "../testing/fake-workers.ts";
 import { type JobInit, serviceOf } from "../testing/job-specs.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
@@ -32,18 +32,22 @@ function specOf(name: string, count: number, millicores: number, rest: JobInit =
   });
 }
 
-/** Have the nodes work until something is so; executions of version 2 of a job fail. */
+/** The fate of executions, keyed by version; 0 stands for an unknown version. */
+const FATES: Readonly<Record<number, Fate>> = { 0: "IS_NOT_REPORTED", 2: "FAILS" };
+
+/** Let the nodes work until an assertion holds. Executions of a job's version 2 fail. */
 async function settled(name: string, assertion: () => Promise<void>): Promise<void> {
   await eventually(async () => {
     const { executions } = await rig.jobs.listExecutions({ job: name, pageSize: 1_000 });
-    const failing = new Set(executions.filter(({ version }) => version === 2).map(({ id }) => id));
-    workers.fate = (id) => (failing.has(id) ? "FAILS" : "RUNS");
+    const versions = new Map(executions.map(({ id, version }) => [id, version]));
+    // Executions placed after the list was read wait for the next try, because their version is not known.
+    workers.fate = (id) => FATES[versions.get(id) ?? 0] ?? "RUNS";
     await workers.work(NODES);
     await assertion();
   });
 }
 
-/** Submit a service, and let it become ready. */
+/** Submit a service and wait until it is ready. */
 async function ready(jobs: Client<typeof JobService>, spec: ReturnType<typeof specOf>): Promise<void> {
   await jobs.submitJob({ spec });
   await settled(spec.name, async () => {
@@ -59,7 +63,7 @@ describe("quotas of owners and updates", () => {
     await settled("halted", async () => {
       expect((await jobs.getJob({ name: "halted" })).job).toMatchObject({ version: 2, update: { halted: true } });
     });
-    // What the failed version holds counts until the leader knows its end.
+    // The resources of the failed version count until the leader has stored the version's end.
     expect(await refusalOf(jobs.scaleJob({ name: "halted", count: 4 }))).toMatchObject({
       reason: "QUOTA_EXCEEDED",
       metadata: { quota: "cores", used: expect.stringMatching(/^6(\.00\d)?$/), wanted: "12" },
@@ -89,7 +93,7 @@ describe("quotas of owners and updates", () => {
     const update = { autoRevert: true };
     await ready(jobs, specOf("shrunk", 15, 100, { update }));
     await jobs.submitJob({ spec: specOf("shrunk", 1, 10, { update }) });
-    // The leader may place the first of the new version meanwhile, which counts as well.
+    // The leader may already have placed the first execution of the new version, which counts as well.
     expect(await refusalOf(jobs.submitJob({ spec: specOf("other", 6, 100) }))).toMatchObject({
       reason: "QUOTA_EXCEEDED",
       metadata: { quota: "executions", wanted: expect.stringMatching(/^2[12]$/) },
@@ -108,12 +112,32 @@ describe("quotas of owners and updates", () => {
     await first.submitJob({ spec: specOf("filler", 10, 0) });
     await settled("taken", async () => {
       expect((await first.getJob({ name: "taken" })).job?.update?.message).toMatch(
-        /failed.*; it cannot be reverted automatically: .* have 10 of 20 executions, and would have 25/,
+        /failed.*; it cannot be reverted automatically: .* use 10 of 20 executions and would use 25/,
       );
     });
     expect((await first.getJob({ name: "taken" })).job).toMatchObject({ version: 2, spec: { count: 1 } });
     const { waits } = await first.explainExecution({ subject: { case: "job", value: "taken" } });
     expect(waits.map(({ text }) => text).join()).toContain("it cannot be reverted automatically");
     await first.stopJob({ name: "filler" });
+  });
+
+  it("should limit reverts by submitters, and count them for the owner of the version", async () => {
+    const [first, second] = [await rig.client("submitter"), await rig.client("submitter")];
+    const admin = await rig.client("admin");
+    const waiting = { queueTimeout: { seconds: 3_600n } };
+    await first.submitJob({ spec: specOf("reverted", 5, 1_000, waiting) });
+    await second.submitJob({ spec: specOf("reverted", 1, 10, waiting) });
+    await first.submitJob({ spec: specOf("filling", 1, 9_000, waiting) });
+    // Both callers are refused, because the revert would count the cores for the first caller again.
+    for (const client of [first, second]) {
+      expect(await refusalOf(client.revertJob({ name: "reverted", version: 1 }))).toMatchObject({
+        reason: "QUOTA_EXCEEDED",
+        metadata: { quota: "cores", used: "9" },
+      });
+    }
+    expect((await first.getJob({ name: "reverted" })).job).toMatchObject({ version: 2 });
+    await admin.revertJob({ name: "reverted", version: 1 });
+    expect((await first.getJob({ name: "reverted" })).job).toMatchObject({ version: 3 });
+    for (const name of ["reverted", "filling"]) await admin.stopJob({ name });
   });
 });

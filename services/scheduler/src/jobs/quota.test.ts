@@ -24,7 +24,7 @@ beforeAll(async () => {
   for (const id of NODES) await addWorkNode(database.store, id);
   workers = new FakeWorkers(database.store);
   rig = await startRig(database.store, { quota: QUOTA });
-  // Schedulers side by side share the store alone.
+  // Start a second scheduler, because parallel schedulers share only the store.
   second = await startRig(database.store, { quota: QUOTA });
   admin = await rig.client("admin");
 });
@@ -40,7 +40,7 @@ const specOf = (name: string, count: number, millicores = 0) =>
 const owners = async () => (await admin.listOwners({})).owners;
 
 describe("quotas of owners", () => {
-  it("should be kept by the calls of submitters, and refuse with the numbers", async () => {
+  it("should limit the calls of submitters, and be refused with the numbers", async () => {
     const jobs = await rig.client("submitter");
     await jobs.submitJob({ spec: specOf("a", 15, 500) });
     const [{ owner } = { owner: "" }] = await owners();
@@ -53,7 +53,7 @@ describe("quotas of owners", () => {
     const executions = { owner, quota: "executions", limit: "20", used: "15", wanted: "21" };
     expect(await refusedFor(specOf("b", 6))).toMatchObject({
       ...{ code: 8, reason: "QUOTA_EXCEEDED", metadata: executions },
-      message: expect.stringContaining("have 15 of 20 executions, and would have 21"),
+      message: expect.stringContaining("use 15 of 20 executions and would use 21"),
     });
     const cores = { owner, quota: "cores", limit: "10", used: "7.5", wanted: "10.5" };
     expect(await refusedFor(specOf("b", 1, 3_000))).toMatchObject({ reason: "QUOTA_EXCEEDED", metadata: cores });
@@ -63,7 +63,7 @@ describe("quotas of owners", () => {
     const scaled = describeError(await jobs.scaleJob({ name: "a", count: 18 }).catch((error: unknown) => error));
     expect(scaled).toMatchObject({ reason: "QUOTA_EXCEEDED", metadata: { used: "18", wanted: "21" } });
     expect((await jobs.getJob({ name: "a" })).job?.spec?.count).toBe(15);
-    // What uses less is never refused, nor what changes nothing.
+    // A change that uses less, or changes nothing, is never refused.
     await jobs.scaleJob({ name: "a", count: 10 });
     expect((await jobs.submitJob({ spec: specOf("b", 1) })).changed).toBe(false);
     await jobs.stopJob({ name: "a" });
@@ -77,7 +77,7 @@ describe("quotas of owners", () => {
     expect(await jobs.getJob({ name: "a" })).toMatchObject({ job: { version: 1 } });
   });
 
-  it("should not be exceeded by submissions at the same time, over several processes", async () => {
+  it("should not be exceeded by simultaneous submissions to several processes", async () => {
     const token = await createToken(database.store, "submitter");
     const [jobs, elsewhere] = [rig.clientWith(token), second.clientWith(token)];
     const calls = Array.from({ length: 40 }, (_, index) => {
@@ -106,7 +106,7 @@ describe("quotas of owners", () => {
     expect(describeError(refused)).toMatchObject({ reason: "QUOTA_EXCEEDED", metadata: { wanted: "12" } });
   });
 
-  it("should not bind an admin, and bind a submitter who changes the jobs of another", async () => {
+  it("should not limit an admin, but limit a submitter who changes another's jobs", async () => {
     await admin.submitJob({ spec: specOf("large", 500) });
     const jobs = await rig.client("submitter");
     const refused = await jobs.scaleJob({ name: "large", count: 501 }).catch((error: unknown) => error);

@@ -20,7 +20,7 @@ import {
   jobVersionToProto,
 } from "./convert-job.ts";
 
-/** Answer one job. */
+/** Return one job. */
 export function getOneJob({ store }: SchedulerServices): MethodImpl<typeof JobService.method.getJob> {
   return async ({ name }) => {
     const job = await getJob(store.db, name);
@@ -33,11 +33,11 @@ export function getOneJob({ store }: SchedulerServices): MethodImpl<typeof JobSe
 const DEFAULT_JOBS = 100;
 const DEFAULT_VERSIONS = 20;
 
-/** Answer a page of jobs by name. */
+/** Return a page of jobs, ordered by name. */
 export function listJobs({ store, pageTokens }: SchedulerServices): MethodImpl<typeof JobService.method.listJobs> {
   return async ({ pageSize, pageToken, states, types }, context) => {
     const listing = `ListJobs ${JSON.stringify([states, types])}`;
-    // The MAC says that the cursor was made below.
+    // The cast is safe, because the page token's MAC proves that this method created the cursor.
     const after = (pageTokens.open(listing, pageToken) as string | null) ?? "";
     const filter = {
       ...(states.length === 0 ? {} : { states: jobStatesFromProto(states) }),
@@ -61,7 +61,7 @@ export function listJobs({ store, pageTokens }: SchedulerServices): MethodImpl<t
   };
 }
 
-/** Answer a page of a job's versions, the newest first. */
+/** Return a page of a job's versions, newest first. */
 export function listJobVersions({
   store,
   pageTokens,

@@ -5,23 +5,25 @@ import {
   type SubmitJobResponse,
   SubmitJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { type Refusals, refusalsText } from "@rollcall/domain";
+import { type JobSpec, type Refusals, refusalsText } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import {
   type AcceptedJob,
   acceptJob,
   commit,
+  isSubmitted,
   messageCodec,
   readOperation,
   type SubmittedJob,
   submitJobIn,
 } from "@rollcall/operations";
 import { getJob, type Tx } from "@rollcall/store";
-import { isSameJob, jobToText } from "@rollcall/wire";
+import { jobToText, recheckedJobOf } from "@rollcall/wire";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
+import { hasPlaces } from "./view-job.ts";
 
-/** Make a job, or a new version of it. */
+/** Create a job, or a new version of it. */
 export function submitJob(services: SchedulerServices): MethodImpl<typeof JobService.method.submitJob> {
   const method = JobService.method.submitJob;
   const options = { codec: messageCodec(SubmitJobResponseSchema) };
@@ -39,18 +41,39 @@ export function submitJob(services: SchedulerServices): MethodImpl<typeof JobSer
 /**
  * Check that a node could run the job. Throws JOB_FITS_NOWHERE.
  *
- * A job that waits for nodes need not fit. Neither need one that runs and asks for nothing new, since its nodes may
- * come back; nor a daemon that no node matches yet.
+ * Some jobs need not fit:
+ * - a job that waits for nodes
+ * - a job that wants executions and requests nothing new, because its nodes may come back
+ * - a daemon, as long as no node matches it
+ * - a job with a count of 0
  */
 export async function checkFit(
-  { store, nodes }: SchedulerServices,
+  services: SchedulerServices,
   { submitted, spec }: AcceptedJob,
   signal: AbortSignal,
 ): Promise<void> {
-  if (spec.queueTimeoutMs !== null) return;
+  const { store } = services;
+  if (spec.queueTimeoutMs !== null || !hasPlaces(spec)) return;
   const before = await getJob(store.db, spec.name);
-  const asksForNothingNew = before?.state === "ACTIVE" && isSameJob(before.spec, jobToText(submitted, spec.count));
-  if (asksForNothingNew) return;
+  const isWanted = before?.state === "ACTIVE" && hasPlaces(before);
+  const asksForNothingNew = isWanted && isSubmitted(before, jobToText(submitted, spec.count));
+  if (!asksForNothingNew) await checkCouldFit(services, spec, signal);
+}
+
+/** Check that a node could run one more execution of an active job. Throws JOB_FITS_NOWHERE. */
+export async function checkScale(
+  services: SchedulerServices,
+  { name, count }: { readonly name: string; readonly count: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const job = await getJob(services.store.db, name);
+  // After an update has halted, scaling adds executions of an earlier version.
+  if (job === null || job.state !== "ACTIVE" || job.halted !== null || count <= job.count) return;
+  const { spec } = recheckedJobOf(job);
+  if (spec.queueTimeoutMs === null) await checkCouldFit(services, spec, signal);
+}
+
+async function checkCouldFit({ nodes }: SchedulerServices, spec: JobSpec, signal: AbortSignal): Promise<void> {
   const { fits, matching, why } = await nodes.couldFit(spec, signal);
   if (!fits && (spec.type !== "daemon" || matching > 0)) throw fitsNowhere(spec.name, why);
 }
@@ -61,13 +84,13 @@ async function answer(tx: Tx, { job, changed }: SubmittedJob, warnings: readonly
   return create(SubmitJobResponseSchema, { ...shown, changed, warnings: [...warnings] });
 }
 
-/** The job wants no executions. */
+/** The refusal of a job with a count of 0. */
 export function jobCountIsZero(name: string): ConnectError {
-  const text = `job ${name} has a count of 0, so that what it adopts would be stopped: scale it first`;
+  const text = `job ${name} has a count of 0, so an adopted execution would be stopped; scale the job first`;
   return refuse("JOB_COUNT_IS_ZERO", text, { metadata: { job: name }, subject: name });
 }
 
-/** No node fits a job that does not wait for one. */
+/** The refusal of a job that no node fits and that does not wait for one. */
 function fitsNowhere(name: string, why: Refusals): ConnectError {
   const metadata = Object.fromEntries(why.counts.map(({ reason, nodes }) => [reason, String(nodes)]));
   const text = `no node fits job ${name}, and it has no queue timeout: ${refusalsText(why)}`;

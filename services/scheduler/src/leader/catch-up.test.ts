@@ -2,7 +2,13 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { DesiredState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { Desired } from "@rollcall/domain";
-import { getExecutions, type ReportedExecution, readEvents, type StoredState, saveObservations } from "@rollcall/store";
+import {
+  type ExecutionRowState,
+  getExecutions,
+  type ReportedExecution,
+  readEvents,
+  saveObservations,
+} from "@rollcall/store";
 import { addWorkNode, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 
@@ -32,7 +38,7 @@ async function say(executions: readonly ReportedExecution[], whole = false): Pro
   await saveObservations(database.store, [{ nodeId: "n1", epoch: 1, number: reports, whole, executions }]);
 }
 
-async function record(id: string, state: StoredState, desired: Desired): Promise<void> {
+async function record(id: string, state: ExecutionRowState, desired: Desired): Promise<void> {
   const of = { job: "web", version: 1, index: 0, node_id: "n1", generation: 1n, spec_digest: Buffer.alloc(1) };
   const granted = { millicores: 0n, memory_bytes: 0n, disk_bytes: 0n, ports: "{}", gpu_uuids: [], holds: false };
   const others = { previous: null, replaced_by: null, attempt: 0, reason: "", message: "", lost_at: null };
@@ -59,7 +65,7 @@ const ended = async () =>
   );
 
 describe("a leader that begins to lead", () => {
-  it("should show all that nodes have run since before, and the record does not know", async () => {
+  it("should show all executions that nodes already ran and the store does not know", async () => {
     const ids = Array.from({ length: 501 }, (_, number) => `unknown-${String(number).padStart(4, "0")}`);
     await say(ids.map((id) => said(id)));
     await say([said("over", EXITED)]);
@@ -69,7 +75,7 @@ describe("a leader that begins to lead", () => {
     });
   });
 
-  it("should see to what nodes said of executions that had ended while no process led", async () => {
+  it("should handle reports about ended executions that arrived while no process led", async () => {
     await record("confirmed", "STOPPED", "STOP");
     await record("forgotten", "COMPLETED", "FORGET");
     await record("gone", "STOPPED", "STOP");
@@ -94,7 +100,7 @@ describe("a leader that begins to lead", () => {
 });
 
 describe("a leader", () => {
-  it("should show an execution that runs after its end was recorded, and have it stopped", async () => {
+  it("should show an execution that runs after its stored end, and stop it", async () => {
     const running = await startRig(database.store);
     rig = running;
     await eventually(async () => expect(await running.leads()).toBe(true));
@@ -107,7 +113,7 @@ describe("a leader", () => {
       const stopping = { state: ExecutionState.RUNNING, desired: DesiredState.STOP };
       expect(await shown()).toMatchObject({ ...stopping, message: expect.stringContaining("it is being stopped") });
     });
-    // It is being stopped already.
+    // The call succeeds although the execution is already being stopped.
     await expect(running.jobs.stopExecution({ execution: "revived-1" })).resolves.toBeDefined();
     await say([said("revived-1", EXITED)]);
     await eventually(async () => {
@@ -119,7 +125,7 @@ describe("a leader", () => {
     ["COMPLETED", [said("one", EXITED)], { state: "COMPLETED", reason: "EXITED" }],
     ["FAILED", [said("one", { ...EXITED, exitCode: 3 })], { state: "FAILED", reason: "EXITED" }],
     ["GONE", [], { state: "STOPPED", reason: "GONE" }],
-  ])("should record the end of an orphan (%s), and let its node forget it", async (_, last, end) => {
+  ])("should store the end of an orphan (%s), and let its node forget it", async (_, last, end) => {
     rig = await startRig(database.store);
     await eventually(async () => expect(await rig?.leads()).toBe(true));
     await say([said("one"), said("other")]);

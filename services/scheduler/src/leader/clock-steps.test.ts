@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { recordTimeMs } from "@rollcall/store";
+import { storeTimeMs } from "@rollcall/store";
 import {
   addWorkNode,
   createTestDatabase,
@@ -31,16 +31,16 @@ afterEach(async () => {
 });
 
 async function step(seconds: number): Promise<void> {
-  const beforeMs = await recordTimeMs(rig.store.db);
+  const beforeMs = await storeTimeMs(rig.store.db);
   await clock.step(seconds * 1_000);
-  const stepMs = (await recordTimeMs(rig.store.db)) - beforeMs;
+  const stepMs = (await storeTimeMs(rig.store.db)) - beforeMs;
   expect(Math.sign(stepMs)).toBe(Math.sign(seconds));
 }
 
 const executionsOf = async (job: string) => (await rig.jobs.listExecutions({ job })).executions;
 const stateOf = async (name: string) => (await rig.jobs.getJob({ name })).job?.state;
 
-/** How many executions of a job there are when it has completed. */
+/** Wait until a job has completed, and return the number of its executions. */
 async function complete(): Promise<number> {
   await eventually(async () => {
     await workers.work(["n1"]);

@@ -1,20 +1,19 @@
 import type { Plan } from "@rollcall/domain";
 import type { WorkCommitted } from "@rollcall/store";
 
-/** Plans that are made before what has changed meanwhile is read. */
+/** Maximum number of plans in a row before changes are read again. */
 const PLANS_IN_A_ROW = 8;
 
-/** The outcome of plans. */
 export interface PlansOutcome {
-  /** Whether the last was refused: what it was made from has changed. */
+  /** Whether the last plan was refused because its input has changed. */
   readonly isStale: boolean;
-  /** Whether there is more to plan at once. */
+  /** Whether more must be planned immediately. */
   readonly more: boolean;
   /** When to plan again if nothing happens before; null for never. */
   readonly wakeAtMs: number | null;
 }
 
-/** How plans are made, written and taken back. */
+/** How to make, write and revert plans. */
 export interface Planning {
   readonly plan: () => Promise<Plan>;
   readonly write: (plan: Plan) => Promise<WorkCommitted>;
@@ -22,8 +21,8 @@ export interface Planning {
 }
 
 /**
- * Plan and commit. While one plan is written the next is made: the memory has what was planned as done. When one is
- * refused, those that follow from it are taken back first.
+ * Plan and commit. While one plan is being written, the next is made: the memory already contains the planned
+ * changes. If a plan is refused, the plans made after it are reverted first.
  */
 export async function decide({ plan: make, write, revert }: Planning): Promise<PlansOutcome> {
   let writing: { readonly plan: Plan; readonly committed: Promise<WorkCommitted> } | null = null;
@@ -38,7 +37,8 @@ export async function decide({ plan: make, write, revert }: Planning): Promise<P
     const isEmpty = plan.executions.length + plan.jobs.length + plan.drains.length === 0;
     if (isEmpty) return { isStale: false, more, wakeAtMs };
     const committed = write(plan);
-    // It is awaited above or below, unless this process ends first.
+    // Ignore the rejection for now. The promise is awaited later, unless planning throws first; in that case, the
+    // rejection does not matter.
     committed.catch(() => {});
     writing = { plan, committed };
     if (more && turn < PLANS_IN_A_ROW && !endsJob(plan)) continue;
@@ -48,7 +48,9 @@ export async function decide({ plan: make, write, revert }: Planning): Promise<P
   }
 }
 
-/** The next plan forgets the places of a job that has ended, and could not have them back. */
+/**
+ * Whether a plan ends a job. The next plan would forget the job's replicas, and reverting could not restore them.
+ */
 function endsJob({ jobs }: Plan): boolean {
   return jobs.some(({ before, after }) => before.state !== after.state);
 }

@@ -9,7 +9,7 @@ import { type Rig, startRig } from "../testing/rig.ts";
 let database: TestDatabase;
 let rig: Rig;
 let workers: FakeWorkers;
-/** What the leader waits for after each step. */
+/** A promise that the leader waits for after each step; null to continue immediately. */
 let gate: Promise<void> | null = null;
 let waitsAtGate = () => {};
 beforeAll(async () => {
@@ -39,7 +39,7 @@ const executionsIn = async (state: ExecutionState) =>
   (await rig.jobs.listExecutions({ job: "web", states: [state] })).executions.map(({ id }) => id);
 const ready = () => executionsIn(ExecutionState.READY);
 
-/** The leader reads nothing while this happens, and then all of it at once. */
+/** Run `happen` while the leader is paused, so that the leader later reads all changes together. */
 async function betweenReads(happen: () => Promise<unknown>): Promise<void> {
   let open = () => {};
   const arrived = new Promise<void>((resolve) => {

@@ -1,5 +1,5 @@
 import type { EventInterest, EventType, JobEventType } from "@rollcall/domain";
-import type { StoredEvent } from "@rollcall/store";
+import type { EventRow } from "@rollcall/store";
 
 const NODE_EVENTS: readonly EventType[] = [
   "node.registered",
@@ -22,20 +22,23 @@ const NODE_EVENTS: readonly EventType[] = [
 const JOB_EVENTS: readonly JobEventType[] = ["job.submitted", "job.changed", "job.deleted"];
 const ORDERS: JobEventType = "job.execution.ordered";
 
-/** What a leader reads of the log: whatever may change what should run where. */
+/** The events that a leader reads: everything that can change what should run where. */
 export const LEADER_INTEREST: EventInterest = {
   types: new Set([...NODE_EVENTS, ...JOB_EVENTS, ORDERS]),
   displaced: new Set(),
 };
 
-/** Collects what events say has changed: each thing once, however often it did. */
+/**
+ * Collects the nodes, jobs and executions that have changed, according to events. Each is included only
+ * once.
+ */
 export class Dirty {
   readonly #nodes = new Set<string>();
   readonly #jobs = new Set<string>();
   readonly #ordered = new Set<string>();
 
-  /** Note what events are about. */
-  note(events: readonly Pick<StoredEvent, "type" | "subject" | "after">[]): void {
+  /** Add the nodes, jobs and executions that these events are about. */
+  note(events: readonly Pick<EventRow, "type" | "subject" | "after">[]): void {
     for (const event of events) {
       if (event.type === ORDERS) this.#ordered.add(executionIn(event));
       else if (event.type.startsWith("node.")) this.#nodes.add(event.subject);
@@ -43,18 +46,18 @@ export class Dirty {
     }
   }
 
-  /** Read these nodes and jobs again. */
+  /** Add nodes and jobs that must be read again. */
   add({ nodeIds, jobs }: { readonly nodeIds: readonly string[]; readonly jobs: readonly string[] }): void {
     for (const id of nodeIds) this.#nodes.add(id);
     for (const name of jobs) this.#jobs.add(name);
   }
 
-  /** See to the orders about these executions. */
+  /** Handle the orders about these executions. */
   addOrdered(ids: readonly string[]): void {
     for (const id of ids) this.#ordered.add(id);
   }
 
-  /** Whether orders are left to be seen to. */
+  /** Whether unhandled orders are left. */
   get hasOrders(): boolean {
     return this.#ordered.size > 0;
   }
@@ -73,14 +76,14 @@ export class Dirty {
     return jobs;
   }
 
-  /** Take executions that operators gave orders about, so many at most. */
+  /** Take up to `most` executions that operators gave orders about. */
   takeOrdered(most: number): readonly string[] {
     const ordered = [...this.#ordered].slice(0, most);
     for (const id of ordered) this.#ordered.delete(id);
     return ordered;
   }
 
-  /** Forget all of it. */
+  /** Forget everything. */
   clear(): void {
     this.#nodes.clear();
     this.#jobs.clear();
@@ -88,7 +91,7 @@ export class Dirty {
   }
 }
 
-function executionIn({ after }: Pick<StoredEvent, "after">): string {
+function executionIn({ after }: Pick<EventRow, "after">): string {
   const facts = after as { readonly execution?: unknown } | null;
   return typeof facts?.execution === "string" ? facts.execution : "";
 }

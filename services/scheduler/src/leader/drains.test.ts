@@ -16,7 +16,7 @@ let database: TestDatabase;
 let rig: Rig;
 let workers: FakeWorkers;
 let operators: Operators;
-/** Nodes and jobs of one test, apart from those of others by their names and their zone. */
+/** The zone of a test. Together with the names of nodes and jobs, it keeps tests apart. */
 let zone: string;
 let tests = 0;
 beforeAll(async () => {
@@ -42,7 +42,7 @@ async function join(name: string): Promise<void> {
   await operators.label(nodeOf(name), "zone", zone);
 }
 
-/** Jobs that all run on node a; then node b is there too. */
+/** Start jobs that run on node a; then add node b. */
 async function begin(...types: readonly Type[]): Promise<void> {
   await join("a");
   for (const type of types) await submit(type);
@@ -80,9 +80,9 @@ async function settled(assertion: () => Promise<void>): Promise<void> {
   });
 }
 
-// The cases that Nomad tests its drains by.
+// The cases of Nomad's drain tests.
 describe("a drain", () => {
-  it("should leave daemons where it is to ignore them", async () => {
+  it("should keep daemons when told to ignore them", async () => {
     await begin("service", "daemon");
     await operators.drain(nodeOf("a"), { ignoreDaemons: true });
     await settled(async () => expect(await stateOf("a")).toBe("DRAINED"));
@@ -106,7 +106,7 @@ describe("a drain", () => {
     expect(Number(daemon?.endTime?.seconds)).toBeGreaterThanOrEqual(Number(service?.endTime?.seconds));
   });
 
-  it("should keep a node ineligible after it is cancelled where it is to, and give it nothing", async () => {
+  it("should keep a node ineligible after cancellation when requested, and place nothing there", async () => {
     await begin("service");
     await operators.drain(nodeOf("a"), { keepIneligible: true });
     await settled(async () => expect(await stateOf("a")).toBe("DRAINED"));
@@ -124,7 +124,7 @@ describe("a drain", () => {
     await begin("batch");
     workers.turnOff(nodeOf("a"));
     await operators.drain(nodeOf("a"), { force: true });
-    // It is told to stop, and takes its time.
+    // The execution was ordered to stop, but its node is off.
     await eventually(async () => {
       const executions = await executionsOn("a");
       expect(executions).toMatchObject([{ reason: "NODE_DRAINED", state: ExecutionState.READY }]);
@@ -155,7 +155,7 @@ describe("a drain", () => {
     expect(moved).toMatchObject({ attempt: 0 });
   });
 
-  it("should end everything at once by force, unconfirmed where the node cannot answer", async () => {
+  it("should end everything at once by force, unconfirmed if the node cannot answer", async () => {
     await begin("service", "batch", "ops", "daemon");
     workers.turnOff(nodeOf("a"));
     await database.store.db
@@ -168,7 +168,7 @@ describe("a drain", () => {
     const executions = await executionsOn("a");
     expect(executions.map(({ reason }) => reason)).toEqual(Array(4).fill("UNCONFIRMED"));
     await settled(async () => expect(await readyOn("b")).toEqual(["batch", "daemon", "service"]));
-    // What runs there still is stopped when the node answers again.
+    // These executions still run on the node. They are stopped when the node reports again.
     expect(workers.runningOn(nodeOf("a"))).toHaveLength(4);
     workers.turnOn(nodeOf("a"));
     await settled(async () => expect(workers.runningOn(nodeOf("a"))).toEqual([]));

@@ -41,7 +41,7 @@ it("should place a service without a strategy evenly: when it is submitted, afte
   const { job } = await rig.jobs.submitJob({
     spec: serviceOf("web", 3, { update: { minReadyTime: durationFromMs(0) } }),
   });
-  // What was submitted is stored as it was.
+  // The stored spec is the submitted one, without the default placement.
   expect(job?.spec?.placement).toBeUndefined();
   await expectOn("web", ["n2", "n3", "n4"]);
   await operators.drain("n4");

@@ -17,7 +17,10 @@ import { type Rig, startRig } from "../testing/rig.ts";
 
 const NODES = ["n1", "n2", "n3", "n4"];
 const MILLICORES = 2_000;
-/** A lease that is released goes to another at once; what runs out on a slow machine must not. */
+/**
+ * Short intervals, but a long expiry, because on a slow machine, a lease must not expire. Failover is fast
+ * nevertheless, because a released lease goes to another process immediately.
+ */
 const FAST = { renewEveryMs: 100, expiryMs: 10_000, pollMs: 200 };
 
 let database: TestDatabase;
@@ -31,9 +34,9 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** What is taken of nodes must be what executions hold, and never more than there is. */
+/** Check that the allocations of nodes equal what executions hold, and never exceed the nodes' resources. */
 async function expectSound(): Promise<void> {
-  // From one snapshot: the leader gives resources back at any time.
+  // Read both from one snapshot: the leader can release resources at any time.
   const [live, allocations] = await store.db
     .transaction()
     .setIsolationLevel("repeatable read")
@@ -89,7 +92,7 @@ describe("two schedulers", () => {
     await other.close();
   });
 
-  it("should never over-allocate whoever submits to whom", async () => {
+  it("should never over-allocate, whichever of them gets submissions", async () => {
     const rigs = await Promise.all([
       startRig(await database.openStore("one"), { timing: FAST }),
       startRig(await database.openStore("other"), { timing: FAST }),
@@ -100,7 +103,7 @@ describe("two schedulers", () => {
         (rigs[number % 2] as Rig).jobs.submitJob({ spec: serviceOf(name, 5, { resources: { millicores: 400 } }) }),
       ),
     );
-    // Four nodes take five each.
+    // Four nodes take five executions each.
     await eventually(async () => {
       await workers.work(NODES);
       const allocations = [...(await readAllocations(store.db, NODES)).values()];
@@ -157,15 +160,15 @@ describe("two schedulers", () => {
   });
 });
 
-describe("a leader that was stopped", () => {
-  it("should write nothing when it wakes", async () => {
+describe("a leader that was paused", () => {
+  it("should write nothing when it resumes", async () => {
     let wake = () => {};
     let isStopped = false;
     const stopped = new Promise<void>((resolve) => {
       wake = resolve;
     });
     let stopAtPlan = false;
-    // It stands still between deciding and writing, as a process does that gets SIGSTOP there.
+    // Pause the leader between deciding and writing, as SIGSTOP would.
     const afterStep = async (step: LeaderStep) => {
       if (step !== "planned" || !stopAtPlan || isStopped) return;
       isStopped = true;
@@ -176,7 +179,7 @@ describe("a leader that was stopped", () => {
     stopAtPlan = true;
     await old.jobs.submitJob({ spec: serviceOf("woken", 3) });
     await eventually(() => expect(isStopped).toBe(true));
-    // Its lease runs out meanwhile, as another process finds.
+    // Delete the lease, as another process does after its expiry.
     await store.db.deleteFrom("leases").where("name", "=", SCHEDULER_LEASE).execute();
     const next = await startRig(await database.openStore("next"), { timing: FAST });
     await eventually(async () => {
@@ -192,7 +195,8 @@ describe("a leader that was stopped", () => {
     expect(after.map(({ execution }) => execution)).toEqual(before.map(({ execution }) => execution));
     expect(await holderOf()).toBe(next.instance);
     const plan = { executions: [], jobs: [], drains: [] };
-    const stale = { instance: old.instance, plan, events: [], specDigestOf: () => new Uint8Array() };
+    const jobOf = () => ({ version: 1, specDigest: new Uint8Array(), createdAtMs: 0 });
+    const stale = { instance: old.instance, plan, events: [], jobOf, specDigestOf: () => new Uint8Array() };
     expect(await commitWork(store.reserved, stale)).toEqual({ outcome: "FENCED" });
     await next.close();
   });

@@ -6,14 +6,14 @@ import type { OrphanNews } from "./orphan-news.ts";
 const ORPHANS_A_COMMIT = 500;
 const NOTHING = { executions: [], jobs: [], drains: [] } as const;
 
-/** Writes for the leader. */
-export type Commit = (commit: Omit<WorkCommit, "instance" | "specDigestOf">) => Promise<WorkCommitted>;
+/** Commits changes for the leader. */
+export type Commit = (commit: Omit<WorkCommit, "instance" | "jobOf" | "specDigestOf">) => Promise<WorkCommitted>;
 
 /**
- * Show what nodes run and the store does not know. It continues to run until an operator decides. How much of it nodes
- * can report is bounded where reports are saved.
+ * Publish executions that nodes run but the store does not know. They keep running until an operator decides. Their
+ * number is limited where reports are saved.
  *
- * @param position since when nodes said so; null to look at all that they have said.
+ * @param position read the reports since this position; null to read all.
  */
 export async function findOrphans(
   { position, nowMs }: { readonly position: ChangePosition | null; readonly nowMs: number },
@@ -38,7 +38,7 @@ export async function findOrphans(
   }
 }
 
-/** End the orphans of nodes that were deleted or rejected: none of them can be confirmed. */
+/** Record the orphans of deleted and rejected nodes as ended, because no node can confirm their end. */
 export async function endHomeless(
   nowMs: number,
   commit: Commit,
@@ -50,7 +50,7 @@ export async function endHomeless(
     if (last === undefined) return;
     const executions = homeless.map(({ execution: before, type, isDeleted }): ExecutionChange => {
       const end = settleGone(before, type ?? "service", isDeleted ? "NODE_DELETED" : "NODE_REJECTED");
-      // Its node may come again with it: it is to be stopped then.
+      // Record that the execution must be stopped if the node comes back with it.
       return {
         kind: "ENDED",
         before,

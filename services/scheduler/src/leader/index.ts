@@ -1,5 +1,5 @@
-// The leader without a store: simulations run it on records of their own.
+// The leader without the database. Simulations run it on simulated stores.
 export { Leader } from "./leader.ts";
 export type { LeaderMetrics } from "./leader-metrics.ts";
 export type { LeaderOptions } from "./leader-options.ts";
-export type { LeaderRecord } from "./leader-record.ts";
+export type { LeaderStore } from "./leader-store.ts";

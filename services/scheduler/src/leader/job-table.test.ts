@@ -6,8 +6,8 @@ import {
   addWorkNode,
   connectNode,
   createTestDatabase,
+  evaluateNode,
   eventually,
-  judgeNode,
   type TestDatabase,
 } from "@rollcall/testkit";
 import type { LeaderStep } from "../index.ts";
@@ -24,10 +24,10 @@ let database: TestDatabase;
 let rig: Rig;
 let workers: FakeWorkers;
 let operators: Operators;
-/** Nodes and jobs of one test, apart from those of others by their names and their zone. */
+/** The zone of a test. Together with the names of nodes and jobs, it keeps tests apart. */
 let zone: string;
 let tests = 0;
-/** What happens after a step of the leader, before it goes on. */
+/** A function that is called after each step of the leader. The leader waits until it has ended. */
 let atStep: (step: LeaderStep) => Promise<void> = async () => {};
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -53,7 +53,9 @@ async function join(name: string, where = zone, options: Parameters<typeof addWo
   await operators.label(nodeOf(name), "zone", where);
 }
 
-/** One execution of a job of each type on node a; batch and service want `count`, on different nodes. */
+/**
+ * Run one execution of a job of each type on node a. Batch and service jobs run `count` executions, on different nodes.
+ */
 async function begin(count = 1): Promise<void> {
   for (const type of TYPES) {
     const update = { minReadyTime: durationFromMs(0) };
@@ -89,8 +91,8 @@ async function settled(assertion: () => Promise<void>): Promise<void> {
   });
 }
 
-/** The leader has seen what came before: it places what comes after. */
-async function leaderLooked(name: string): Promise<void> {
+/** Wait until the leader has read all earlier changes: submit a job, and wait until it has been placed. */
+async function leaderScanned(name: string): Promise<void> {
   await rig.jobs.submitJob({ spec: serviceOf(`${zone}-probe`, 1, { constraints: { node: nodeOf(name) } }) });
   await settled(async () => expect(await on(name, ExecutionState.READY)).toContain("probe"));
 }
@@ -102,23 +104,23 @@ describe("the table of jobs", () => {
     await begin();
     await join("b", "elsewhere");
     workers.turnOff(nodeOf("a"));
-    await judgeNode(database.store, nodeOf("a"), "UNHEALTHY");
+    await evaluateNode(database.store, nodeOf("a"), "UNHEALTHY");
     await eventually(async () => expect(await on("a", LOST)).toEqual(ALL));
     await join("c");
-    await leaderLooked("b");
+    await leaderScanned("b");
     await settled(async () => expect(await on("c", READY)).toEqual(["daemon"]));
     expect((await executionsOn("a")).map(({ replacedById }) => replacedById)).toEqual(["", "", "", ""]);
     await allowReaction(database.store, nodeOf("a"));
     await settled(async () => expect(await on("c", READY)).toEqual(["batch", "daemon", "service"]));
     expect(await reasonsOn("a")).toMatchObject({ ops: `${FAILED} NODE_LOST`, daemon: `${LOST} NODE_LOST` });
-    // It is back: what was replaced stops there, the daemon goes on, and the ops job stays what it was.
+    // The node is back: its replaced executions stop, the daemon keeps running, and the ops job keeps its state.
     await database.store.db
       .updateTable("node_sessions")
       .set({ reaction: null, loss: null, loss_group: null, lost_since: null })
       .where("node_id", "=", nodeOf("a"))
       .execute();
     await connectNode(database.store, nodeOf("a"));
-    await judgeNode(database.store, nodeOf("a"), "HEALTHY");
+    await evaluateNode(database.store, nodeOf("a"), "HEALTHY");
     workers.turnOn(nodeOf("a"));
     await settled(async () => {
       expect(await on("a", READY)).toEqual(["daemon"]);
@@ -127,22 +129,22 @@ describe("the table of jobs", () => {
     });
   });
 
-  it("should do nothing about a node that is back between the plan that follows from its loss and the commit", async () => {
+  it("should do nothing about a node that comes back between the plan after its loss and the commit", async () => {
     await begin();
     let isAllowed = false;
     let isRead = false;
     let isBack = false;
-    // The leader stands still while the node is lost, and once more when it has planned with that.
+    // Pause the leader while the node is lost, and again after the leader has made a plan for the loss.
     atStep = async (step) => {
       if (step === "planned" && !isAllowed) {
-        await judgeNode(database.store, nodeOf("a"), "UNHEALTHY");
+        await evaluateNode(database.store, nodeOf("a"), "UNHEALTHY");
         await allowReaction(database.store, nodeOf("a"));
         isAllowed = true;
       } else if (step === "refreshed") {
         isRead = isAllowed;
       } else if (step === "planned" && isRead && !isBack) {
         isBack = true;
-        await judgeNode(database.store, nodeOf("a"), "HEALTHY");
+        await evaluateNode(database.store, nodeOf("a"), "HEALTHY");
       }
     };
     await eventually(() => expect(isBack).toBe(true));
@@ -154,11 +156,11 @@ describe("the table of jobs", () => {
     expect(executions.sort()).toEqual(ALL.map((type) => [type, "", ""]));
   });
 
-  it("should run an ops job on a node that got its label just before", async () => {
+  it("should run an ops job on a node that has just got its label", async () => {
     await join("b", "elsewhere");
-    await leaderLooked("b");
+    await leaderScanned("b");
     let isSubmitted = false;
-    // The leader stands still while it hears of both.
+    // Pause the leader until it has received both events.
     atStep = async (step) => {
       if (step !== "planned" || isSubmitted) return;
       isSubmitted = true;
@@ -197,9 +199,9 @@ describe("the table of jobs", () => {
       "is well again",
       async () => {
         await join("late");
-        await judgeNode(database.store, nodeOf("late"), "UNHEALTHY");
+        await evaluateNode(database.store, nodeOf("late"), "UNHEALTHY");
       },
-      () => judgeNode(database.store, nodeOf("late"), "HEALTHY"),
+      () => evaluateNode(database.store, nodeOf("late"), "HEALTHY"),
     ],
   ])("should fill up batch jobs and services and place daemons on a node that %s", async (_, prepare, change) => {
     await prepare();
@@ -210,14 +212,14 @@ describe("the table of jobs", () => {
     await settled(async () => expect(await on("late", READY)).toEqual(["batch", "daemon", "service"]));
   });
 
-  it("should evict daemons alone from a node whose labels stop matching", async () => {
+  it("should evict only daemons from a node whose labels no longer match", async () => {
     await begin();
     await operators.label(nodeOf("a"), "zone", "elsewhere");
     await settled(async () => expect(await reasonsOn("a")).toMatchObject({ daemon: `${STOPPED} NODE_LABELS_CHANGED` }));
     expect(await on("a", READY)).toEqual(["batch", "ops", "service"]);
   });
 
-  it("should leave everything on a node that is cordoned, and place nothing more there", async () => {
+  it("should keep everything on a cordoned node, and place nothing more there", async () => {
     await begin();
     await operators.cordon(nodeOf("a"));
     for (const type of ["batch", "service"]) await rig.jobs.scaleJob({ name: nodeOf(type), count: 2 });

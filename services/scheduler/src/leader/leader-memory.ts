@@ -1,15 +1,15 @@
 import {
+  type Execution,
   type ExecutionChange,
   ExecutionIds,
-  type ExecutionRecord,
   executionIdTimeMs,
   isTerminal,
-  type KeptJob,
   NO_OVERCOMMIT,
   notAfter,
   type Observation,
   type Plan,
   type PlanInput,
+  type RecheckedJob,
   settleOrphan,
   stopRevived,
   toWorkNode,
@@ -17,26 +17,26 @@ import {
   type WorkMemory,
 } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
-import type { StoredDrain, StoredExecution, StoredJob } from "@rollcall/store";
-import { keptJobOf, violationsText } from "@rollcall/wire";
+import type { DrainRow, ExecutionRow, JobRow, PlannedJob } from "@rollcall/store";
+import { recheckedJobOf, violationsText } from "@rollcall/wire";
 import { toObservation } from "../executions/convert-execution.ts";
 import { fallbackVersionOf, toJobRecord, toVersionSpec } from "../jobs/view-job.ts";
 import type { LeaderOptions } from "./leader-options.ts";
-import type { LeaderRecord } from "./leader-record.ts";
+import type { LeaderStore } from "./leader-store.ts";
 
 const NODES_A_READ = 500;
 const JOBS_A_READ = 200;
 const EXECUTIONS_A_READ = 2_000;
 
-/** The memory of work as the record fills it: what there is, read once, and then what has changed. */
+/** Fills the memory of work from the store: reads everything once, and then the changes. */
 export class LeaderMemory {
-  readonly #record: LeaderRecord;
+  readonly #record: LeaderStore;
   readonly #log: Logger;
   readonly #shell: WorkMemory;
   readonly #random: () => number;
   #greatestId = "";
   #ids = new ExecutionIds("");
-  readonly #versions = new Map<string, KnownVersion>();
+  readonly #versions = new Map<string, LiveVersion>();
 
   constructor({ record, log, random }: Pick<LeaderOptions, "record" | "log" | "random">, shell: WorkMemory) {
     this.#record = record;
@@ -45,7 +45,9 @@ export class LeaderMemory {
     this.#random = random;
   }
 
-  /** Read everything. What changes meanwhile has to be read again after it. Answers which executions have orders. */
+  /**
+   * Read everything. Changes made during the read must be read again afterwards. Returns the executions with orders.
+   */
   async load(nowMs: number, signal: AbortSignal): Promise<readonly string[]> {
     const record = this.#record;
     this.#sawId(await record.greatestExecutionId());
@@ -73,7 +75,10 @@ export class LeaderMemory {
     return ordered;
   }
 
-  /** Read nodes again, with their drains. Those that are gone are removed. Whether any is gone, or rejected. */
+  /**
+   * Read nodes again, with their drains, and remove those that no longer exist. Returns whether any node is gone or
+   * rejected.
+   */
   async refreshNodes(ids: readonly string[]): Promise<boolean> {
     if (ids.length === 0) return false;
     let isAnyRejected = false;
@@ -109,7 +114,10 @@ export class LeaderMemory {
     for (const name of gone) this.#removeJob(name);
   }
 
-  /** Read what nodes say of executions. Answers what that changes of executions that are not in memory any more. */
+  /**
+   * Read what nodes report about executions. Returns the changes that follow for executions that are no longer in
+   * memory.
+   */
   async observe(ids: readonly string[], nowMs: number): Promise<readonly ExecutionChange[]> {
     const changes: ExecutionChange[] = [];
     for (const { execution, isOrphan, observation } of await this.#record.getExecutions(ids)) {
@@ -122,22 +130,22 @@ export class LeaderMemory {
     return changes;
   }
 
-  /** No job has an orphan, so that nothing but its own end follows from its end. */
-  #endOfOrphan(before: ExecutionRecord, observation: Observation, nowMs: number): readonly ExecutionChange[] {
+  /** Return the change after the end of an orphan. An orphan belongs to no job, so its end has no other effects. */
+  #endOfOrphan(before: Execution, observation: Observation, nowMs: number): readonly ExecutionChange[] {
     if (observation.observed !== "ENDED") return [];
     const type = this.#shell.state.jobs.get(before.job)?.record.spec.type ?? "service";
     const end = settleOrphan(before, observation, type);
     return [{ kind: "ENDED", before, after: { ...before, ...end, desired: "FORGET", endedAtMs: nowMs }, observation }];
   }
 
-  /** Take an execution in as the record has it. One that no job has is left out. */
-  #load({ execution, isOrphan, observation }: StoredExecution, nowMs: number): void {
+  /** Add an execution from the store. Orphans are left out, because they belong to no job. */
+  #load({ execution, isOrphan, observation }: ExecutionRow, nowMs: number): void {
     if (!isOrphan) this.applyRecord(notAfter(execution, nowMs), toObservation(observation));
   }
 
-  /** Take in what was written of an execution besides a plan. */
-  applyRecord(record: ExecutionRecord, observation: Observation | null): void {
-    // An adopted one has the id that its node named.
+  /** Apply an execution that was written outside a plan. */
+  applyRecord(record: Execution, observation: Observation | null): void {
+    // Note the id of an adopted execution, which comes from its node, and can be the greatest so far.
     this.#sawId(record.id);
     this.#shell.applyExecution(record, observation);
   }
@@ -151,7 +159,7 @@ export class LeaderMemory {
     return this.#shell.plan(input);
   }
 
-  /** How much there is. */
+  /** The numbers of executions and of waiting replicas. */
   size(): { readonly executions: number; readonly waiting: number } {
     const { executions, waitingJobs, jobs } = this.#shell.state;
     let waiting = 0;
@@ -163,7 +171,7 @@ export class LeaderMemory {
     this.#shell.revert(plan);
   }
 
-  /** Take the jobs that are to be reverted, since their updates halted; each once until it is read again. */
+  /** Take the jobs to revert because their updates halted. A job is returned only once until it is read again. */
   takeReverts(): readonly { readonly name: string; readonly version: number }[] {
     const { toRevert, jobs } = this.#shell.state;
     const due = [...toRevert].map((name) => ({ name, version: jobs.get(name)?.record.version ?? 0 }));
@@ -171,23 +179,30 @@ export class LeaderMemory {
     return due;
   }
 
-  /** The digest of what a version of a job runs. */
+  /** Return a job as it was last read. */
+  jobOf(job: string): PlannedJob {
+    const known = this.#versions.get(job);
+    if (known === undefined) throw new Error(`unknown job ${job}`);
+    return { version: known.version, specDigest: known.digest, createdAtMs: known.createdAtMs };
+  }
+
+  /** The spec digest of a version of a job. */
   digestOf(job: string, version: number): Uint8Array {
     const known = this.#versions.get(job);
     if (known?.version === version) return known.digest;
     if (known?.fallback?.version === version) return known.fallback.digest;
-    throw new Error(`version ${version} of job ${job} is neither its newest nor the one that it falls back on`);
+    throw new Error(`version ${version} of job ${job} is neither its newest version nor its fallback`);
   }
 
-  /** @param submittedAtMs when it was submitted by planning time, if it was submitted since it was read last. */
-  async #applyJob(job: StoredJob, submittedAtMs: number): Promise<void> {
+  /** @param submittedAtMs the planning time of the submission, if the job was submitted since it was last read. */
+  async #applyJob(job: JobRow, submittedAtMs: number): Promise<void> {
     const read = this.#versions.get(job.name);
     const known = read?.createdAtMs === job.createdAtMs ? read : undefined;
-    // Deleted and submitted again since it was read: its versions begin at 1 again.
+    // The job was deleted and submitted again since it was last read, so its versions start at 1 again.
     if (read !== known) this.#removeJob(job.name);
     const isSame = known?.submitted.recordMs === job.submittedAtMs;
     const submitted = isSame ? known.submitted : { recordMs: job.submittedAtMs, atMs: submittedAtMs };
-    // Most changes of a job make no new version, and what it asks for stays prepared then.
+    // Keep the parsed spec if the version has not changed, as is the case for most changes to a job.
     const kept = known?.version === job.version ? known.kept : this.#read(job);
     const fallback = await this.#readFallback(job, known?.fallback ?? null);
     const { version, createdAtMs, specDigest: digest } = job;
@@ -200,23 +215,23 @@ export class LeaderMemory {
     this.#shell.removeJob(name);
   }
 
-  async #readFallback(job: StoredJob, known: KnownFallback | null): Promise<KnownFallback | null> {
+  async #readFallback(job: JobRow, known: LiveFallback | null): Promise<LiveFallback | null> {
     const version = fallbackVersionOf(job);
     if (version === null || known?.version === version) return version === null ? null : known;
     const found = await this.#record.getJobVersion(job.name, version);
     return found === null ? null : { version, digest: found.specDigest, placed: toVersionSpec(job, found) };
   }
 
-  #read(job: StoredJob): KeptJob {
-    const kept = keptJobOf(job);
+  #read(job: JobRow): RecheckedJob {
+    const kept = recheckedJobOf(job);
     const { name, version } = job;
     if (kept.violations.length > 0) {
-      this.#log.warn({ job: name, version, why: violationsText(kept.violations) }, "a job is refused by this release");
+      this.#log.warn({ job: name, version, why: violationsText(kept.violations) }, "this release refuses a job");
     }
     return kept;
   }
 
-  /** Ids that are made from now on are greater. */
+  /** Make sure that new ids are greater than this one. */
   #sawId(id: string): void {
     if (id <= this.#greatestId || executionIdTimeMs(id) === null) return;
     this.#greatestId = id;
@@ -233,36 +248,36 @@ export class LeaderMemory {
 }
 
 /**
- * One whose end was recorded is told to stop when its node has it still, or has it again, and may be forgotten once the
- * node has confirmed the end.
+ * Decide what follows after the end of an execution. The execution must stop if its node still has it, or has it
+ * again. It can be forgotten once the node has confirmed the end.
  */
-function afterEnd(before: ExecutionRecord, observation: Observation): readonly ExecutionChange[] {
+function afterEnd(before: Execution, observation: Observation): readonly ExecutionChange[] {
   const revived = stopRevived(before, observation);
   if (revived !== null) return [{ kind: "STOPPING", before, after: revived, observation }];
   const isConfirmed = before.desired === "STOP" && observation.observed === "ENDED";
   return isConfirmed ? [{ kind: "FREED", before, after: { ...before, desired: "FORGET" }, observation }] : [];
 }
 
-/** The version that is placed once the update to the newest one has halted. */
-interface KnownFallback {
+/** The version to place after the update to the newest version has halted. */
+interface LiveFallback {
   readonly version: number;
   readonly digest: Uint8Array;
-  /** Null for one that today's rules refuse. */
+  /** The version to place; null if the current rules refuse it. */
   readonly placed: VersionSpec | null;
 }
 
-interface KnownVersion {
+interface LiveVersion {
   readonly version: number;
-  /** When the job was created, by which two jobs of the same name differ. */
+  /** When the job was created, to distinguish two jobs with the same name. */
   readonly createdAtMs: number;
   readonly digest: Uint8Array;
-  readonly kept: KeptJob;
-  readonly fallback: KnownFallback | null;
-  /** When it was submitted last or started again: by the record's clock, which may step, and by planning time. */
+  readonly kept: RecheckedJob;
+  readonly fallback: LiveFallback | null;
+  /** When the job was last submitted or restarted, by the store's clock (which can step) and by planning time. */
   readonly submitted: { readonly recordMs: number; readonly atMs: number };
 }
 
-function toDrain({ nodeId, drainedAtMs, unconfirmed, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {
+function toDrain({ nodeId, drainedAtMs, unconfirmed, deadlineAtMs, force, ignoreDaemons }: DrainRow) {
   const over = unconfirmed ? ("UNCONFIRMED" as const) : ("DRAINED" as const);
   const state = drainedAtMs === null ? ("DRAINING" as const) : over;
   return { nodeId, state, deadlineAtMs, force, ignoreDaemons };

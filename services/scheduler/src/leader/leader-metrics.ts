@@ -1,6 +1,6 @@
 import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
 
-/** What a scheduler counts. */
+/** Metrics of a scheduler. */
 export interface LeaderMetrics {
   planned(seconds: number): void;
   committed(outcome: "committed" | "stale" | "fenced", seconds: number): void;
@@ -11,11 +11,11 @@ export interface LeaderMetrics {
 
 const SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Create the metrics of a scheduler. `leads` is asked at each scrape. */
+/** Create the metrics of a scheduler. `leads` is called at each scrape. */
 export function createLeaderMetrics(registry: MetricsRegistry, leads: () => boolean): LeaderMetrics {
   const leading = gauge(registry, {
     name: "rollcall_scheduler_leader",
-    help: "1 in the process that holds the lease of the scheduler, 0 in those that stand by.",
+    help: "1 in the process that holds the scheduler's lease, 0 in standby processes.",
   });
   const executions = gauge(registry, {
     name: "rollcall_scheduler_executions",
@@ -23,27 +23,27 @@ export function createLeaderMetrics(registry: MetricsRegistry, leads: () => bool
   });
   const waiting = gauge(registry, {
     name: "rollcall_scheduler_waiting",
-    help: "Places of jobs that found no node, in the process that leads.",
+    help: "Replicas of jobs without a suitable node, in the process that leads.",
   });
   const plans = histogram(registry, {
     name: "rollcall_scheduler_plan_seconds",
-    help: "Time to decide what is to be done.",
+    help: "Time to make a plan.",
     buckets: SECONDS,
   });
   const commits = histogram(registry, {
     name: "rollcall_scheduler_commit_seconds",
-    help: "Time to write what was decided, by outcome: stale is tried again, fenced ends the leadership.",
+    help: "Time to write a plan, by outcome: stale is planned again, fenced ends the leadership.",
     labelNames: ["outcome"],
     buckets: SECONDS,
   });
   const changes = counter(registry, {
     name: "rollcall_scheduler_executions_changed_total",
-    help: "Changes of executions that were written, by kind: placed, stopping, replacing, lost, found, ended, freed.",
+    help: "Written changes of executions, by kind: placed, stopping, replacing, lost, found, ended, freed.",
     labelNames: ["kind"],
   });
   const loads = gauge(registry, {
     name: "rollcall_scheduler_load_seconds",
-    help: "Time in which this process last read the record when it began to lead.",
+    help: "Time that this process last needed to load the store when it began to lead.",
   });
   onScrape(registry, () => {
     leading.set(leads() ? 1 : 0);

@@ -1,26 +1,28 @@
 import type { Clock, Logger } from "@rollcall/process";
 import type { Following, FollowOptions, WorkSignals } from "@rollcall/store";
-import type { LeaderRecord } from "./leader-record.ts";
+import type { LeaderStore } from "./leader-store.ts";
 
-/** The steps of a leader, between any two of which it may end. */
+/** The steps of a leader. The process can end between any two of them. */
 export type LeaderStep = "loaded" | "refreshed" | "observed" | "planned" | "committed";
 
-/** How often a leader looks. */
+/** The intervals of a leader. */
 export interface LeaderTiming {
-  /** How often what nodes say is looked at without a notification. */
+  /** Interval at which to read what nodes report if no notification arrives. */
   readonly pollMs: number;
-  /** Shortest time between two looks: what is committed meanwhile goes along. */
+  /** Shortest time between two ticks, to gather changes. */
   readonly gatherMs: number;
-  /** How often the record's clock is compared with that of the process. */
+  /** Interval at which to compare the store's clock with the clock of the process. */
   readonly clockEveryMs: number;
-  /** Renewals of the lease, and how long it lasts without. */
+  /**
+   * Interval at which the lease is renewed, and the time without a renewal after which
+   * it expires.
+   */
   readonly renewEveryMs: number;
   readonly expiryMs: number;
 }
 
-/** What a leader needs. */
 export interface LeaderOptions {
-  readonly record: LeaderRecord;
+  readonly record: LeaderStore;
   readonly feed: { follow(options: FollowOptions): Omit<Following, "caughtUpTo"> };
   readonly signals: Pick<WorkSignals, "follow">;
   readonly instance: string;

@@ -7,8 +7,8 @@ import {
   addWorkNode,
   connectNode,
   createTestDatabase,
+  evaluateNode,
   eventually,
-  judgeNode,
   refusalOf,
   type TestDatabase,
 } from "@rollcall/testkit";
@@ -50,7 +50,7 @@ const typesOf = async (subject: string) =>
   (await readEvents(database.store.db, { after: 0n, limit: 1_000, subject })).events.map(({ type }) => type);
 
 describe("a leader", () => {
-  it("should place a service, and tell how it runs", async () => {
+  it("should place a service, and show how it runs", async () => {
     await rig.jobs.submitJob({ spec: serviceOf("web", 4) });
     await settled(async () => expect(await executionsOf("web", READY)).toHaveLength(4));
     const { job } = await rig.jobs.getJob({ name: "web" });
@@ -74,7 +74,7 @@ describe("a leader", () => {
     });
   });
 
-  it("should complete a batch job, and try a failed execution again elsewhere in time", async () => {
+  it("should complete a batch job, and retry a failed execution elsewhere in time", async () => {
     const others = new Set((await executionsOf("")).map(({ id }) => id));
     const failed = new Set<string>();
     workers.fate = (id, index) => {
@@ -98,7 +98,7 @@ describe("a leader", () => {
     expect((await typesOf("batch")).filter((type) => type === "job.execution.ended")).toHaveLength(4);
   });
 
-  it("should stop a job, and start it again when it is submitted again", async () => {
+  it("should stop a job, and restart it when it is submitted again", async () => {
     await rig.jobs.submitJob({ spec: serviceOf("stopped", 2) });
     await settled(async () => expect(await executionsOf("stopped", READY)).toHaveLength(2));
     await rig.jobs.stopJob({ name: "stopped" });
@@ -107,7 +107,7 @@ describe("a leader", () => {
     await settled(async () => expect(await executionsOf("stopped", READY)).toHaveLength(2));
   });
 
-  it("should roll a service to a new version and on restart, and keep it whole meanwhile", async () => {
+  it("should replace executions of a service for a new version and on restart, and keep it complete during that", async () => {
     const update = { maxParallel: 1, minReadyTime: durationFromMs(0) };
     await rig.jobs.submitJob({ spec: serviceOf("rolled", 2, { update }) });
     await settled(async () => expect(await executionsOf("rolled", READY)).toHaveLength(2));
@@ -145,7 +145,7 @@ describe("a leader", () => {
     const lost = victim?.nodeId ?? "";
     const there = (await executionsOf("moving", READY)).filter(({ nodeId }) => nodeId === lost).map(({ id }) => id);
     workers.turnOff(lost);
-    await judgeNode(database.store, lost, "UNHEALTHY");
+    await evaluateNode(database.store, lost, "UNHEALTHY");
     await allowReaction(database.store, lost);
     await settled(async () => {
       const ready = await executionsOf("moving", READY);
@@ -157,14 +157,14 @@ describe("a leader", () => {
       expect(execution?.replacedById).not.toBe("");
       expect(execution?.state).toBe(ExecutionState.LOST);
     }
-    // It comes back with what ran there: one of each place stays.
+    // The node comes back with its executions. One execution per replica index stays.
     await database.store.db
       .updateTable("node_sessions")
       .set({ reaction: null, loss: null, loss_group: null, lost_since: null })
       .where("node_id", "=", lost)
       .execute();
     await connectNode(database.store, lost);
-    await judgeNode(database.store, lost, "HEALTHY");
+    await evaluateNode(database.store, lost, "HEALTHY");
     workers.turnOn(lost);
     await settled(async () => {
       const all = await executionsOf("moving");
@@ -177,7 +177,7 @@ describe("a leader", () => {
     for (const id of there) expect(running).not.toContain(id);
   });
 
-  it("should stop one execution when it is told to, and put another in its place", async () => {
+  it("should stop one execution on request, and start another instead", async () => {
     await rig.jobs.submitJob({ spec: serviceOf("picked", 1) });
     await settled(async () => expect(await executionsOf("picked", READY)).toHaveLength(1));
     const [first] = await executionsOf("picked", READY);
@@ -203,7 +203,7 @@ describe("a leader", () => {
     expect(summary).toContain(id);
   });
 
-  it("should show what a node runs and the record does not know, and adopt or stop it when told to", async () => {
+  it("should show executions that a node runs and the store does not know, and adopt or stop them on request", async () => {
     await rig.jobs.submitJob({ spec: serviceOf("known", 1) });
     await settled(async () => expect(await executionsOf("known", READY)).toHaveLength(1));
     const orphan = (id: string, job: string) => ({
@@ -233,9 +233,9 @@ describe("a leader", () => {
     });
   });
 
-  it("should adopt what a node runs into a place whose execution cannot be used yet, and stop that one", async () => {
+  it("should adopt an orphan as the replica of an execution that cannot be used yet, and stop that one", async () => {
     await rig.jobs.submitJob({ spec: serviceOf("full", 1) });
-    // No machine looks at its work from here on, so that it stays on its way.
+    // From now on, no machine handles its work, so the execution stays pending.
     await eventually(async () => expect(await executionsOf("full", [ExecutionState.PENDING])).toHaveLength(1));
     const [pending] = await executionsOf("full");
     const id = "00000000000000000000orphan3";
@@ -257,12 +257,12 @@ describe("a leader", () => {
     await say(id, "halted");
     await eventually(async () => expect(await executionsOf("halted", [ExecutionState.ORPHANED])).toHaveLength(1));
     const refused = rig.jobs.adoptExecution({ execution: id });
-    await expect(refused).rejects.toThrow("job halted was stopped");
+    await expect(refused).rejects.toThrow("job halted is stopped");
     expect(await executionsOf("halted", [ExecutionState.ORPHANED])).toHaveLength(1);
   });
 });
 
-/** A node says that it runs an execution. */
+/** Report from a node that it runs an execution. */
 async function say(id: string, job: string): Promise<void> {
   const facts = { startedAtMs: 1, endedAtMs: null, end: null, exitCode: null, signal: null, message: "" } as const;
   const executions = [{ id, observed: "RUNNING" as const, ...facts, job, specDigest: null }];

@@ -13,17 +13,20 @@ import { seeToOrders } from "./see-to-orders.ts";
 
 const OBSERVED_A_READ = 2_000;
 const MOST_PLACED = 1_000;
-/** Orders seen to before the next plan: each is a commit of its own, and nodes are lost and return meanwhile. */
+/**
+ * The maximum number of orders to handle before the next plan. Each order is a separate commit, and nodes can be lost
+ * and return during that time.
+ */
 const MOST_ORDERS = 50;
-/** A look at what nodes have said. */
+/** The time at which to evaluate reports, and the signal that aborts reading them. */
 interface Look {
   readonly nowMs: number;
   readonly signal: AbortSignal;
 }
 
 /**
- * Decides what runs where, for as long as this process holds the scheduler's lease. All of it follows from the record:
- * a leader that ends between any two steps leaves nothing behind, and the next one decides the same again.
+ * Decides what runs where, for as long as this process holds the scheduler's lease. All decisions are derived from
+ * the store: if a leader ends between any two steps, the next one makes the same decisions.
  */
 export class Leader {
   readonly #options: LeaderOptions;
@@ -43,16 +46,16 @@ export class Leader {
     this.#createShell = createShell;
   }
 
-  /** Lead until the signal aborts, or the lease is another's. */
+  /** Lead until the signal aborts, or another process has the lease. */
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     const { record, feed, signals, clock, log } = this.#options;
     const startedAtMs = clock.nowMs();
     this.#dirty.clear();
-    // Times are planning times of this lead.
+    // Start over with the orphans, because their times are planning times of one leadership.
     this.#orphans = new OrphanNews(this.#actor);
     const after = await record.currentRevision();
     const position = await record.changePosition();
-    // Before the record is read: what changes meanwhile is read again.
+    // Follow events before reading the store, so that changes made during the read are read again.
     const following = feed.follow({
       name: "scheduler",
       interest: LEADER_INTEREST,
@@ -72,7 +75,7 @@ export class Leader {
       await this.#step("loaded");
       this.#metrics.loaded((clock.nowMs() - startedAtMs) / 1_000);
       await record.noteSchedulerLeads();
-      log.info({ took_ms: Math.round(clock.nowMs() - startedAtMs) }, "scheduler leads");
+      log.info({ took_ms: Math.round(clock.nowMs() - startedAtMs) }, "scheduler became the leader");
       this.#memory = memory;
       await this.#lead(memory, { position, time }, signal, succeeded);
     } finally {
@@ -82,7 +85,7 @@ export class Leader {
     }
   }
 
-  /** Whether the memory is filled: this process leads. */
+  /** Whether this process leads, which it does once its memory is filled. */
   get isLeading(): boolean {
     return this.#memory !== null;
   }
@@ -102,7 +105,7 @@ export class Leader {
       position = await this.#observe(memory, position, { nowMs: await time.nowMs(), signal });
       const nowMs = await time.nowMs();
       const decided = await this.#decide(memory, nowMs, mostPlaced);
-      // Fewer nodes at a time are less likely to be written by others at just that time.
+      // Place fewer executions after a conflict, because a smaller plan is less likely to conflict with other writes.
       mostPlaced = decided.isStale ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
       await this.#revert(memory, nowMs);
       this.#metrics.setWork(memory.size());
@@ -115,9 +118,9 @@ export class Leader {
   }
 
   /**
-   * Read again what events say has changed, and see to orders. Nodes come before jobs: an ops job runs on those that
-   * match as it is submitted. They come last, too: what is decided about losses follows from them as they are then,
-   * however long the rest took.
+   * Read again everything that has changed according to events, and handle orders. Nodes come before jobs, because an
+   * ops job runs on the nodes that match when it is submitted. Nodes are read again at the end, because decisions
+   * about losses depend on their latest state, however long the rest took.
    */
   async #refresh(memory: LeaderMemory, nowMs: number): Promise<void> {
     const commit: Commit = (work) => this.#commit(memory, work);
@@ -139,8 +142,8 @@ export class Leader {
   }
 
   /**
-   * See to what nodes said before this process led, of executions that are not in memory: it may have come while no
-   * process led, or before an older record was restored, and is not among what changes from now on.
+   * Handle earlier reports about executions that are not in memory. These reports arrived while no process led, or
+   * before an older backup of the store was restored, so the reads of later changes do not include them.
    */
   async #catchUp(memory: LeaderMemory, { nowMs, signal }: Look): Promise<void> {
     const { record } = this.#options;
@@ -157,7 +160,9 @@ export class Leader {
     await endHomeless(nowMs, commit, this.#options);
   }
 
-  /** Read what nodes say of executions, and write what follows for those that are not in memory. */
+  /**
+   * Read what nodes report about executions, and write the changes that follow for executions that are not in memory.
+   */
   async #settle(memory: LeaderMemory, ids: readonly string[], nowMs: number): Promise<void> {
     const executions = await memory.observe(ids, nowMs);
     if (executions.length === 0) return;
@@ -165,7 +170,7 @@ export class Leader {
     await this.#commit(memory, { plan: { executions, jobs: [], drains: [] }, events });
   }
 
-  /** Read what nodes have said since a position; where the next read begins. */
+  /** Read what nodes have reported since a position. Returns where the next read begins. */
   async #observe(memory: LeaderMemory, from: ChangePosition, { nowMs, signal }: Look): Promise<ChangePosition> {
     const { record } = this.#options;
     let next: ChangePosition | null = null;
@@ -185,7 +190,10 @@ export class Leader {
     return next;
   }
 
-  /** Revert the jobs whose updates halted, where their policies say so. The log says when to read them again. */
+  /**
+   * Revert the jobs whose updates halted, if their policies say so. The events of a revert make the leader read the
+   * job again.
+   */
   async #revert(memory: LeaderMemory, nowMs: number): Promise<void> {
     const { record, log } = this.#options;
     for (const { name, version } of memory.takeReverts()) {
@@ -216,12 +224,19 @@ export class Leader {
     return plan;
   }
 
-  /** Commit; nodes and jobs that are not as this process believes are read again. Throws when it no longer leads. */
-  async #commit(memory: LeaderMemory, commit: Omit<WorkCommit, "instance" | "specDigestOf">): Promise<WorkCommitted> {
+  /**
+   * Commit. If nodes or jobs differ from what this process expects, they are read again later. Throws if another
+   * process holds the lease.
+   */
+  async #commit(
+    memory: LeaderMemory,
+    commit: Omit<WorkCommit, "instance" | "jobOf" | "specDigestOf">,
+  ): Promise<WorkCommitted> {
     const { record, clock, instance, log } = this.#options;
     const startedAtMs = clock.nowMs();
+    const jobOf = (job: string) => memory.jobOf(job);
     const specDigestOf = (job: string, version: number) => memory.digestOf(job, version);
-    const committed = await record.commitWork({ ...commit, instance, specDigestOf });
+    const committed = await record.commitWork({ ...commit, instance, jobOf, specDigestOf });
     const seconds = (clock.nowMs() - startedAtMs) / 1_000;
     switch (committed.outcome) {
       case "COMMITTED":
@@ -235,7 +250,7 @@ export class Leader {
         break;
       case "FENCED":
         this.#metrics.committed("fenced", seconds);
-        throw new Error("the lease of the scheduler is another's");
+        throw new Error("another process holds the scheduler's lease");
     }
     await this.#step("committed");
     return committed;
@@ -256,7 +271,10 @@ function* inPieces<T>(items: readonly T[], size: number): Generator<readonly T[]
   for (let from = 0; from < items.length; from += size) yield items.slice(from, from + size);
 }
 
-/** The time of plans: that of the record's clock, which is read now and then, unless that steps. */
+/**
+ * The planning time. It follows the store's clock, which is read periodically. If that clock steps, the planning time
+ * approaches the new time gradually.
+ */
 class LeaderTime {
   readonly #options: {
     readonly record: LeaderOptions["record"];
@@ -269,11 +287,11 @@ class LeaderTime {
     this.#options = options;
   }
 
-  /** Throws after a step that is too far to follow: all times have to be read again. */
+  /** Throws if the store's clock stepped too far to follow. In that case, all times must be read again. */
   async nowMs(): Promise<number> {
     const { record, clock, timing } = this.#options;
     if (this.#time === null || clock.nowMs() - this.#time.readAtMs >= timing.clockEveryMs) {
-      const recordMs = await record.recordTimeMs();
+      const recordMs = await record.storeTimeMs();
       this.#time = followClock(this.#time, clock.nowMs(), recordMs);
       if (this.#time === null) throw new Error("the database's clock stepped by more than ten minutes");
     }

@@ -6,7 +6,7 @@ const countsOf = (events: ReturnType<OrphanNews["add"]>) =>
   events.map(({ after }) => (after as { readonly count: number }).count);
 
 describe("OrphanNews", () => {
-  it("should tell the first at once, with their nodes and jobs", () => {
+  it("should publish the first at once, with their nodes and jobs", () => {
     const events = new OrphanNews("scheduler:s1").add([...found(2, "b"), ...found(1, "a", "db")], 0);
     expect(events).toMatchObject([
       {
@@ -16,7 +16,7 @@ describe("OrphanNews", () => {
     ]);
   });
 
-  it("should make a handful of events of thousands, that add up to all of them", () => {
+  it("should combine thousands into a handful of events that add up to all of them", () => {
     const news = new OrphanNews("scheduler:s1");
     const counts: number[] = [];
     for (let page = 0; page < 20; page += 1) counts.push(...countsOf(news.add(found(500), page * 100)));
@@ -25,7 +25,7 @@ describe("OrphanNews", () => {
     expect(news.add([], 200_000)).toEqual([]);
   });
 
-  it("should tell what trickles in once a minute", () => {
+  it("should publish later ones once a minute", () => {
     const news = new OrphanNews("scheduler:s1");
     const events: number[] = [];
     for (let second = 0; second < 3_600; second += 1) events.push(...countsOf(news.add(found(1), second * 1_000)));

@@ -1,19 +1,20 @@
 import { executionsOrphanedEvent, type NewEvent } from "@rollcall/domain";
 
-/** An execution that a node runs and the store does not know. */
+/** An execution that a node runs but the store does not know. */
 export interface FoundOrphan {
   readonly job: string;
   readonly nodeId: string;
 }
 
-/** Names that one event has. */
+/** Maximum number of names in one event. */
 const MOST_NAMES = 20;
-/** What was found is told after this at the latest. */
+/** How long new orphans can remain unpublished. */
 const WINDOW_MS = 60_000;
 
 /**
- * Sums up orphans for events: the first are told at once, the next when there are as many again, and the rest after a
- * minute. Thousands that nodes report within seconds make a handful of events.
+ * Batches orphans into events. The first orphans are published immediately, the next when the total has
+ * doubled, and the rest after a minute. If nodes report thousands within seconds, only a handful of events
+ * result.
  */
 export class OrphanNews {
   readonly #actor: string;
@@ -27,7 +28,7 @@ export class OrphanNews {
     this.#actor = actor;
   }
 
-  /** Add what was found. Answers the event to write with it; none while it can wait. */
+  /** Add orphans. Returns the event to write, or nothing if it can wait. */
   add(found: readonly FoundOrphan[], nowMs: number): readonly NewEvent[] {
     this.#count += found.length;
     for (const { job, nodeId } of found) {

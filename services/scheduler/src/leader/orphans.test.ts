@@ -31,7 +31,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A node says that it runs an execution, or what happened to it. */
+/** Report from a node that it runs an execution, or what happened to it. */
 async function say(nodeId: string, id: string, facts: Partial<ReportedExecution>): Promise<void> {
   reports += 1;
   const one: ReportedExecution = {
@@ -64,7 +64,7 @@ const endsOf = async (id: string) =>
   );
 
 describe("an orphan", () => {
-  it("should be shown as one until its node has stopped it by order, and take no place in its job", async () => {
+  it("should be shown as an orphan until its node has stopped it on request, without counting in its job", async () => {
     await rig.jobs.submitJob({ spec: serviceOf("web", 1) });
     await say("n1", "orphan01", {});
     await orphaned("orphan01");
@@ -95,7 +95,7 @@ describe("an orphan", () => {
       expect(await execution("orphan02")).toMatchObject(ended);
     });
     expect(await endsOf("orphan02")).toHaveLength(1);
-    await expect(rig.jobs.getExecution({ execution: "orphan00" })).rejects.toThrow("there is no execution");
+    await expect(rig.jobs.getExecution({ execution: "orphan00" })).rejects.toThrow("execution orphan00 not found");
   });
 
   it("should be adopted with the ports and GPUs that it runs with", async () => {
@@ -121,7 +121,7 @@ describe("an orphan", () => {
     expect((await execution("orphan04"))?.state).toBe(ExecutionState.ORPHANED);
   });
 
-  it("should not be adopted under an id from the future, which all later ids would follow, and be stopped all the same", async () => {
+  it("should not be adopted under an id from the future, but can be stopped", async () => {
     await rig.jobs.submitJob({ spec: serviceOf("ahead", 1) });
     const atMs = Date.now() + 86_400_000;
     const id = new ExecutionIds("").next(atMs, Math.random);

@@ -1,18 +1,21 @@
 import {
+  type Execution,
   type ExecutionChange,
   type ExecutionFacts,
-  type ExecutionRecord,
   executionEvent,
   executionsPlacedEvents,
+  type Job,
   type JobChange,
   type JobChangeReason,
-  type JobRecord,
   jobChangedEvent,
   type NewEvent,
   type Plan,
 } from "@rollcall/domain";
 
-/** The events of a plan: one for what it places of each job, one for each execution that ends, is lost or replaced. */
+/**
+ * The events of a plan: one for all executions of a job that the plan places, and one for each execution that ends,
+ * is lost or is replaced.
+ */
 export function planEvents({ executions, jobs }: Pick<Plan, "executions" | "jobs">, actor: string): NewEvent[] {
   const placed = new Map<string, string[]>();
   for (const { kind, after } of executions) {
@@ -34,12 +37,14 @@ function changeEvent({ kind, before, after }: ExecutionChange, actor: string): N
   switch (kind) {
     case "PLACED":
     case "STOPPING":
-    case "RESTORED":
     case "FREED":
       return null;
-    case "REPLACING": {
-      const by = replacedBy === null ? {} : { replacedBy };
-      return executionEvent({ ...change, type: "job.execution.replaced", ...by });
+    case "REPLACING":
+      // `replacedBy` is null if the same plan has restored the execution, which was therefore not replaced.
+      return replacedBy === null ? null : executionEvent({ ...change, type: "job.execution.replaced", replacedBy });
+    case "RESTORED": {
+      const stays = { reason: "EXECUTION_RESTORED", message: `kept instead of ${before?.replacedBy ?? "another"}` };
+      return executionEvent({ ...change, ...stays, type: "job.execution.restored" });
     }
     case "LOST":
       return executionEvent({ ...change, type: "job.execution.lost" });
@@ -50,11 +55,11 @@ function changeEvent({ kind, before, after }: ExecutionChange, actor: string): N
   }
 }
 
-function factsOf({ id, job, nodeId, index, state }: ExecutionRecord): ExecutionFacts {
+function factsOf({ id, job, nodeId, index, state }: Execution): ExecutionFacts {
   return { id, job, nodeId, index, state };
 }
 
-/** Null for what changes for people alone. */
+/** The event of a job's change; null if only the human-readable message has changed. */
 function jobEvent({ before, after }: JobChange, actor: string): NewEvent | null {
   const reason = jobReason(before, after);
   if (reason === null) return null;
@@ -62,10 +67,12 @@ function jobEvent({ before, after }: JobChange, actor: string): NewEvent | null 
   return jobChangedEvent({ name, before, after, reason, actor, message: after.halted ?? message });
 }
 
-function jobReason(before: JobRecord, after: JobRecord): JobChangeReason | null {
+function jobReason(before: Job, after: Job): JobChangeReason | null {
   if (before.state !== after.state) {
     if (after.state === "COMPLETED") return "JOB_COMPLETED";
     return after.state === "FAILED" ? "JOB_FAILED" : "JOB_UPDATED";
   }
-  return before.halted === after.halted ? null : "JOB_UPDATED";
+  if (before.halted !== after.halted) return "JOB_UPDATED";
+  if (after.rolledOut && !before.rolledOut) return "JOB_ROLLED_OUT";
+  return before.waitingNodes === after.waitingNodes ? null : "JOB_WAITING";
 }

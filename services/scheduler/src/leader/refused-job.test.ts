@@ -15,7 +15,7 @@ afterAll(() => database.drop());
 const led = () => database.store.transaction(hasSchedulerLed);
 
 describe("a leader", () => {
-  it("should be known to have led, also when it placed nothing and ended", async () => {
+  it("should be known to have led, even if it placed nothing and ended", async () => {
     expect(await led()).toBe(false);
     const rig = await startRig(database.store);
     await eventually(async () => expect(await rig.leads()).toBe(true));
@@ -23,7 +23,7 @@ describe("a leader", () => {
     expect(await led()).toBe(true);
   });
 
-  it("should load everything beside a job that today's rules refuse, and say why that is not placed", async () => {
+  it("should load everything except a job that the current rules refuse, and say why it is not placed", async () => {
     await addWorkNode(database.store, "n1");
     const workers = new FakeWorkers(database.store);
     const before = await startRig(database.store);
@@ -34,7 +34,7 @@ describe("a leader", () => {
       expect(ready.executions).toHaveLength(2);
     });
     await before.close();
-    // An older release took what this one refuses.
+    // A spec that an older release accepted and this one refuses.
     const spec = { name: "older", type: "JOB_TYPE_SERVICE", count: 2, selector: "a in", maxRunTime: "60s" };
     await database.store.db
       .updateTable("jobs")
@@ -53,7 +53,7 @@ describe("a leader", () => {
     expect(job).toMatchObject({ state: JobState.ACTIVE, executions: { ready: 1, waiting: 1 } });
     for (const field of ["selector", "task", "max_run_time"]) expect(job?.message).toContain(`${field}: `);
     const why = await rig.jobs.explainExecution({ subject: { case: "job", value: "older" } });
-    expect(why.summary).toContain("this release refuses the job");
+    expect(why.summary).toContain("this release does not accept the job");
     await rig.jobs.submitJob({ spec: serviceOf("older", 2, { update: { maxParallel: 2 } }) });
     await eventually(async () => {
       await workers.work(["n1"]);

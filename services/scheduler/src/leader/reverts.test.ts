@@ -24,7 +24,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Executions of this version of a job fail; all others run. */
+/** Executions of this version of a job fail; all others succeed. */
 let failing: { readonly job: string; readonly version: number } | null = null;
 
 async function settled(assertion: () => Promise<void>): Promise<void> {
@@ -43,7 +43,7 @@ async function jobOf(name: string) {
   return job;
 }
 
-/** The versions of the executions that are ready. */
+/** Return the versions of the executions that are ready. */
 async function readyOf(job: string): Promise<readonly number[]> {
   const { executions } = await rig.jobs.listExecutions({ job, states: [ExecutionState.READY], pageSize: 100 });
   return executions.map(({ version }) => version).sort();
@@ -68,7 +68,7 @@ async function events(name: string) {
 }
 
 describe("an update that halts", () => {
-  it("should build no more of the version that failed, and revert when it is asked to", async () => {
+  it("should place no more of the failed version, and revert on request", async () => {
     await halt("web", 2);
     await settled(async () => {
       expect(await jobOf("web")).toMatchObject({ version: 2, readyVersion: 1, update: { halted: true } });
@@ -76,6 +76,12 @@ describe("an update that halts", () => {
     });
     await rig.jobs.scaleJob({ name: "web", count: 4 });
     await settled(async () => expect(await readyOf("web")).toEqual([1, 1, 1, 1]));
+    const before = await jobOf("web");
+    expect(await refusalOf(rig.jobs.restartJob({ name: "web" }))).toMatchObject({
+      reason: "JOB_UPDATE_HALTED",
+      metadata: { job: "web", version: "2", readyVersion: "1" },
+    });
+    expect(await jobOf("web")).toMatchObject({ run: before.run, update: { halted: true } });
     const { job, revertedTo } = await rig.jobs.revertJob({ name: "web", reason: "it fails" });
     expect({ version: job?.version, revertedTo, same: job?.sameVersions }).toEqual({
       version: 3,
@@ -86,8 +92,9 @@ describe("an update that halts", () => {
       expect(await jobOf("web")).toMatchObject({ version: 3, readyVersion: 3, message: "", executions: { ready: 4 } });
     });
     expect((await jobOf("web")).update).toBeUndefined();
-    // They run what the job has again already.
+    // The executions are not replaced, because they already run the spec that the job has again.
     expect(await readyOf("web")).toEqual([1, 1, 1, 1]);
+    expect((await rig.jobs.restartJob({ name: "web" })).job?.run).toBe(before.run + 1);
     const { versions } = await rig.jobs.listJobVersions({ name: "web" });
     expect(versions).toMatchObject([
       { version: 3, origin: 1, reason: expect.stringMatching(/^reverted to version 1 by token:\S+: it fails$/) },
@@ -100,7 +107,7 @@ describe("an update that halts", () => {
     );
   });
 
-  it("should revert by itself once where the policy says so, and not between two versions that fail", async () => {
+  it("should revert automatically once if the policy says so, and not between two failing versions", async () => {
     await halt("auto", 1, { autoRevert: true });
     await settled(async () => {
       expect(await jobOf("auto")).toMatchObject({ version: 3, readyVersion: 3, undoneVersion: 2 });
@@ -110,9 +117,9 @@ describe("an update that halts", () => {
     expect(reverted?.reason).toMatch(
       /^reverted to version 1 by scheduler:\S+: the update to version 2 halted: execution .* failed/,
     );
-    // The specification stays that of who submitted it, and so do the secrets that it may use.
+    // The specification keeps its original submitter, and with it the secrets that it can use.
     expect(reverted?.actor).toMatch(/^token:/);
-    // From now on everything fails: version 4 is undone by version 5, which halts as well and stays.
+    // From now on everything fails: version 4 is reverted by version 5, which halts as well and stays.
     await rig.jobs.submitJob({ spec: specOf("auto", 1, "4", { update: { autoRevert: true } }) });
     await eventually(async () => {
       workers.fate = () => "FAILS";
@@ -122,10 +129,10 @@ describe("an update that halts", () => {
     expect((await events("auto")).filter(({ reason }) => reason === "JOB_REVERTED")).toHaveLength(2);
   });
 
-  it("should be undone by the next leader, too", async () => {
+  it("should be reverted by the next leader, too", async () => {
     await halt("inherited", 1, { autoRevert: true });
     await rig.close();
-    // It halts while nobody leads, as far as the next leader can know.
+    // Set the halt in the store, as if the update had halted while no scheduler led.
     await database.store.db
       .updateTable("jobs")
       .set({ halted: "it failed" })
@@ -154,8 +161,31 @@ describe("an update with a surge", () => {
   });
 });
 
+describe("an update with a surge that fails", () => {
+  it("should show in the history that the replaced execution stays", async () => {
+    await halt("kept", 1, { maxSurge: 1 });
+    await settled(async () => {
+      expect(await jobOf("kept")).toMatchObject({ update: { halted: true } });
+      expect(await readyOf("kept")).toEqual([1]);
+    });
+    const { executions } = await rig.jobs.listExecutions({ job: "kept", states: [ExecutionState.READY] });
+    const [{ id = "" } = {}] = executions;
+    const isAbout = ({ after }: { readonly after: unknown }) =>
+      (after as { readonly execution?: string } | null)?.execution === id;
+    const told = (await events("kept")).filter(isAbout);
+    expect(told.map(({ type, reason }) => `${type} ${reason}`)).toEqual([
+      "job.execution.replaced JOB_UPDATED",
+      "job.execution.restored EXECUTION_RESTORED",
+    ]);
+    const replacements = told.map(({ after }) => (after as { readonly replacedBy?: string }).replacedBy);
+    expect(told[1]?.message).toBe(`kept instead of ${replacements[0]}`);
+    const why = await rig.jobs.explainExecution({ subject: { case: "execution", value: id } });
+    expect(why.history.at(-1)?.text).toContain("EXECUTION_RESTORED");
+  });
+});
+
 describe("RevertJob()", () => {
-  it("should refuse what cannot be reverted to, and say which versions there are", async () => {
+  it("should refuse invalid target versions, and name the available ones", async () => {
     failing = null;
     await rig.jobs.submitJob({ spec: specOf("once", 1, "1") });
     const refused = async (request: Parameters<Rig["jobs"]["revertJob"]>[0]) => refusalOf(rig.jobs.revertJob(request));
@@ -171,7 +201,7 @@ describe("RevertJob()", () => {
     expect(await refused({ name: "once", version: 1 })).toMatchObject({ reason: "JOB_STOPPED" });
   });
 
-  it("should answer a repeated request as before, and revert once", async () => {
+  it("should answer a repeated request with the same response, and revert once", async () => {
     await rig.jobs.submitJob({ spec: specOf("twice", 1, "1") });
     await rig.jobs.submitJob({ spec: specOf("twice", 1, "2") });
     const request = { name: "twice", version: 1, requestId: "again" };
@@ -180,7 +210,7 @@ describe("RevertJob()", () => {
     expect((await jobOf("twice")).version).toBe(3);
   });
 
-  it("should keep the count that the job was scaled to, and take that of the version otherwise", async () => {
+  it("should keep the count that the job was scaled to, and otherwise use the version's", async () => {
     await rig.jobs.submitJob({ spec: specOf("counted", 1, "1") });
     await rig.jobs.submitJob({ spec: specOf("counted", 3, "2") });
     expect((await rig.jobs.revertJob({ name: "counted", version: 1 })).job?.spec?.count).toBe(1);
@@ -190,7 +220,7 @@ describe("RevertJob()", () => {
 });
 
 describe("DeleteJob()", () => {
-  it("should delete a job that has ended, and tell watchers so", async () => {
+  it("should delete an ended job, and notify watchers", async () => {
     failing = null;
     await rig.jobs.submitJob({ spec: specOf("doomed", 2, "1") });
     await settled(async () => expect(await readyOf("doomed")).toHaveLength(2));
@@ -208,7 +238,7 @@ describe("DeleteJob()", () => {
     expect(await refusalOf(rig.jobs.getJob({ name: "doomed" }))).toMatchObject({ reason: "JOB_NOT_FOUND" });
     expect((await rig.jobs.listExecutions({ job: "doomed" })).executions).toEqual([]);
     expect((await events("doomed")).at(-1)).toMatchObject({ type: "job.deleted", message: "over", after: null });
-    // A job of the same name begins from nothing.
+    // A new job with the same name does not inherit the history of the deleted one.
     await rig.jobs.submitJob({ spec: specOf("doomed", 1, "1") });
     await settled(async () =>
       expect(await jobOf("doomed")).toMatchObject({ version: 1, run: 1, executions: { ready: 1 } }),

@@ -1,6 +1,6 @@
-import { type ExecutionRecord, executionEvent, type JobSpec, type NewEvent, schedulerActor } from "@rollcall/domain";
-import type { StoredExecution, StoredJob } from "@rollcall/store";
-import { keptJobOf } from "@rollcall/wire";
+import { type Execution, executionEvent, type JobSpec, type NewEvent, schedulerActor } from "@rollcall/domain";
+import type { ExecutionRow, JobRow } from "@rollcall/store";
+import { recheckedJobOf } from "@rollcall/wire";
 import { toObservation } from "../executions/convert-execution.ts";
 import { hasPlaces } from "../jobs/view-job.ts";
 import type { Commit } from "./find-orphans.ts";
@@ -10,8 +10,8 @@ import type { LeaderOptions } from "./leader-options.ts";
 const NOTHING = { executions: [], jobs: [], drains: [] } as const;
 
 /**
- * Do what operators ordered of single executions: stop it, or make one that the record did not know its job's own. What
- * follows from that is planned as ever.
+ * Carry out operators' orders about single executions: stop an execution, or adopt an orphan into its job. The next
+ * plan handles the consequences.
  */
 export async function seeToOrders(
   memory: LeaderMemory,
@@ -30,36 +30,38 @@ export async function seeToOrders(
     const change = { kind: "STOPPING", before: stored.execution, observation: null } as const;
     const plan = after === null ? NOTHING : { ...NOTHING, executions: [{ ...change, after }] };
     const { outcome } = await commit({ plan, events: [], endedOrders: [id] });
-    // No job has an orphan: its end is recorded when its node has said so.
+    // Do not apply the order to an orphan. It is not in memory, because it belongs to no job, and its end is stored
+    // when its node reports it.
     if (outcome === "COMMITTED" && after !== null && !stored.isOrphan) {
       memory.applyRecord(after, toObservation(stored.observation));
     }
   }
 }
 
-/** Null for one that has ended or is told so already. */
-function stopped({ execution, order }: StoredExecution): ExecutionRecord | null {
+/** The execution after the order; null if it has ended or is already stopping. */
+function stopped({ execution, order }: ExecutionRow): Execution | null {
   if (execution.endedAtMs !== null || execution.desired !== "RUN") return null;
   return { ...execution, desired: "STOP", reason: "EXECUTION_STOPPED", message: order?.message ?? "" };
 }
 
 async function adopt(
   memory: LeaderMemory,
-  stored: StoredExecution,
+  stored: ExecutionRow,
   commit: Commit,
   { record, instance }: Pick<LeaderOptions, "record" | "instance">,
 ): Promise<void> {
   const { execution, isOrphan, order } = stored;
   const [job] = await record.getJobs([execution.job]);
-  // A job that was stopped or scaled to nothing since would end it at once.
+  // Adopt the execution only if its job is active and wants executions. Otherwise, the job would end the execution
+  // immediately.
   if (!isOrphan || job?.state !== "ACTIVE" || !hasPlaces(job)) {
     await commit({ plan: NOTHING, events: [], endedOrders: [execution.id] });
     return;
   }
-  const { spec } = keptJobOf(job);
+  const { spec } = recheckedJobOf(job);
   const { millicores, memoryBytes, diskBytes } = spec.resources;
   const index = await indexOf(record, job, spec);
-  const after: ExecutionRecord = {
+  const after: Execution = {
     ...execution,
     ...{ version: job.version, run: job.run, index, holds: true, state: "LIVE", reason: "", message: "" },
     grant: { ...execution.grant, millicores, memoryBytes, diskBytes },
@@ -77,8 +79,11 @@ async function adopt(
   memory.applyRecord(after, toObservation(stored.observation));
 }
 
-/** Beyond the count of a job it would be stopped at once. What has its place besides it is stopped as a duplicate. */
-function indexOf(record: LeaderOptions["record"], job: StoredJob, { type, checked }: JobSpec): Promise<number> {
+/**
+ * The replica index for an adopted execution. With an index beyond the job's count, the execution would be stopped
+ * immediately. Another execution with the same index is stopped as a duplicate.
+ */
+function indexOf(record: LeaderOptions["record"], job: JobRow, { type, checked }: JobSpec): Promise<number> {
   switch (type) {
     case "ops":
     case "daemon":

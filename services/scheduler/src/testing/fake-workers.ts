@@ -1,11 +1,11 @@
 import { type ReportedExecution, readNodeWork, type Store, saveObservations } from "@rollcall/store";
 
-/** What a fake machine does with an execution that it should run, each time that it looks. */
-export type Fate = "RUNS" | "COMPLETES" | "FAILS" | "RUNS_OUT_OF_MEMORY";
+/** The result of an execution that a fake machine should run, on each call of work(). */
+export type Fate = "RUNS" | "COMPLETES" | "FAILS" | "RUNS_OUT_OF_MEMORY" | "IS_NOT_REPORTED";
 
 /**
- * Machines that do as they are told at once: what health and agents do, by the record alone. A machine that is off says
- * and does nothing.
+ * Machines that carry out their work immediately. They behave like the health service and agents, but use only the
+ * store. A machine that is off does nothing and sends no reports.
  */
 export class FakeWorkers {
   readonly #store: Store;
@@ -18,7 +18,7 @@ export class FakeWorkers {
     this.#store = store;
   }
 
-  /** Stop hearing from a machine; what runs there goes on. */
+  /** Stop the reports of a machine; its executions keep running. */
   turnOff(nodeId: string): void {
     this.#off.add(nodeId);
   }
@@ -27,13 +27,13 @@ export class FakeWorkers {
     this.#off.delete(nodeId);
   }
 
-  /** The executions that run on a machine, whatever the record says. */
+  /** The executions that run on a machine, whatever the store says. */
   runningOn(nodeId: string): readonly string[] {
     const own = this.#running.get(nodeId) ?? new Map<string, ReportedExecution>();
     return [...own.values()].filter(({ observed }) => observed === "READY").map(({ id }) => id);
   }
 
-  /** Have each machine look once at what it should run, and report whole. */
+  /** Handle the work that each machine should run, once, and send a complete report from each machine. */
   async work(nodeIds: readonly string[]): Promise<void> {
     const on = nodeIds.filter((nodeId) => !this.#off.has(nodeId));
     const works = await readNodeWork(
@@ -83,6 +83,8 @@ export class FakeWorkers {
         break;
       case "RUNS_OUT_OF_MEMORY":
         own.set(id, { ...seen(id), observed: "ENDED", end: "OOM", signal: "SIGKILL", endedAtMs: 2_000 });
+        break;
+      case "IS_NOT_REPORTED":
         break;
     }
   }

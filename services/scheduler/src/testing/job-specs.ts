@@ -6,10 +6,14 @@ import type { Store } from "@rollcall/store";
 /** Fields of a job. */
 export type JobInit = Exclude<MessageInitShape<typeof JobSpecSchema>, JobSpec>;
 
-/** A service of some executions with a quarter of a core each, which may wait for nodes. */
+/**
+ * A service whose executions need a quarter of a core each and can wait for nodes. The count is omitted if `rest` makes
+ * the job run once on every node.
+ */
 export function serviceOf(name: string, count: number, rest: JobInit = {}): JobSpec {
+  const isPerNode = rest.type === JobType.DAEMON || rest.type === JobType.OPS;
   return create(JobSpecSchema, {
-    ...{ name, count, type: JobType.SERVICE },
+    ...{ name, type: JobType.SERVICE, ...(isPerNode ? {} : { count }) },
     resources: { millicores: 250 },
     task: { case: "process", value: { command: ["sleep", "infinity"] } },
     queueTimeout: durationFromMs(3_600_000),
@@ -17,7 +21,7 @@ export function serviceOf(name: string, count: number, rest: JobInit = {}): JobS
   });
 }
 
-/** The types of jobs by the words of job files. */
+/** The job types by their names in job files. */
 export const TYPE_OF = {
   batch: JobType.BATCH,
   service: JobType.SERVICE,
@@ -25,7 +29,7 @@ export const TYPE_OF = {
   daemon: JobType.DAEMON,
 } as const;
 
-/** Lose a node and allow the reaction to that, as health does once the brake lets it go. */
+/** Lose a node and allow the reaction, as the health service does once the brake releases it. */
 export async function allowReaction(store: Store, nodeId: string): Promise<void> {
   await store.change(async (tx) => {
     await tx
@@ -38,7 +42,7 @@ export async function allowReaction(store: Store, nodeId: string): Promise<void>
   });
 }
 
-/** Tell that something about a node has changed. */
+/** Append an event that something about a node has changed. */
 export async function tellOf(store: Store, nodeId: string): Promise<void> {
   await store.change(async () => {
     const event = { subject: nodeId, actor: "replica:r", message: "", before: null, after: null };

@@ -5,17 +5,17 @@ import {
   cordon,
   type DrainConditions,
   drainNode,
-  type NodeRecord,
-  type NodeVerdict,
+  type Node,
+  type NodeDecision,
   uncordon,
 } from "@rollcall/domain";
-import { getDrain, lockNodes, recordTimeMs, type Store, saveNodeEffects } from "@rollcall/store";
+import { getDrain, lockNodes, type Store, saveNodeEffects, storeTimeMs } from "@rollcall/store";
 
 const CONDITIONS: DrainConditions = {
   ...{ deadlineMs: 3_600_000, force: false, ignoreDaemons: false, keepIneligible: false, maxParallel: 0 },
 };
 
-/** What operators do with nodes: what admin does, by the record alone. */
+/** Operators' actions on nodes, like those of the admin service, but using only the store. */
 export class Operators {
   readonly #store: Store;
 
@@ -51,11 +51,11 @@ export class Operators {
     await this.#decide(nodeId, (node, atMs) => cancelDrain(node, by(atMs), drain));
   }
 
-  async #decide(nodeId: string, decision: (node: NodeRecord, atMs: number) => NodeVerdict): Promise<void> {
+  async #decide(nodeId: string, decision: (node: Node, atMs: number) => NodeDecision): Promise<void> {
     await this.#store.change(async (tx) => {
       const [node] = await lockNodes(tx, [nodeId]);
       if (node === undefined) throw new Error(`there is no node ${nodeId}`);
-      const decided = decision(node, await recordTimeMs(tx));
+      const decided = decision(node, await storeTimeMs(tx));
       if (!decided.ok) throw new Error(decided.refusal.message);
       await saveNodeEffects(tx, node, decided.effects);
       return { result: null, events: decided.events };

@@ -17,34 +17,34 @@ import {
 import { createApp } from "../app.ts";
 import type { SchedulerProcess } from "../scheduler-process.ts";
 
-/** What a test may change of a scheduler. */
+/** Options of a test's scheduler. */
 export interface RigOptions extends Partial<Pick<SchedulerProcess, "timing" | "afterStep" | "quota">> {
-  /** By which the log is read; that of the store when absent. */
+  /** The store that the log is read from. Default: the store of the rig. */
   readonly logStore?: ReservedStore;
   /** See RpcServerOptions. */
   readonly readWithinMs?: number;
 }
 
-/** A scheduler on a port of its own, with its tasks running, and clients of it. */
+/** A scheduler on its own port, with running tasks, and clients that are connected to it. */
 export interface Rig {
   readonly store: Store;
   readonly instance: string;
   readonly metrics: MetricsRegistry;
-  /** Up to where its leader has heard of the log. */
+  /** The revision of the last event that its leader has received. */
   readonly position: bigint;
-  /** With a submitter's token. */
+  /** A client with a submitter's token. */
   readonly jobs: Client<typeof JobService>;
-  /** A further client; without a token unless one of a role is wanted. */
+  /** Create another client; without a role, it has no token. */
   client(role?: string): Promise<Client<typeof JobService>>;
-  /** A further client with a token. */
+  /** Create another client with a token. */
   clientWith(token: string): Client<typeof JobService>;
-  /** Whether it leads. */
+  /** Whether the scheduler leads. */
   leads(): Promise<boolean>;
-  /** End it as a process that ends does. The store stays open. */
+  /** Shut the scheduler down as a process would. The store stays open. */
   close(): Promise<void>;
 }
 
-/** Start a scheduler as a process of its own would, on a real port and the real store. */
+/** Start a scheduler like a separate process, on a real port and a real store. */
 export async function startRig(
   store: Store,
   { logStore = store.reserved, readWithinMs, ...options }: RigOptions = {},
@@ -86,7 +86,6 @@ export async function startRig(
   };
 }
 
-/** Make a token of a role. */
 export async function createToken(store: Store, role: string): Promise<string> {
   const text = `test-${randomBytes(24).toString("base64url")}`;
   await ensureAccessToken(store.db, { id: randomUUID(), name: role, role, hash: accessTokenHash(text) });

@@ -1,7 +1,10 @@
 import { refuse } from "@rollcall/errors";
 import { type Clock, WakeUp } from "@rollcall/process";
 
-/** What a watcher has not been sent yet: each thing once, in its newest form. Its reader takes it when it is ready. */
+/**
+ * Changes that were not sent to a watcher yet: each item once, in its latest version. The reader takes them when it
+ * is ready.
+ */
 export class PendingChanges<T> {
   readonly #clock: Clock;
   readonly #most: number;
@@ -9,13 +12,13 @@ export class PendingChanges<T> {
   #items = new Map<string, T>();
   #isTooSlow = false;
 
-  /** @param most things that may wait; a watcher that is so far behind is cut off. */
+  /** @param most maximum number of waiting changes. A watcher that is further behind is disconnected. */
   constructor(clock: Clock, most: number) {
     this.#clock = clock;
     this.#most = most;
   }
 
-  /** Note a change. It replaces an earlier one of the same key. */
+  /** Record a change. It replaces an earlier change with the same key. */
   put(key: string, item: T): void {
     if (this.#isTooSlow) return;
     this.#items.set(key, item);
@@ -27,8 +30,8 @@ export class PendingChanges<T> {
   }
 
   /**
-   * Wait for changes and take them all; none when `atMostMs` passes without. Throws WATCHER_TOO_SLOW when too much has
-   * waited, and the signal's reason.
+   * Wait for changes and take them all. Returns none if there are none within `atMostMs`. Throws WATCHER_TOO_SLOW
+   * when too many were waiting, and the signal's reason when it aborts.
    */
   async take(atMostMs: number, signal: AbortSignal): Promise<readonly T[]> {
     if (this.#items.size === 0 && !this.#isTooSlow) await this.#wakeUp.rest(this.#clock, { atMostMs }, signal);
@@ -41,6 +44,6 @@ export class PendingChanges<T> {
 }
 
 function tooSlow(most: number) {
-  const text = `more than ${most} changes waited to be read: open the watch again`;
+  const text = `more than ${most} changes were waiting to be read; open the watch again`;
   return refuse("WATCHER_TOO_SLOW", text, { metadata: { most: String(most) } });
 }

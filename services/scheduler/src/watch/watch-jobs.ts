@@ -3,22 +3,22 @@ import type { MethodImpl } from "@connectrpc/connect";
 import { type JobService, WatchJobsResponseSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { EventInterest } from "@rollcall/domain";
 import { jobNotFound } from "@rollcall/operations";
-import { currentRevision, type EventFeed, getJobs, readJobs, type StoredJob } from "@rollcall/store";
-import { countJobExecutions, jobToProto } from "../jobs/convert-job.ts";
+import { currentRevision, type EventFeed, getJobs, type JobRow, readJobs } from "@rollcall/store";
+import { type CountedJob, countJobExecutions, jobToProto } from "../jobs/convert-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { PendingChanges } from "./pending-changes.ts";
 
 const JOBS_A_MESSAGE = 50;
 const MOST_PENDING = 10_000;
 const BOOKMARK_MS = 10_000;
-/** The executions of a job are counted at most so often. */
+/** The shortest time between two counts of a job's executions. */
 const PAUSE_MS = 250;
 const JOB_INTEREST: EventInterest = {
   types: new Set(["job.submitted", "job.changed", "job.deleted"]),
   displaced: new Set(),
 };
 
-/** Send jobs as they are, and then as they, or their executions, change. */
+/** Send the current jobs, and then each job that has changed or whose executions have changed. */
 export function watchJobs({
   store,
   hub,
@@ -31,7 +31,7 @@ export function watchJobs({
       if (name === "" || name === job) pending.put(job, job);
     };
     await feed.start();
-    const after = await currentRevision(store.db);
+    const after = await hub.read(signal, () => currentRevision(store.db));
     const following = feed.follow({
       name: "job_watches",
       ...{ interest: JOB_INTEREST, after },
@@ -40,21 +40,21 @@ export function watchJobs({
       },
     });
     following.caughtUp.catch(() => {});
-    const leave = await hub.join((executions) => {
-      for (const { execution } of executions) note(execution.job);
-    });
+    let leave = () => {};
     try {
-      if (name !== "" && (await getJobs(store.db, [name])).length === 0) throw await jobNotFound(store.db, name);
+      leave = await hub.join((executions) => {
+        for (const { execution } of executions) note(execution.job);
+      }, signal);
       yield* snapshot(name, signal);
       for (;;) {
         const names = await pending.take(BOOKMARK_MS, signal);
         if (names.length === 0) yield create(WatchJobsResponseSchema);
         for (let from = 0; from < names.length; from += JOBS_A_MESSAGE) {
           const some = names.slice(from, from + JOBS_A_MESSAGE);
-          const found = await getJobs(store.db, some);
-          const there = new Set(found.map((job) => job.name));
-          const deletedJobs = some.filter((job) => !there.has(job));
-          yield await message(found, { deletedJobs });
+          const jobs = await hub.read(signal, async () => counted(await getJobs(store.db, some)));
+          const existing = new Set(jobs.map(({ job }) => job.name));
+          const deletedJobs = some.filter((job) => !existing.has(job));
+          yield message(jobs, { deletedJobs });
         }
         await clock.sleep(PAUSE_MS, signal);
       }
@@ -67,21 +67,27 @@ export function watchJobs({
   async function* snapshot(name: string, signal: AbortSignal) {
     let after = "";
     for (;;) {
-      signal.throwIfAborted();
-      const jobs =
-        name === "" ? await readJobs(store.db, { after, limit: JOBS_A_MESSAGE }) : await getJobs(store.db, [name]);
+      const jobs = await hub.read(signal, async () => {
+        if (name === "") return counted(await readJobs(store.db, { after, limit: JOBS_A_MESSAGE }));
+        const found = await getJobs(store.db, [name]);
+        if (found.length === 0) throw await jobNotFound(store.db, name);
+        return counted(found);
+      });
       const isLast = name !== "" || jobs.length < JOBS_A_MESSAGE;
-      yield await message(jobs, { snapshotDone: isLast });
+      yield message(jobs, { snapshotDone: isLast });
       if (isLast) return;
-      after = jobs.at(-1)?.name ?? after;
+      after = jobs.at(-1)?.job.name ?? after;
     }
   }
 
-  async function message(
-    jobs: readonly StoredJob[],
-    rest: { readonly snapshotDone?: boolean; readonly deletedJobs?: string[] },
-  ) {
-    const counted = await countJobExecutions(store.db, jobs);
-    return create(WatchJobsResponseSchema, { jobs: counted.map(jobToProto), ...rest });
+  function counted(jobs: readonly JobRow[]): Promise<readonly CountedJob[]> {
+    return countJobExecutions(store.db, jobs);
   }
+}
+
+function message(
+  jobs: readonly CountedJob[],
+  rest: { readonly snapshotDone?: boolean; readonly deletedJobs?: string[] },
+) {
+  return create(WatchJobsResponseSchema, { jobs: jobs.map(jobToProto), ...rest });
 }

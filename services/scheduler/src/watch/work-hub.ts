@@ -1,42 +1,48 @@
 import type { EventInterest } from "@rollcall/domain";
 import { type Clock, type Task, WakeUp } from "@rollcall/process";
+import { Limiter } from "@rollcall/rpc";
 import {
   type ChangePosition,
   changePosition,
   currentRevision,
   type EventFeed,
+  type ExecutionRow,
   type Following,
   readChangedExecutions,
   readLiveOnNodes,
   type Store,
-  type StoredExecution,
   type WorkSignals,
 } from "@rollcall/store";
 
-/** Told of executions that may have changed. */
-export type WorkListener = (executions: readonly StoredExecution[]) => void;
+/** A function that is called with executions that may have changed. */
+export type WorkListener = (executions: readonly ExecutionRow[]) => void;
 
-/** What a hub needs. */
 export interface WorkHubOptions {
   readonly store: Store;
   readonly signals: WorkSignals;
   readonly feed: EventFeed;
   readonly clock: Clock;
-  /** How often to look without being woken; 1000. */
+  /** Poll interval without a notification, in milliseconds; default 1000. */
   readonly pollMs?: number;
 }
 
 const POLL_MS = 1_000;
-/** Between two looks: what is committed meanwhile goes along. */
+/** The maximum number of concurrent reads by all watches. The other connections of the pool are for calls. */
+const WATCH_READS = 3;
+/** Shortest time between two polls, to gather changes. */
 const GATHER_MS = 50;
 const EXECUTIONS_A_READ = 500;
-/** What runs on a node that is not well is shown as lost. */
+/**
+ * The events about nodes that a watch needs: changes to health, because executions on an unhealthy node are
+ * shown as lost.
+ */
 const NODES_INTEREST: EventInterest = { types: new Set(["node.health.changed"]), displaced: new Set() };
 
-/** Reads which executions change, once for all watchers in this process, and only while there are any. */
+/** Reads changed executions, once for all watchers in this process, and only while there are watchers. */
 export class WorkHub {
   readonly task: Task;
   readonly #options: WorkHubOptions;
+  readonly #reads = new Limiter(WATCH_READS);
   readonly #wakeUp = new WakeUp();
   readonly #listeners = new Set<WorkListener>();
   #position: ChangePosition | null = null;
@@ -49,20 +55,22 @@ export class WorkHub {
     this.task = { name: "work-hub", run: (signal, succeeded) => this.#run(signal, succeeded) };
   }
 
-  /** Watchers at this moment. */
+  /** The current number of watchers. */
   get watchers(): number {
     return this.#listeners.size;
   }
 
   /**
-   * Tell a listener of all that changes from now on: when it resolves, whatever is read afterwards is not newer than
-   * what will be told. Returns an unsubscribe function.
+   * Subscribe to all changes from now on. If the caller reads the current state only after this resolves, it
+   * misses no change. Returns an unsubscribe function.
    */
-  async join(listener: WorkListener): Promise<() => void> {
+  async join(listener: WorkListener, signal: AbortSignal): Promise<() => void> {
     const { store, feed } = this.#options;
     await feed.start();
-    const after = await currentRevision(store.db);
-    const position = await changePosition(store.db);
+    const { after, position } = await this.read(signal, async () => ({
+      after: await currentRevision(store.db),
+      position: await changePosition(store.db),
+    }));
     this.#position ??= position;
     this.#following ??= this.#follow(after);
     this.#listeners.add(listener);
@@ -75,6 +83,16 @@ export class WorkHub {
       this.#following = null;
       this.#nodes.clear();
     };
+  }
+
+  /** Read for a watch once a slot is free. Rejects when the signal aborts first. */
+  async read<T>(signal: AbortSignal, reading: () => Promise<T>): Promise<T> {
+    const leave = await this.#reads.enter(signal);
+    try {
+      return await reading();
+    } finally {
+      leave();
+    }
   }
 
   #follow(after: bigint): Following {
@@ -105,7 +123,7 @@ export class WorkHub {
     const { reserved } = this.#options.store;
     const from = this.#position;
     if (from === null) return;
-    await this.#lookAtNodes(signal);
+    await this.#scanNodes(signal);
     let next: ChangePosition | null = null;
     let after = "";
     for (;;) {
@@ -121,8 +139,8 @@ export class WorkHub {
     if (this.#position === from) this.#position = next;
   }
 
-  /** Tell again what runs on nodes whose health has changed. */
-  async #lookAtNodes(signal: AbortSignal): Promise<void> {
+  /** Notify listeners again about executions on nodes whose health has changed. */
+  async #scanNodes(signal: AbortSignal): Promise<void> {
     if (this.#nodes.size === 0) return;
     const { reserved } = this.#options.store;
     const nodeIds = [...this.#nodes];
@@ -140,7 +158,7 @@ export class WorkHub {
     }
   }
 
-  #tell(executions: readonly StoredExecution[]): void {
+  #tell(executions: readonly ExecutionRow[]): void {
     if (executions.length > 0) for (const listener of this.#listeners) listener(executions);
   }
 }

@@ -5,14 +5,14 @@ const reportsOf = (nodeId: string, count: number) =>
   Array.from({ length: count }, (_, index) => ({ id: `${nodeId}-${index}`, nodeId }));
 
 describe("boundUnknown()", () => {
-  it("should record as many of a node as it can be given, the first ones", () => {
+  it("should record the first ones of a node, up to the number that it can be given", () => {
     const reports = reportsOf("a", MOST_UNKNOWN_OF_NODE + 2_600);
     const { recorded, cutNodeIds } = boundUnknown(reports, { ofNodes: new Map([["a", 0]]), total: 0 });
     expect(recorded).toEqual(reports.slice(0, MOST_UNKNOWN_OF_NODE));
     expect(cutNodeIds).toEqual(["a"]);
   });
 
-  it("should count what is recorded already, of each node by itself", () => {
+  it("should count those already recorded, for each node separately", () => {
     const ofNodes = new Map([
       ["full", MOST_UNKNOWN_OF_NODE],
       ["almost", MOST_UNKNOWN_OF_NODE - 1],
@@ -24,7 +24,7 @@ describe("boundUnknown()", () => {
     expect(cutNodeIds).toEqual(["full", "almost"]);
   });
 
-  it("should record no more of all nodes together than the limit, beyond the first of each node", () => {
+  it("should record at most the limit for all nodes together, in addition to the first of each node", () => {
     const ofNodes = new Map([
       ["a", FIRST_UNKNOWN_OF_NODE],
       ["b", FIRST_UNKNOWN_OF_NODE],

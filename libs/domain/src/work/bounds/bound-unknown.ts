@@ -1,18 +1,21 @@
 /**
- * Unknown executions of one node that are recorded at a time: as many as a node is given. What a node runs beyond them
- * is recorded once some of these are adopted, stopped or have ended.
+ * Maximum number of unknown executions to record per node, which is the maximum number of executions on a node.
+ * Further executions are recorded once some of the recorded ones have been adopted, stopped or have ended.
  */
 export const MOST_UNKNOWN_OF_NODE = 1_000;
 
-/** The same of all nodes together, beyond the first of each node. */
+/** Maximum number of unknown executions to record for all nodes, not counting the first ones of each node. */
 export const MOST_UNKNOWN = 10_000;
 
-/** Recorded of each node even when the nodes together are at their limit: a few nodes cannot hide what others run. */
+/**
+ * How many unknown executions of each node are recorded even if the total limit is reached, so that a few nodes
+ * cannot hide what other nodes run.
+ */
 export const FIRST_UNKNOWN_OF_NODE = 50;
 
-/** How many unknown executions are recorded already. */
+/** How many unknown executions have been recorded already. */
 export interface UnknownCounts {
-  /** By approved node. What other nodes report is not recorded. */
+  /** Counts keyed by approved node. Reports of nodes that are not approved are not recorded. */
   readonly ofNodes: ReadonlyMap<string, number>;
   readonly total: number;
 }
@@ -23,13 +26,15 @@ export interface UnknownReport {
   readonly nodeId: string;
 }
 
-/** Which unknown executions are recorded, and the nodes of which some are not. */
+/** The unknown executions to record, and the nodes with executions that are left out. */
 export interface BoundedUnknown<Report extends UnknownReport> {
   readonly recorded: readonly Report[];
   readonly cutNodeIds: readonly string[];
 }
 
-/** Decide which unknown executions to record, in the order given. */
+/**
+ * Decide which unknown executions to record. Executions that come earlier in the given order take precedence.
+ */
 export function boundUnknown<Report extends UnknownReport>(
   reports: readonly Report[],
   { ofNodes, total }: UnknownCounts,

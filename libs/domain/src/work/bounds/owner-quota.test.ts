@@ -10,7 +10,7 @@ describe("exceededQuota()", () => {
     [usage(3, 1, 0), usage(4, 1, 0), { resource: "jobs", limit: 3, used: 3, wanted: 4 }],
     [usage(1, 10, 0), usage(1, 11, 0), { resource: "executions", limit: 10, used: 10, wanted: 11 }],
     [usage(1, 1, 4_000), usage(1, 1, 4_001), { resource: "millicores", limit: 4_000, used: 4_000, wanted: 4_001 }],
-    // A quota can have been lowered: what uses less, or as much, is no fault.
+    // Accept a change that does not increase the usage, even if the usage exceeds a quota that was lowered later.
     [usage(9, 90, 9_000), usage(9, 90, 9_000), null],
     [usage(9, 90, 9_000), usage(9, 80, 8_000), null],
     [usage(9, 90, 9_000), usage(9, 80, 9_500), { resource: "millicores", limit: 4_000, used: 9_000, wanted: 9_500 }],

@@ -1,21 +1,21 @@
-/** What the jobs of one owner can use; null for no limit. */
+/** Limits on the jobs of one owner; null for no limit. */
 export interface OwnerQuota {
-  /** Jobs in the store, whatever their state. */
+  /** Maximum number of jobs in the store, in any state. */
   readonly jobs: number | null;
-  /** Executions that their active jobs want. */
+  /** Maximum number of executions that the owner's active jobs want. */
   readonly executions: number | null;
-  /** Thousandths of a core that these executions ask for. */
+  /** Maximum number of millicores that these executions request in total. */
   readonly millicores: number | null;
 }
 
-/** What the jobs of an owner use. */
+/** What an owner's jobs use. */
 export interface OwnerUsage {
   readonly jobs: number;
   readonly executions: number;
   readonly millicores: number;
 }
 
-/** What of a quota a change exceeds. */
+/** A limit of a quota that a change exceeds. */
 export interface ExceededQuota {
   readonly resource: keyof OwnerUsage;
   readonly limit: number;
@@ -25,7 +25,10 @@ export interface ExceededQuota {
 
 const RESOURCES = ["jobs", "executions", "millicores"] as const;
 
-/** The first part of a quota that a change exceeds; null for none. A change that uses no more is always allowed. */
+/**
+ * The first limit of a quota that a change exceeds; null for none. A change that does not increase the usage
+ * is always allowed.
+ */
 export function exceededQuota(quota: OwnerQuota, before: OwnerUsage, after: OwnerUsage): ExceededQuota | null {
   for (const resource of RESOURCES) {
     const [limit, used, wanted] = [quota[resource], before[resource], after[resource]];

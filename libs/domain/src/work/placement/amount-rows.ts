@@ -1,4 +1,4 @@
-/** What a request needs of a node, and a node has left. */
+/** The amounts that a request needs, or that are free on a node. */
 export interface Amounts {
   readonly millicores: number;
   readonly memoryBytes: number;
@@ -6,7 +6,7 @@ export interface Amounts {
   readonly gpus: number;
 }
 
-/** Tell whether free resources are enough. */
+/** Whether free resources are sufficient. */
 export function fits(free: Amounts, need: Amounts): boolean {
   return (
     free.millicores >= need.millicores &&
@@ -20,12 +20,12 @@ const CORES = 0;
 const MEMORY = 1;
 const DISK = 2;
 const GPUS = 3;
-/** Cells of a row. */
+/** Numbers per row. */
 const WIDTH = 4;
 
 /**
- * Items with their amounts, in an order that the caller keeps. The amounts lie side by side in one array of numbers:
- * to look for a row that fits reads memory in a line and touches no item.
+ * Items with their amounts, in an order that the caller maintains. All amounts are in one contiguous array,
+ * so that searching for a row that fits reads memory sequentially without touching the items.
  */
 export class AmountRows<Item> {
   readonly items: Item[] = [];
@@ -54,7 +54,7 @@ export class AmountRows<Item> {
     cells[first + GPUS] = gpus;
   }
 
-  /** Move the rows from one on to the end of others. */
+  /** Move all rows from an index on to the end of `others`. */
   moveTo(others: AmountRows<Item>, from: number): void {
     others.items.push(...this.items.splice(from));
     others.#cells.push(...this.#cells.splice(from * WIDTH));
@@ -68,19 +68,19 @@ export class AmountRows<Item> {
     return this.#cells[at * WIDTH + MEMORY] as number;
   }
 
-  /** The first row, from one on, that has what is needed; -1 for none. */
+  /** The first row at or after an index that fits; -1 if there is none. */
   nextFit(from: number, need: Amounts): number {
     for (let at = from; at < this.count; at += 1) if (this.#fits(at, need)) return at;
     return -1;
   }
 
-  /** The last row, from one back to another, that has what is needed; -1 for none. */
+  /** The last row that fits, searching backwards from one index to another; -1 if there is none. */
   previousFit(from: number, to: number, need: Amounts): number {
     for (let at = from; at >= to; at -= 1) if (this.#fits(at, need)) return at;
     return -1;
   }
 
-  /** The most that any row has, of each amount by itself; there is a row. */
+  /** The maximum of each amount over all rows. There must be at least one row. */
   most(): Amounts {
     const cells = this.#cells;
     let millicores = Number.NEGATIVE_INFINITY;

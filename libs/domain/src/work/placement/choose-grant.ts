@@ -3,12 +3,12 @@ import { fits } from "./amount-rows.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import type { PoolNode } from "./pool-node.ts";
 
-/** Whether a node that has enough of all amounts also has the ports and GPUs themselves. */
+/** Whether a node has the requested ports and GPUs. The caller has checked the amounts. */
 export function hasPortsAndGpus(node: PoolNode, request: PlacementRequest): boolean {
   return hasPorts(node, request) && chooseGpus(node, request) !== null;
 }
 
-/** What an execution is given of a node; null where the node has not got it. */
+/** Choose what to grant to an execution on a node; null if the node does not have everything. */
 export function chooseGrant(node: PoolNode, request: PlacementRequest): Grant | null {
   if (!fits(node.free, request.amounts)) return null;
   if (request.plainGrant !== null) return request.plainGrant;
@@ -36,25 +36,35 @@ function choosePorts(node: PoolNode, request: PlacementRequest): Record<string, 
   if (!hasPorts(node, request)) return null;
   const chosen: Record<string, number> = Object.fromEntries(request.staticPorts);
   const own = new Set(request.staticPorts.map(([, port]) => port));
-  const { portMin = 0, portMax = 0 } = node.node.capacity ?? {};
   let port = node.nextPort;
   for (const label of request.dynamicLabels) {
-    do {
-      if (port < portMin || port > portMax) port = portMin;
-      chosen[label] = port;
-      port += 1;
-    } while (node.taken.ports.has(port - 1) || own.has(port - 1));
+    const free = findPort(node, port, own);
+    if (free === null) return null;
+    chosen[label] = free;
+    port = free + 1;
   }
   if (request.dynamicLabels.length > 0) node.nextPort = port;
   return chosen;
 }
 
-/** The GPUs that are asked for, or the first that are free and of the model. */
+/** Find a free port, starting at `first` and trying each port of the node's range once; null if none is free. */
+function findPort({ node, taken }: PoolNode, first: number, own: ReadonlySet<number>): number | null {
+  const { portMin = 0, portMax = 0 } = node.capacity ?? {};
+  let port = first;
+  for (let tried = portMin; tried <= portMax; tried += 1) {
+    if (port < portMin || port > portMax) port = portMin;
+    if (!taken.ports.has(port) && !own.has(port)) return port;
+    port += 1;
+  }
+  return null;
+}
+
+/** Choose free GPUs with the requested indices and model; null if there are too few. */
 function chooseGpus({ node, taken }: PoolNode, request: PlacementRequest): readonly string[] | null {
   const { gpuModel, gpuIndices } = request.spec.constraints;
   const count = request.amounts.gpus;
   if (count === 0) return [];
-  if (!node.areGpusKnown) return null;
+  if (node.unknown.includes("gpus")) return null;
   const free = node.gpus.filter(
     ({ uuid, model, index }) =>
       !taken.gpus.has(uuid) &&

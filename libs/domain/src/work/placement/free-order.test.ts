@@ -10,12 +10,14 @@ const amounts = fc.record({
   gpus: fc.integer({ min: 0, max: 2 }),
 });
 
-/** Changes by the number of the node: other amounts, or null to remove it, or insert it again. */
+/**
+ * Changes: the number of a node and its new amounts. Null removes the node, or inserts a removed node again.
+ */
 const changes = fc.array(fc.tuple(fc.nat(), fc.option(amounts)), { maxLength: 300 });
-/** Enough nodes for several leaves, which are divided and joined. */
+/** Up to 300 nodes, so that leaves are split and merged. */
 const frees = fc.array(amounts, { minLength: 1, maxLength: 300 });
 
-/** An order after changes, and the nodes that are in it, sorted by plain comparison. */
+/** Build an order with these changes. Returns the order, and its nodes sorted by comparison. */
 function orderOf(all: readonly Amounts[], list: readonly (readonly [number, Amounts | null])[]) {
   const nodes = all.map((free, number): FreeNode => ({ id: `node-${number}`, free }));
   const order = new FreeOrder<FreeNode>();
@@ -40,7 +42,7 @@ function idsOf(nodes: Iterable<FreeNode>): readonly string[] {
 }
 
 describe("FreeOrder", () => {
-  it("should keep its nodes in order, whatever changes", () => {
+  it("should keep its nodes in order after any changes", () => {
     fc.assert(
       fc.property(frees, changes, (all, list) => {
         const { order, sorted } = orderOf(all, list);
@@ -66,7 +68,7 @@ describe("FreeOrder", () => {
     );
   });
 
-  it("should find one of its own nodes, and the one before it", () => {
+  it("should find its nodes, and the one before each", () => {
     fc.assert(
       fc.property(frees, changes, fc.nat(), (all, list, number) => {
         const { order, sorted } = orderOf(all, list);

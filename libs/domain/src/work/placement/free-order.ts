@@ -1,42 +1,46 @@
 import { AmountRows, type Amounts } from "./amount-rows.ts";
 
-/** A node with what is left of it. */
+/** A node with its free resources. */
 export interface FreeNode {
   readonly id: string;
-  /** Written by the order that it is in, and by its owner while it is in none. */
+  /**
+   * The node's free resources. While an order contains the node, only the order changes them. Otherwise the node's
+   * owner can.
+   */
   free: Amounts;
 }
 
-/** A place in the order. */
+/** A position in the order. */
 export interface FreeKey {
   readonly millicores: number;
   readonly memoryBytes: number;
   readonly id: string;
 }
 
-/** Nodes that lie side by side. */
+/** Nodes stored contiguously. */
 type Leaf<Node> = AmountRows<Node>;
 
-/** Nodes of a leaf at most: one that has more is divided. */
+/** Maximum number of nodes in a leaf. A larger leaf is split. */
 const MOST_IN_LEAF = 64;
 
-/** A node's place in the order. */
+/** A node's position in the order. */
 export function keyOf({ id, free }: FreeNode): FreeKey {
   return { millicores: free.millicores, memoryBytes: free.memoryBytes, id };
 }
 
-/** Whether a place comes before another. */
+/** Whether a position comes before another. */
 export function isBefore(one: FreeKey, other: FreeKey): boolean {
   const difference = one.millicores - other.millicores || one.memoryBytes - other.memoryBytes;
   return difference === 0 ? one.id < other.id : difference < 0;
 }
 
 /**
- * Nodes ordered by free cores, then free memory, then id. They lie in leaves of a few dozen, and what each leaf has at
- * most lies side by side as well: a search reads a few lines of memory, where a tree would lead from node to node.
+ * Nodes ordered by free cores, then free memory, then id. Nodes are stored in leaves of a few dozen, and the maximum
+ * amounts of all leaves are contiguous in memory. A search therefore reads a few cache lines, while in a tree it would
+ * follow pointers from node to node.
  */
 export class FreeOrder<Node extends FreeNode> {
-  /** The leaves in order, none empty, each with the most that any of its nodes has. */
+  /** The leaves in order, each with the maximum amounts of its nodes. No leaf is empty. */
   readonly #leaves = new AmountRows<Leaf<Node>>();
   #size = 0;
 
@@ -60,7 +64,7 @@ export class FreeOrder<Node extends FreeNode> {
     else this.#leaves.write(at, leaf.most());
   }
 
-  /** Remove a node, whose free resources are as they were when it was inserted or changed last. */
+  /** Remove a node. Its free resources must be unchanged since it was inserted or last changed. */
   remove(node: Node): void {
     const { at, leaf, place } = this.#find(node);
     this.#size -= 1;
@@ -77,7 +81,7 @@ export class FreeOrder<Node extends FreeNode> {
     this.#leaves.write(at, leaf.most());
   }
 
-  /** Change what is free on a node of the order. Most often it keeps its place, or one beside it. */
+  /** Change the free resources of a node in the order. The node's position usually changes only a little. */
   change(node: Node, free: Amounts): void {
     const { at, leaf, place } = this.#find(node);
     const after = { millicores: free.millicores, memoryBytes: free.memoryBytes, id: node.id };
@@ -98,7 +102,10 @@ export class FreeOrder<Node extends FreeNode> {
     this.#leaves.write(at, leaf.most());
   }
 
-  /** The first node in the order, from a place in it on, that has what is needed and is accepted. */
+  /**
+   * Search forwards from a position, including the position itself. Returns the first node that fits and that `accept`
+   * accepts.
+   */
   firstFit(need: Amounts, from: FreeKey | null, accept: (node: Node) => boolean): Node | null {
     const leaves = this.#leaves;
     const first = from === null ? -1 : this.#leafOf(from);
@@ -114,7 +121,10 @@ export class FreeOrder<Node extends FreeNode> {
     return null;
   }
 
-  /** The last node in the order, before a place in it, that has what is needed and is accepted. */
+  /**
+   * Search backwards from a position, excluding the position itself. Returns the last node that fits and that `accept`
+   * accepts.
+   */
   lastFit(need: Amounts, before: FreeKey | null, accept: (node: Node) => boolean): Node | null {
     const leaves = this.#leaves;
     const last = before === null ? leaves.count : this.#leafOf(before);
@@ -131,7 +141,9 @@ export class FreeOrder<Node extends FreeNode> {
     return null;
   }
 
-  /** How many nodes lack each of the resources that are needed. A node is counted for each that it lacks. */
+  /**
+   * The number of nodes that have too little of each needed resource. A node counts for each resource that it lacks.
+   */
   countShort(need: Amounts): Amounts {
     let [millicores, memoryBytes, diskBytes, gpus] = [0, 0, 0, 0];
     for (const { free } of this.nodes()) {
@@ -143,7 +155,7 @@ export class FreeOrder<Node extends FreeNode> {
     return { millicores, memoryBytes, diskBytes, gpus };
   }
 
-  /** All of them, in order. */
+  /** All nodes, in order. */
   *nodes(): Generator<Node> {
     for (const leaf of this.#leaves.items) yield* leaf.items;
   }
@@ -164,7 +176,7 @@ export class FreeOrder<Node extends FreeNode> {
     return { at, leaf, place };
   }
 
-  /** The first leaf that does not end before a place; the number of leaves for none. */
+  /** The first leaf whose end is not before a position; the number of leaves if there is none. */
   #leafOf(key: FreeKey): number {
     const leaves = this.#leaves;
     let [low, high] = [0, leaves.count];
@@ -176,7 +188,7 @@ export class FreeOrder<Node extends FreeNode> {
     return low;
   }
 
-  /** The first leaf of which a node has so many cores; the number of leaves for none. */
+  /** The first leaf with a node that has this many cores; the number of leaves if there is none. */
   #firstLeafWith(millicores: number): number {
     let [low, high] = [0, this.#leaves.count];
     while (low < high) {
@@ -188,7 +200,7 @@ export class FreeOrder<Node extends FreeNode> {
   }
 }
 
-/** Whether the last node of a leaf comes before a place. */
+/** Whether all nodes of a leaf come before a position. */
 function endsBefore(leaf: Leaf<FreeNode>, mostCores: number, key: FreeKey): boolean {
   if (mostCores !== key.millicores) return mostCores < key.millicores;
   const last = leaf.count - 1;
@@ -197,7 +209,7 @@ function endsBefore(leaf: Leaf<FreeNode>, mostCores: number, key: FreeKey): bool
   return (leaf.items[last] as FreeNode).id < key.id;
 }
 
-/** Where a place is in a leaf: behind all that come before it. */
+/** The index in a leaf at which a position belongs: after all nodes that come before it. */
 function placeIn(leaf: Leaf<FreeNode>, key: FreeKey): number {
   let [low, high] = [0, leaf.count];
   while (low < high) {

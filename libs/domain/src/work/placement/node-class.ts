@@ -1,10 +1,11 @@
+import { isUsedByAll, UNKNOWN_REASONS } from "../../conditions/hardware.ts";
 import { matches } from "../../labels/selectors.ts";
 import { isVersionAtLeast } from "../agent-version.ts";
-import type { WorkHold, WorkNode } from "../work-node.ts";
+import type { WorkHold, WorkNode, WorkResource } from "../work-node.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import { canUseSecret, type NodeSecret } from "./secret-grants.ts";
 
-/** Why a node will not do, for machines. */
+/** Why a node cannot run an execution, for machines. */
 export type PlacementReason =
   | "NODE_PENDING"
   | "NODE_REJECTED"
@@ -26,6 +27,9 @@ export type PlacementReason =
   | "DIRECTORY_NOT_ALLOWED"
   | "SECRET_NOT_ALLOWED"
   | "EXECUTOR_LACKS_SOMETHING"
+  | "CORES_UNKNOWN"
+  | "MEMORY_UNKNOWN"
+  | "DISK_UNKNOWN"
   | "GPUS_UNKNOWN"
   | "GPU_MODEL_NOT_THERE"
   | "GPU_INDEX_NOT_THERE"
@@ -37,12 +41,12 @@ export type PlacementReason =
   | "MAX_PER_NODE_REACHED"
   | "PORT_OR_GPU_TAKEN";
 
-/** What constraints see of a node. Nodes of which it is equal are of one class. */
+/** The properties of a node that constraints depend on. Nodes with equal properties form a class. */
 export interface ClassFacts {
-  /** Why nodes of the class take no work at all; empty when they do. */
+  /** Why nodes of the class take no work; empty if they do take work. */
   readonly obstacles: readonly PlacementReason[];
   readonly isConnected: boolean;
-  /** Whether no drain or hold for flapping was lifted recently. */
+  /** Whether no drain or FLAPPING hold was removed recently. */
   readonly isCalm: boolean;
   readonly os: string;
   readonly architecture: string;
@@ -50,20 +54,21 @@ export interface ClassFacts {
   readonly executors: readonly string[];
   readonly users: readonly string[];
   readonly directories: readonly string[];
-  /** What its executors do not do. */
+  /** Features that the executors lack. */
   readonly lacks: readonly string[];
   readonly secrets: readonly NodeSecret[];
-  /** What the machine enforces. */
+  /** The resources whose limits the machine enforces. */
   readonly limits: readonly string[];
-  /** Index and model of each. */
+  /** The index and model of each GPU. */
   readonly gpus: readonly (readonly [number, string])[];
-  readonly areGpusKnown: boolean;
-  /** Those labels that selectors of jobs ask for, sorted by key. */
+  /** Resources that the agent cannot determine. */
+  readonly unknown: readonly WorkResource[];
+  /** The labels whose keys selectors of jobs use, sorted by key. */
   readonly labels: readonly (readonly [string, string])[];
   readonly grantedLabels: readonly (readonly [string, string])[];
 }
 
-/** Sort a node by what constraints can see of it. `labelKeys`, sorted, are all that selectors ask for. */
+/** Determine the class of a node. `labelKeys` are all label keys that selectors use, sorted. */
 export function classFacts(node: WorkNode, labelKeys: readonly string[]): ClassFacts {
   const { capacity } = node;
   return {
@@ -80,13 +85,13 @@ export function classFacts(node: WorkNode, labelKeys: readonly string[]): ClassF
     secrets: capacity?.secrets ?? [],
     limits: capacity?.limits ?? [],
     gpus: node.gpus.map(({ index, model }) => [index, model]),
-    areGpusKnown: node.areGpusKnown,
+    unknown: node.unknown,
     labels: pick(node.labels, labelKeys),
     grantedLabels: pick(node.grantedLabels, labelKeys),
   };
 }
 
-/** Why a node takes no work, whatever is asked of it; empty when it does. */
+/** The reasons why a node takes no work, whatever is requested; empty if it takes work. */
 export function obstaclesToWork(node: WorkNode): readonly PlacementReason[] {
   const found: PlacementReason[] = [];
   if (node.membership === "PENDING") found.push("NODE_PENDING");
@@ -96,10 +101,11 @@ export function obstaclesToWork(node: WorkNode): readonly PlacementReason[] {
   if (node.type !== "COMPUTE" || node.capacity === null || node.capacity.executors.length === 0) {
     found.push("NODE_TAKES_NO_WORK");
   }
+  found.push(...node.unknown.filter(isUsedByAll).map((one) => UNKNOWN_REASONS[one]));
   return found;
 }
 
-/** Why nodes of a class do not match a request, whatever is free there; empty when they do. */
+/** Why nodes of a class do not match a request, regardless of their free resources; empty if they match. */
 export function mismatches(facts: ClassFacts, { spec, selector, needs }: PlacementRequest): readonly PlacementReason[] {
   const { constraints, matchAgentLabels, executor, user, directory, secrets, owner, name: job } = spec;
   const found: PlacementReason[] = [];
@@ -122,9 +128,9 @@ export function mismatches(facts: ClassFacts, { spec, selector, needs }: Placeme
   return found;
 }
 
-/** A GPU that is missing from the last known list can still exist. */
+/** Check the requested GPU model and indices. While GPUs are unknown, a GPU that is not listed may still exist. */
 function gpuMismatches(
-  { gpus, areGpusKnown }: ClassFacts,
+  { gpus, unknown }: ClassFacts,
   { constraints, resources }: PlacementRequest["spec"],
 ): readonly PlacementReason[] {
   const { gpuModel, gpuIndices } = constraints;
@@ -133,10 +139,13 @@ function gpuMismatches(
     found.push("GPU_MODEL_NOT_THERE");
   }
   if (gpuIndices.some((wanted) => !gpus.some(([index]) => index === wanted))) found.push("GPU_INDEX_NOT_THERE");
-  return areGpusKnown || found.length === 0 ? found : ["GPUS_UNKNOWN"];
+  return found.length > 0 && unknown.includes("gpus") ? [UNKNOWN_REASONS.gpus] : found;
 }
 
-/** Whether machines of a class keep executions within what they ask for, and so from taking what others were given. */
+/**
+ * Whether machines of a class limit executions to the resources they request, so that they cannot use resources granted
+ * to other executions.
+ */
 export function enforces({ limits }: ClassFacts, { amounts }: PlacementRequest): boolean {
   return (
     (amounts.millicores === 0 || limits.includes("cpu")) && (amounts.memoryBytes === 0 || limits.includes("memory"))

@@ -5,43 +5,49 @@ import { type ClassFacts, classFacts } from "./node-class.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import { addGrant, freeOf, type PoolNode, poolNode, subtractGrant } from "./pool-node.ts";
 
-/** Nodes that are equal to all constraints, ordered by what is free. */
+/** Nodes that no constraint can tell apart, ordered by free resources. */
 export interface NodeClass {
   readonly key: string;
   readonly facts: ClassFacts;
   readonly order: FreeOrder<PoolNode>;
-  /** Rises whenever something that did not fit may fit now. */
+  /**
+   * How many times a node of the class gained resources, or was added or updated. While this number is unchanged, a
+   * request that found no node in the class will not find one.
+   */
   gains: number;
-  /** The nodes of the last gains: that of each is at its number modulo MOST_GAINED. */
+  /** The nodes of the last gains, as a ring buffer: gain n is at index n modulo MOST_GAINED. */
   readonly gained: string[];
-  /** When anything of it changed last, by the pool's count of changes; 0 before. */
+  /** The pool's count of changes when the class last changed; 0 if it never did. */
   changedAt: number;
-  /** Neighbours in the list of classes by their last change. */
+  /** The neighbours in the list of classes, which is ordered by last change. */
   older: NodeClass | null;
   newer: NodeClass | null;
 }
 
-/** Gains of a class of which the nodes are remembered. */
+/** Number of a class's gains that are remembered. */
 const MOST_GAINED = 256;
 
-/** The nodes of a class that have gained something since a count of its gains; null when they are not remembered. */
+/**
+ * The nodes of a class that gained resources since the class's `gains` was `seenGains`; null if they are no longer
+ * remembered.
+ */
 export function gainedSince({ gains, gained }: NodeClass, seenGains: number): readonly string[] | null {
   if (seenGains < 0 || gains - seenGains > MOST_GAINED) return null;
   return Array.from({ length: gains - seenGains }, (_, at) => gained[(seenGains + 1 + at) % MOST_GAINED] as string);
 }
 
-/** Label keys that no job asks for any more are given up when there are so many of them. */
+/** Maximum number of unused label keys to keep. */
 const MOST_UNUSED_KEYS = 16;
 
 /**
- * All compute nodes with what is taken of them, in classes. It is written for many placements a second: a change of one
- * node looks at a few lines of its class's order, and searches learn of changed classes alone.
+ * All compute nodes with their granted resources, grouped by class. Designed for many placements per second: changing
+ * a node touches a few lines of its class's order, and searches scan only classes that changed.
  */
 export class NodePool {
   readonly #nodes = new Map<string, PoolNode>();
   readonly #classes = new Map<string, NodeClass>();
   readonly #classOf = new Map<string, NodeClass>();
-  /** How many requests ask for each label key. Nodes are told apart by these keys alone. */
+  /** How many requests use each label key. Only labels with these keys distinguish nodes. */
   readonly #keyUses = new Map<string, number>();
   #labelKeys: readonly string[] = [];
   #newest: NodeClass | null = null;
@@ -52,17 +58,20 @@ export class NodePool {
     return this.#nodes.size;
   }
 
-  /** Counts changes: a search has seen all classes up to one. */
+  /** The number of changes so far. A search remembers this number to know which changes of the classes it has seen. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** The class that changed last; `older` leads to the others. */
+  /** The class that changed last. Its `older` leads to the other classes. */
   get newestClass(): NodeClass | null {
     return this.#newest;
   }
 
-  /** Rises whenever something that did not fit may fit now. */
+  /**
+   * How many times any node gained resources, or was added or updated. While this number is unchanged, a request that
+   * found no node will not find one.
+   */
   get gains(): number {
     return this.#gains;
   }
@@ -87,7 +96,7 @@ export class NodePool {
     return this.#classOf.get(nodeId);
   }
 
-  /** Take in what a node is now. What is taken of it stays. */
+  /** Add or update a node. Its grants stay. */
   put(node: WorkNode): void {
     const known = this.#nodes.get(node.id);
     if (known === undefined) {
@@ -109,24 +118,24 @@ export class NodePool {
     this.#nodes.delete(nodeId);
   }
 
-  /** Take a grant off a node. */
+  /** Add a grant to a node. */
   take(nodeId: string, grant: Grant): void {
     this.#change(nodeId, (node) => addGrant(node.taken, grant), false);
   }
 
-  /** Return a grant to its node. */
+  /** Remove a grant from a node. */
   release(nodeId: string, grant: Grant): void {
     this.#change(nodeId, (node) => subtractGrant(node.taken, grant), true);
   }
 
-  /** Tell nodes apart by the labels that a request asks for, as long as it does. */
+  /** Distinguish nodes by the labels that a request uses, until unuse() is called. */
   use({ selector }: PlacementRequest): void {
     const before = this.#keyUses.size;
     for (const { key } of selector) this.#keyUses.set(key, (this.#keyUses.get(key) ?? 0) + 1);
     if (this.#keyUses.size > before) this.#classify();
   }
 
-  /** The opposite of use(). */
+  /** Undo use(). */
   unuse({ selector }: PlacementRequest): void {
     for (const { key } of selector) this.#keyUses.set(key, Math.max(0, (this.#keyUses.get(key) ?? 0) - 1));
     const unused = [...this.#keyUses].filter(([, uses]) => uses === 0);

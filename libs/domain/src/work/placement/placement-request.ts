@@ -4,28 +4,31 @@ import type { Grant } from "../execution.ts";
 import type { JobSpec } from "../job-spec.ts";
 import type { Amounts } from "./amount-rows.ts";
 
-/** What a job asks of a node, prepared once a version. */
+/** A job's requirements on a node, prepared once per version. */
 export interface PlacementRequest {
   readonly spec: JobSpec;
   readonly selector: Selector;
   readonly amounts: Amounts;
-  /** Label and port. */
+  /** Pairs of label and port number. */
   readonly staticPorts: readonly (readonly [string, number])[];
   readonly dynamicLabels: readonly string[];
-  /** What an executor has to do besides running it, in the words of the nodes that lack it. */
+  /** Features that the node's executors must support, with the names used in ClassFacts.lacks. */
   readonly needs: readonly string[];
-  /** What each execution is given, where they ask for amounts alone; null where ports or GPUs have to be chosen. */
+  /** The grant of each execution if it consists only of amounts; null if ports or GPUs must be chosen. */
   readonly plainGrant: Grant | null;
-  /** Equal for requests that any node answers alike, so that they can share a search. */
+  /** Requests with equal signatures have the same result on every node, so they can share a search. */
   readonly signature: string;
   /**
-   * Whether a node that has enough of all amounts may still not do: it then stays so until something is returned to
-   * it. Otherwise the amounts alone decide.
+   * Whether a node with enough of all amounts can still be unsuitable, because other executions hold a port or a GPU
+   * that the request needs. If false, only the amounts decide.
    */
   readonly isPicky: boolean;
 }
 
-/** Prepare what a job asks for. Its selector was checked when it was submitted; one that cannot be read fits none. */
+/**
+ * Prepare a job's requirements. The selector was checked when the job was submitted; if it cannot be parsed now, no
+ * node matches.
+ */
 export function placementRequest(spec: JobSpec): PlacementRequest {
   const { resources, constraints } = spec;
   const { millicores, memoryBytes, diskBytes, gpus, ports } = resources;
@@ -35,7 +38,7 @@ export function placementRequest(spec: JobSpec): PlacementRequest {
   const dynamicLabels = entries.flatMap(([label, port]) => (port === 0 ? [label] : []));
   const { selector, matchAgentLabels, executor, user, directory, strategy, maxPerNode } = spec;
   const needs = needsOf(spec);
-  // Nodes compare who asks only where secrets are asked for.
+  // Include owner and job name only if the job uses secrets, because they do not matter otherwise.
   const secrets = spec.secrets.length === 0 ? null : [spec.secrets, spec.owner, spec.name];
   return {
     spec,

@@ -18,7 +18,10 @@ function capacityOf(id: string): NodeCapacity {
   return capacity;
 }
 
-/** A pool of nodes, and a search for a job whose executions are counted. */
+/**
+ * Create a pool of nodes, and a search for a job that counts its executions. Returns both, and functions that place and
+ * release executions.
+ */
 function begin(nodes: readonly WorkNode[], part: Partial<JobSpec> = {}) {
   const pool = new NodePool();
   for (const node of nodes) pool.put(node);
@@ -26,7 +29,7 @@ function begin(nodes: readonly WorkNode[], part: Partial<JobSpec> = {}) {
   pool.use(request);
   const counts = new Map<string, number>();
   const search = new PlacementSearch(pool, request, { counts, staying: counts });
-  /** Place one execution; the node's id, or null. */
+  /** Place one execution. Returns its node and grant; null if no node fits. */
   const place = (): { nodeId: string; grant: Grant } | null => {
     const node = search.best();
     if (node === null) return null;
@@ -85,7 +88,7 @@ describe("PlacementSearch", () => {
     expect(search.bestBut(new Set(["a", "b", "c"]))).toBeNull();
   });
 
-  it.each(["even", "spread"] as const)("should look at few nodes for each placement (%s)", (strategy) => {
+  it.each(["even", "spread"] as const)("should examine few nodes for each placement (%s)", (strategy) => {
     const looked = (size: number) => {
       const { pool, counts, search, request } = begin(
         Array.from({ length: size }, (_, at) => workNode(`n${at}`)),
@@ -98,7 +101,7 @@ describe("PlacementSearch", () => {
         return get(id);
       };
       const held: { id: string; grant: Grant }[] = [];
-      // Two for each node, with one of them returned now and then, as in an update.
+      // Place two executions per node, and sometimes release one, as an update does.
       for (let placed = 0; placed < 2 * size; placed += 1) {
         const node = search.best();
         if (node === null) throw new Error("nothing fits");
@@ -203,9 +206,9 @@ describe("PlacementSearch", () => {
   it("should give no GPU of a node whose GPUs are only remembered, and all else of it", () => {
     const gpus = [{ index: 0, uuid: "u0", model: "nvidia a100" }];
     const { resources } = jobSpec();
-    const withGpu = begin([workNode("g", { gpus, areGpusKnown: false })], { resources: { ...resources, gpus: 1 } });
+    const withGpu = begin([workNode("g", { gpus, unknown: ["gpus"] })], { resources: { ...resources, gpus: 1 } });
     expect(withGpu.place()).toBeNull();
-    expect(begin([workNode("g", { gpus, areGpusKnown: false })], { resources }).place()).toMatchObject({ nodeId: "g" });
+    expect(begin([workNode("g", { gpus, unknown: ["gpus"] })], { resources }).place()).toMatchObject({ nodeId: "g" });
   });
 
   it("should place nothing on nodes that may not take work, and disconnected ones last", () => {
@@ -235,7 +238,7 @@ describe("PlacementSearch", () => {
     expect(placeAll()).toEqual([]);
   });
 
-  it("should see a node's own labels on opt-in alone", () => {
+  it("should use a node's own labels only if the job opts in", () => {
     const nodes = [workNode("a", { labels: new Map([["zone", "x"]]) })];
     expect(begin(nodes, { selector: "zone = x" }).placeAll()).toEqual([]);
     expect(begin(nodes, { selector: "zone = x", matchAgentLabels: true }).placeAll()).toHaveLength(4);

@@ -8,37 +8,38 @@ import { gainedSince, type NodeClass, type NodePool } from "./node-pool.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import type { PoolNode } from "./pool-node.ts";
 
-/** What a search knows of one class that matches. */
+/** A search's state for one matching class. */
 interface Entry {
   readonly of: NodeClass;
-  /** Whether its machines enforce what is asked for: others are used where these do not fit. */
+  /** Whether machines of the class enforce the requested limits. These classes are preferred. */
   readonly isEnforced: boolean;
-  /** The best node of the class when it was looked at; null for none. */
+  /** The best node of the class at the last scan; null if none fits. */
   node: PoolNode | null;
-  /** Executions of the job that are to stay on that node. Not counted where their number does not matter. */
+  /** How many executions of the job stay on `node`; 0 if the strategy does not use levels. */
   level: number;
   /**
-   * All before the cursor, in the direction of the search, will not do as long as the class gains nothing. Where levels
-   * matter: none of them has so few executions of the job as `passedLevel`, except nodes in `gained`.
+   * How far the class has been searched: no node before the cursor fits until a node of the class gains resources. In a
+   * search by levels, this is true only of nodes that have at most `passedLevel` executions of the job and are not in
+   * `gained`.
    */
   cursor: FreeKey | null;
   passedLevel: number;
   readonly gained: Set<string>;
   seenChange: number;
   seenGains: number;
-  /** Entries of the heap with another stamp are of the past. */
+  /** Increases with each scan. Candidates in the heap with another stamp are outdated. */
   stamp: number;
 }
 
-/** Executions of a job by node. */
+/** The number of a job's executions on each node. */
 interface JobCounts {
-  /** Those that hold resources. */
+  /** Executions that hold resources. */
   readonly counts: ReadonlyMap<string, number>;
-  /** Those that are to stay, too: nodes with fewer of them come first where a job is spread. */
+  /** Executions that stay. When a job is spread, nodes with fewer of them are preferred. */
   readonly staying: ReadonlyMap<string, number>;
 }
 
-/** A candidate as it was when it was found. */
+/** The best node of a class when it was scanned. */
 interface Candidate {
   readonly entry: Entry;
   readonly stamp: number;
@@ -49,7 +50,7 @@ interface Candidate {
   readonly key: FreeKey;
 }
 
-/** The best node of a class by levels, and how far the class has been searched. */
+/** The result of a search by levels: the best node of a class, and how far the class has been searched. */
 interface Leveled {
   readonly node: PoolNode | null;
   readonly level: number;
@@ -57,26 +58,32 @@ interface Leveled {
   readonly passedLevel: number;
 }
 
-/** Nodes of a class that are looked at one by one, since they gained something; with more it is searched again. */
-const MOST_LOOKED_AT = 64;
+/**
+ * Maximum number of gained nodes per class to examine individually. If there are more, the whole class is searched
+ * again.
+ */
+const MAX_SCANNED = 64;
 
 /**
- * Finds the best node for a request again and again while nodes are taken and returned. It remembers the best of each
- * class that matches and looks only at classes that changed, so that the number of nodes does not matter.
+ * Finds the best node for a request repeatedly while grants are added and removed. It remembers the best node of each
+ * matching class and scans only classes that changed, so its cost does not depend on the number of nodes.
  */
 export class PlacementSearch {
   readonly #pool: NodePool;
   readonly #request: PlacementRequest;
   readonly #counts: JobCounts;
-  /** Whether nodes with fewer executions of the job come first. */
+  /** Whether nodes are ordered by level, that is, by the number of the job's executions that stay on them. */
   readonly #isLeveled: boolean;
   readonly #isBetter: (one: Candidate, other: Candidate) => boolean;
-  /** Null for a class that does not match. */
+  /** The state of each class; null for a class that does not match. */
   readonly #entries = new Map<NodeClass, Entry | null>();
   readonly #heap: Heap<Candidate>;
   #seenChange = 0;
 
-  /** @param counts read at every search. Null for a search that jobs share whose executions do not matter. */
+  /**
+   * @param counts the job's executions, read at every search; null for a search that several jobs share because their
+   *   executions do not matter.
+   */
   constructor(pool: NodePool, request: PlacementRequest, counts: JobCounts | null) {
     const { strategy } = request.spec;
     this.#pool = pool;
@@ -87,7 +94,7 @@ export class PlacementSearch {
     this.#heap = new Heap(this.#isBetter);
   }
 
-  /** The node to place the next execution on, which is not taken yet; null when none will do. */
+  /** The best node for the next execution; null if no node fits. Does not add the grant. */
   best(): PoolNode | null {
     const { nodeId } = this.#request.spec.constraints;
     if (nodeId !== null) return this.onNode(nodeId);
@@ -103,7 +110,7 @@ export class PlacementSearch {
     }
   }
 
-  /** As best(), but none of some nodes. */
+  /** Like best(), but excludes some nodes. */
   bestBut(avoided: ReadonlySet<string>): PoolNode | null {
     const best = this.best();
     if (best === null || !avoided.has(best.id)) return best;
@@ -122,7 +129,7 @@ export class PlacementSearch {
     return found?.entry.node ?? null;
   }
 
-  /** The node of an id, where it will do. */
+  /** The node with this id; null if it does not fit. */
   onNode(nodeId: string): PoolNode | null {
     const node = this.#pool.get(nodeId);
     const of = this.#pool.classOf(nodeId);
@@ -130,7 +137,7 @@ export class PlacementSearch {
     return fits(node.free, this.#request.amounts) && this.#accepts(node) ? node : null;
   }
 
-  /** Look at the classes that have changed since the last time. */
+  /** Scan the classes that have changed since the last search. */
   #learn(): void {
     if (this.#entries.size > 2 * this.#pool.classCount + 64) this.#forget();
     for (let of = this.#pool.newestClass; of !== null && of.changedAt > this.#seenChange; of = of.older) {
@@ -140,7 +147,7 @@ export class PlacementSearch {
     this.#seenChange = this.#pool.changes;
   }
 
-  /** Classes come and go: forget all once most of those that are remembered may be gone. */
+  /** Forget all classes. Called when most of the remembered classes may no longer exist. */
   #forget(): void {
     this.#entries.clear();
     this.#heap.clear();
@@ -155,7 +162,7 @@ export class PlacementSearch {
     return entry;
   }
 
-  /** Find the best node of a class again. */
+  /** Scan a class for its best node. */
   #look(entry: Entry): void {
     const { of } = entry;
     const hadNone = entry.node === null && entry.seenGains === of.gains;
@@ -163,7 +170,7 @@ export class PlacementSearch {
     entry.seenChange = of.changedAt;
     entry.seenGains = of.gains;
     entry.stamp += 1;
-    // Nothing was returned to a class where nothing fitted.
+    // Skip the class: none of its nodes fitted, and none has gained resources since.
     if (hadNone) return;
     if (this.#isLeveled) {
       Object.assign(
@@ -180,31 +187,37 @@ export class PlacementSearch {
     this.#heap.push(candidateOf(entry, entry.node));
   }
 
-  /** Nodes that were passed may do now. Where levels matter they are looked at one by one, as long as they are few. */
+  /**
+   * Take into account nodes that gained resources: they may fit now, even if the cursor has passed them. With levels,
+   * these nodes are examined individually as long as there are few.
+   */
   #noteGains(entry: Entry): void {
     const gained = this.#isLeveled ? gainedSince(entry.of, entry.seenGains) : null;
     for (const id of gained ?? []) if (this.#levelOf(id) <= entry.passedLevel) entry.gained.add(id);
-    if (gained !== null && entry.gained.size <= MOST_LOOKED_AT) return;
+    if (gained !== null && entry.gained.size <= MAX_SCANNED) return;
     entry.node = null;
     entry.cursor = null;
     entry.passedLevel = 0;
     entry.gained.clear();
   }
 
-  /** The fullest node, which often is the one that was used last. */
+  /** Find the fullest node that fits. Often this is the same node as before. */
   #lookPicky(entry: Entry): void {
     const { of, node } = entry;
     const { amounts } = this.#request;
     const isSame = node !== null && this.#pool.classOf(node.id) === of;
     if (isSame && fits(node.free, amounts) && this.#accepts(node)) return;
     const accept = (it: PoolNode) => this.#accepts(it);
-    // Others may have taken from nodes beyond the cursor, which are before it since.
+    // Search from the cursor, then from the start: other searches may have used nodes, which moved them before the
+    // cursor.
     const found = of.order.firstFit(amounts, entry.cursor, accept) ?? of.order.firstFit(amounts, null, accept);
     entry.node = found;
     if (found !== null) entry.cursor = keyOf(found);
   }
 
-  /** The fullest, or the emptiest, of the nodes that have the fewest executions of the job. */
+  /**
+   * Find the best node among those with the fewest executions of the job: the fullest, or for "spread" the emptiest.
+   */
   #findLeveled(entry: Entry, isAccepted: (node: PoolNode) => boolean): Leveled {
     const passed = this.#bestGained(entry, isAccepted);
     let { cursor, passedLevel } = entry;
@@ -222,7 +235,8 @@ export class PlacementSearch {
         next = level;
         return false;
       };
-      // Others may have taken from nodes beyond the cursor, which are before it since.
+      // Search from the cursor, then from the start: other searches may have used nodes, which moved them before the
+      // cursor.
       const found = this.#fit(entry.of, cursor, accept) ?? (cursor === null ? null : this.#fit(entry.of, null, accept));
       if (found !== null) cursor = keyOf(found);
       const node = passed !== null && (found === null || this.#isFirst(passed, found)) ? passed : found;
@@ -232,7 +246,10 @@ export class PlacementSearch {
     }
   }
 
-  /** The best of the nodes that gained something since they were passed; those that will not do are forgotten. */
+  /**
+   * The best of the nodes that gained resources after the cursor had passed them. Nodes that do not fit are removed
+   * from `gained`.
+   */
   #bestGained(entry: Entry, isAccepted: (node: PoolNode) => boolean): PoolNode | null {
     let best: PoolNode | null = null;
     for (const id of entry.gained) {
@@ -245,7 +262,7 @@ export class PlacementSearch {
     return best;
   }
 
-  /** Whether one of two nodes of a class comes before the other. */
+  /** Whether one of two nodes of a class is better than the other. */
   #isFirst(one: PoolNode, other: PoolNode): boolean {
     const difference = this.#levelOf(one.id) - this.#levelOf(other.id);
     if (difference !== 0) return difference < 0;
@@ -255,7 +272,7 @@ export class PlacementSearch {
   #fit({ order }: NodeClass, cursor: FreeKey | null, accept: (node: PoolNode) => boolean): PoolNode | null {
     const { amounts, spec } = this.#request;
     if (spec.strategy !== "spread") return order.firstFit(amounts, cursor, accept);
-    // The node at the cursor comes first: it may not be taken yet.
+    // Include the node at the cursor, which may not have been used yet.
     return order.lastFit(amounts, cursor === null ? null : { ...cursor, id: `${cursor.id}\u0000` }, accept);
   }
 
@@ -278,7 +295,7 @@ export class PlacementSearch {
   }
 }
 
-/** Whether nodes of a class may be given work of a request, if they have room for it. */
+/** Whether nodes of a class can run executions of a request if they have room. */
 export function isMatch({ facts }: NodeClass, request: PlacementRequest): boolean {
   return facts.obstacles.length === 0 && mismatches(facts, request).length === 0;
 }

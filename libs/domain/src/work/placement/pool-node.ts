@@ -3,15 +3,18 @@ import type { WorkNode } from "../work-node.ts";
 import type { Amounts } from "./amount-rows.ts";
 import type { FreeNode } from "./free-order.ts";
 
-/** Executions that hold resources of one node at most. */
+/** Maximum number of executions that hold resources on one node. */
 export const MOST_NODE_EXECUTIONS = 1_000;
 
-/** A node of the pool, with what is taken of it. */
+/** A node in the pool, with its granted resources. */
 export interface PoolNode extends FreeNode {
   node: WorkNode;
-  /** Sums of the grants that hold resources. */
+  /** The total of all grants on the node that hold resources. */
   readonly taken: Taken;
-  /** Where the search for dynamic ports goes on, so that a port that was returned is not given away again at once. */
+  /**
+   * The port at which the search for dynamic ports continues, so that a released port is not granted again
+   * immediately.
+   */
   nextPort: number;
 }
 
@@ -20,12 +23,15 @@ export interface Taken {
   memoryBytes: number;
   diskBytes: number;
   executions: number;
-  /** How many hold each port and GPU: more than one only where the record says so. */
+  /**
+   * The number of executions that hold each port or GPU. It exceeds one only if the store has granted a port or a GPU
+   * twice.
+   */
   readonly ports: Map<number, number>;
   readonly gpus: Map<string, number>;
 }
 
-/** A node of which nothing is taken. */
+/** Create a node without grants. */
 export function poolNode(node: WorkNode): PoolNode {
   const taken: Taken = {
     ...{ millicores: 0, memoryBytes: 0, diskBytes: 0, executions: 0 },
@@ -35,14 +41,17 @@ export function poolNode(node: WorkNode): PoolNode {
   return { id: node.id, free: freeOf(node, taken), node, taken, nextPort: node.capacity?.portMin ?? 0 };
 }
 
-/** What is left of a node. One that has as many executions as it may has no cores left: nothing fits there. */
-export function freeOf({ capacity, gpus, areGpusKnown }: WorkNode, taken: Taken): Amounts {
+/**
+ * The free resources of a node. A node with the maximum number of executions has less than 0 cores, so that
+ * nothing fits.
+ */
+export function freeOf({ capacity, gpus, unknown }: WorkNode, taken: Taken): Amounts {
   const isFull = capacity === null || taken.executions >= MOST_NODE_EXECUTIONS;
   return {
     millicores: isFull ? -1 : capacity.millicores - taken.millicores,
     memoryBytes: (capacity?.memoryBytes ?? 0) - taken.memoryBytes,
     diskBytes: (capacity?.diskBytes ?? 0) - taken.diskBytes,
-    gpus: areGpusKnown ? gpus.filter(({ uuid }) => !taken.gpus.has(uuid)).length : 0,
+    gpus: unknown.includes("gpus") ? 0 : gpus.filter(({ uuid }) => !taken.gpus.has(uuid)).length,
   };
 }
 
@@ -56,7 +65,7 @@ export function addGrant(taken: Taken, grant: Grant): void {
   for (const uuid of grant.gpuUuids) taken.gpus.set(uuid, (taken.gpus.get(uuid) ?? 0) + 1);
 }
 
-/** Count a grant no longer. */
+/** Subtract a grant. */
 export function subtractGrant(taken: Taken, grant: Grant): void {
   taken.millicores -= grant.millicores;
   taken.memoryBytes -= grant.memoryBytes;

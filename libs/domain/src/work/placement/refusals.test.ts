@@ -33,7 +33,7 @@ describe("countRefusals()", () => {
     });
   });
 
-  it("should tell nodes that are not the named one", () => {
+  it("should count nodes that are not the named one", () => {
     const spec = jobSpec();
     const request = placementRequest({ ...spec, constraints: { ...spec.constraints, nodeId: "b" } });
     const pool = poolOf(["a"], ["b"], ["c"]);
@@ -44,10 +44,10 @@ describe("countRefusals()", () => {
     ]);
   });
 
-  it("should tell GPUs that are unknown from GPUs that are not there", () => {
+  it("should distinguish unknown GPUs from missing GPUs", () => {
     const spec = jobSpec();
     const resources = { ...spec.resources, gpus: 1 };
-    const pool = poolOf(["none"], ["unknown", { areGpusKnown: false }]);
+    const pool = poolOf(["none"], ["unknown", { unknown: ["gpus"] }]);
     const reasons = (constraints: Partial<typeof spec.constraints>) =>
       countRefusals(
         pool,
@@ -59,7 +59,16 @@ describe("countRefusals()", () => {
     expect(reasons({ gpuModel: "h100" })).toEqual([unknown, { reason: "GPU_MODEL_NOT_THERE", nodes: 1 }]);
     expect(reasons({ gpuIndices: [0] })).toEqual([unknown, { reason: "GPU_INDEX_NOT_THERE", nodes: 1 }]);
     const text = refusalsText({ nodes: 2, counts: reasons({}) });
-    expect(text).toBe("1 of 2 nodes: GPUs unknown: their probe fails; 1 of 2 nodes: insufficient GPUs");
+    expect(text).toBe("1 of 2 nodes: GPUs unknown: the probe failed; 1 of 2 nodes: insufficient GPUs");
+  });
+
+  it("should name the unknown resources of a node, whatever is requested", () => {
+    const pool = poolOf(["a", { unknown: ["cores", "memory", "disk", "gpus"] }]);
+    const { counts } = countRefusals(pool, placementRequest(jobSpec()), new Map());
+    expect(refusalsText({ nodes: 1, counts })).toBe(
+      "1 of 1 node: cores unknown: the probe failed; 1 of 1 node: disk unknown: the probe failed; " +
+        "1 of 1 node: memory unknown: the probe failed",
+    );
   });
 
   it("should tell ports that are taken", () => {
@@ -72,7 +81,7 @@ describe("countRefusals()", () => {
 });
 
 describe("couldFit()", () => {
-  it("should look at what a node has, not at what is free", () => {
+  it("should check the capacity of a node, not its free resources", () => {
     const pool = poolOf(["a"]);
     pool.take("a", { ...NONE, millicores: 4_000 });
     expect(couldFit(pool, placementRequest(jobSpec()))).toBe(true);

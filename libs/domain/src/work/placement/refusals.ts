@@ -1,3 +1,4 @@
+import { UNKNOWN_REASONS } from "../../conditions/hardware.ts";
 import { type Amounts, fits } from "./amount-rows.ts";
 import { chooseGrant } from "./choose-grant.ts";
 import { mismatches, type PlacementReason } from "./node-class.ts";
@@ -6,17 +7,17 @@ import type { PlacementRequest } from "./placement-request.ts";
 import { isMatch } from "./placement-search.ts";
 import { MOST_NODE_EXECUTIONS, type PoolNode } from "./pool-node.ts";
 
-/** How many nodes one reason keeps out. */
+/** How many nodes a reason excludes. */
 export interface RefusalCount {
   readonly reason: PlacementReason;
   readonly nodes: number;
 }
 
-/** Why nodes will not do. */
+/** Why nodes cannot run an execution. */
 export interface Refusals {
-  /** Nodes in all. */
+  /** Total number of nodes. */
   readonly nodes: number;
-  /** The most frequent first; a node is counted for each of its reasons. */
+  /** Sorted by frequency, the most frequent reason first. A node counts for each of its reasons. */
   readonly counts: readonly RefusalCount[];
 }
 
@@ -28,10 +29,10 @@ const AMOUNT_REASONS: Readonly<Record<keyof Amounts, PlacementReason>> = {
 };
 
 /**
- * Count why nodes cannot run one more execution. Whole classes are counted at once where they do not match; only where
- * they do are nodes looked at.
+ * Count why nodes cannot run one more execution. A class that does not match is counted as a whole. Nodes
+ * are examined individually only in matching classes.
  *
- * @param counts executions of the job that hold resources, by node.
+ * @param counts the number of the job's executions that hold resources on each node.
  */
 export function countRefusals(
   pool: NodePool,
@@ -56,7 +57,7 @@ export function countRefusals(
   return { nodes: pool.size, counts: sorted };
 }
 
-/** Whether there is a node that could run an execution if nothing else ran there. */
+/** Whether any node could run an execution if nothing else ran on the node. */
 export function couldFit(pool: NodePool, request: PlacementRequest): boolean {
   const { nodeId } = request.spec.constraints;
   for (const of of pool.classes()) {
@@ -71,7 +72,7 @@ export function couldFit(pool: NodePool, request: PlacementRequest): boolean {
   return false;
 }
 
-/** The ids of all nodes that match and take work now, whether they have room or not. */
+/** The ids of all nodes that match and currently take work, even if they have no room. */
 export function matchingNodes(pool: NodePool, request: PlacementRequest): readonly string[] {
   const { nodeId } = request.spec.constraints;
   const found: string[] = [];
@@ -90,8 +91,8 @@ function countInClass(
 ): void {
   const short = of.order.countShort(request.amounts);
   for (const amount of ["millicores", "memoryBytes", "diskBytes", "gpus"] as const) {
-    const isUnknown = amount === "gpus" && !of.facts.areGpusKnown;
-    add(isUnknown ? "GPUS_UNKNOWN" : AMOUNT_REASONS[amount], short[amount]);
+    const isUnknown = amount === "gpus" && of.facts.unknown.includes("gpus");
+    add(isUnknown ? UNKNOWN_REASONS.gpus : AMOUNT_REASONS[amount], short[amount]);
   }
   const { maxPerNode } = request.spec;
   for (const node of of.order.nodes()) {

@@ -20,7 +20,7 @@ describe("canUseSecret()", () => {
     [["*/*"], "user:other", "any", true],
     [["user:issuer/alice/web"], "user:issuer/alice", "web", true],
     [["user:issuer/alice/web"], "user:issuer", "alice/web", false],
-    // Both must be granted by one entry.
+    // Require a single grant that names both owner and job.
     [["token:ci/web", "token:ops/backup"], "token:ops", "web", false],
     [["token:ci/web", "token:ops/backup"], "token:ops", "backup", true],
   ])("should compare %j with %s/%s: %s", (grants, owner, job, expected) => {

@@ -7,11 +7,11 @@ import { TestFleet } from "../../testing/work-fleet.ts";
 const COUNT = 2;
 const STEPS = [-60_000, 60_000] as const;
 
-/** What happens to one batch job and one service, by chance. */
+/** Performs random actions on one batch job and one service. */
 class SteppedClock {
   readonly #fleet = new TestFleet([workNode("a"), workNode("b")]);
   readonly #random: () => number;
-  /** Places of the batch job that have completed in this run. */
+  /** The replicas of the batch job that have completed in its current run. */
   #done = new Set<number>();
   #old = new Set<string>();
 
@@ -32,13 +32,13 @@ class SteppedClock {
 
   readonly #step = (): void => this.#fleet.pass(STEPS[Math.floor(this.#random() * 2)] ?? 0);
 
-  /** All that runs is of an earlier run then. */
+  /** Restart the service, so that all its running executions belong to an earlier run. */
   readonly #restart = (): void => {
     this.#old = new Set(this.#fleet.running().map(({ id }) => id));
     this.#fleet.restart("web");
   };
 
-  /** One place of the batch job completes. */
+  /** Complete one replica of the batch job. */
   readonly #finish = (): void => {
     const [one] = this.#fleet.running().filter(({ job }) => job === "once");
     if (one === undefined) return;
@@ -56,7 +56,7 @@ class SteppedClock {
 
   readonly #reload = (): void => this.#fleet.reload();
 
-  /** Nodes do what they are to do, until nothing changes. */
+  /** Let nodes carry out their orders until nothing changes. */
   #settle(): void {
     for (let round = 0; round < 10; round += 1) {
       if (this.#fleet.plan().executions.length === 0 && round > 0) return;
@@ -81,7 +81,7 @@ class SteppedClock {
 }
 
 describe("a planner whose clock is set back and forth", () => {
-  it("should run what is submitted again, replace what is restarted, and run nothing twice", () => {
+  it("should run a job that is submitted again, replace restarted executions, and run nothing twice", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 30 }), (seed) => {
         const fleet = new SteppedClock(seed);

@@ -5,7 +5,7 @@ import type { JobSpec } from "../job-spec.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Three nodes, on the fullest of which a batch job runs, and a service that names no strategy. */
+/** Create three nodes, with a batch job on the fullest node, and a service with strategy "even". */
 function begin(part: Partial<JobSpec> = {}): TestFleet {
   const fleet = new TestFleet(["a", "b", "c"].map((id) => workNode(id)));
   const constraints = { ...jobSpec().constraints, nodeId: "b" };
@@ -17,7 +17,7 @@ function begin(part: Partial<JobSpec> = {}): TestFleet {
   return fleet;
 }
 
-/** Nodes do what they are told, until nothing changes. */
+/** Let nodes carry out their orders until nothing changes. */
 function settle(fleet: TestFleet): void {
   for (let round = 0; round < 20; round += 1) {
     if (fleet.plan().executions.length === 0 && round > 0) return;
@@ -68,7 +68,7 @@ describe("a service that names no strategy", () => {
     expect(nodesOf(fleet)).toEqual(["a", "b", "c"]);
   });
 
-  it("should avoid a node that was disturbed until its time is over, unless others have more executions of it", () => {
+  it("should avoid a disturbed node until its time is over, unless others have more executions of the job", () => {
     const fleet = begin({ count: 0 });
     const disturbedUntilMs = fleet.nowMs + 10 * MINUTE_MS;
     fleet.put("b", { disturbedUntilMs });

@@ -6,13 +6,14 @@ import { type PlacementRequest, placementRequest } from "../placement/placement-
 import { PlacementSearch } from "../placement/placement-search.ts";
 import type { PoolNode } from "../placement/pool-node.ts";
 import { couldFit, countRefusals, matchingNodes } from "../placement/refusals.ts";
-import { nextInPlace } from "../retry-place.ts";
-import { isBarred, isPerNode, isPlaced, type KnownJob, liveIn, type Place, type WorkState } from "./work-state.ts";
+import { nextInPlace } from "../retry-replica.ts";
+import { countVacant, untouchedNodes } from "./vacant-nodes.ts";
+import { isBarred, isPerNode, isPlaced, type JobReplica, type LiveJob, liveIn, type WorkState } from "./work-state.ts";
 
-/** Places that a preview names at most. */
+/** Maximum number of replicas that a preview places. */
 const MOST_PREVIEWED = 1_000;
 
-/** Why nodes will not do, by reason. */
+/** A reason why nodes cannot run an execution, and how many nodes it affects. */
 export interface ExplainedRefusal {
   readonly reason: PlacementReason;
   /** For people. */
@@ -20,48 +21,50 @@ export interface ExplainedRefusal {
   readonly nodes: number;
 }
 
-/** Why a job has places in which nothing runs. */
+/** Why replicas of a job are not running. */
 export interface JobExplanation {
-  /** Places that found no node. */
+  /** The number of replicas that wait for a node. */
   readonly waiting: number;
-  /** Places that failed and are tried again later. */
+  /** The number of replicas that failed and will be retried later. */
   readonly retrying: number;
-  /** When the first of these is tried again; null for none. */
+  /** When the first of the failed replicas is retried; null if none will be retried. */
   readonly nextTryAtMs: number | null;
-  /** Why nodes will not do for one more execution, the most frequent first; empty when nothing waits. */
+  /** Why nodes cannot run one more execution, the most frequent reason first; empty if no replica waits. */
   readonly refusals: readonly ExplainedRefusal[];
-  /** Nodes in all. */
+  /** Total number of nodes. */
   readonly nodes: number;
 }
 
-/** One place of a job that is not submitted yet, and where it would go. */
+/** One replica in the preview of a job, and the node on which it would be placed. */
 export interface PreviewedPlace {
   readonly index: number;
   readonly nodeId: string;
-  /** The execution that runs there now; null for a new one. */
+  /** The execution that is running now; null if there is none. */
   readonly executionId: string | null;
   readonly isReplaced: boolean;
 }
 
-/** What would happen to a job. */
+/** The effects of submitting a job now. */
 export interface JobPreview {
   readonly places: readonly PreviewedPlace[];
-  /** Places that would wait. */
+  /** The number of replicas that would wait for a node. */
   readonly waiting: number;
   readonly refusals: readonly ExplainedRefusal[];
   readonly nodes: number;
-  /** Whether any node could run it if nothing else ran there. */
+  /** Whether any node could run the job if nothing else ran on the node. */
   readonly couldFit: boolean;
 }
 
-/** Explain why places of a job are empty; null for a job that is not known. */
+/** Explain why replicas of a job are not running; null if the job is unknown. */
 export function explainJob(state: WorkState, name: string, nowMs: number): JobExplanation | null {
   const job = state.jobs.get(name);
   if (job === undefined) return null;
   const tries = [...job.places.values()].flatMap((place) => nextTry(job, place, nowMs));
   const isCounted = !isPerNode(job.record) && job.record.state === "ACTIVE";
-  // A memory that plans nothing has not noted which of the empty places wait.
-  const waiting = isCounted ? Math.max(0, job.empty.size - tries.length) + untouched(job) : job.waiting.size;
+  // Count the empty replicas if the memory has never planned, because it then has not recorded which of them wait.
+  const waiting = isCounted
+    ? Math.max(0, job.empty.size - tries.length) + untouched(job)
+    : Math.max(0, countVacant(state, job) - tries.length) + untouchedNodes(state, job).length;
   return {
     waiting,
     retrying: tries.length,
@@ -72,20 +75,20 @@ export function explainJob(state: WorkState, name: string, nowMs: number): JobEx
   };
 }
 
-/** Places in which nothing has ever been. */
-function untouched({ record, fresh, places }: KnownJob): number {
+/** How many replicas have never had an execution. */
+function untouched({ record, fresh, places }: LiveJob): number {
   let found = 0;
   for (let index = fresh; index < record.count; index += 1) if (!places.has(index)) found += 1;
   return found;
 }
 
-/** Show where executions of a job would go if it were submitted now. Nothing is changed. */
+/** Preview where the executions of a job would be placed if it were submitted now. Changes nothing. */
 export function previewJob(state: WorkState, spec: JobSpec): JobPreview {
   const known = state.jobs.get(spec.name);
   const request = placementRequest(spec);
   state.pool.use(request);
   const counts = new Map(known?.counts);
-  const places = isPerNode({ spec } as KnownJob["record"])
+  const places = isPerNode({ spec } as LiveJob["record"])
     ? previewPerNode(state, request, known, counts)
     : previewCounted(state, request, known, counts);
   const preview = {
@@ -99,13 +102,13 @@ export function previewJob(state: WorkState, spec: JobSpec): JobPreview {
 function previewCounted(
   state: WorkState,
   request: PlacementRequest,
-  known: KnownJob | undefined,
+  known: LiveJob | undefined,
   counts: Map<string, number>,
 ): Omit<JobPreview, "couldFit"> {
   const { pool } = state;
   const { spec } = request;
   const isRolled = known !== undefined && spec.type === "service";
-  // What runs is replaced, and none of it stays.
+  // An update of a service replaces every running execution, so none of them counts as staying.
   const staying = new Map(isRolled ? [] : known?.staying);
   const search = new PlacementSearch(pool, request, { counts, staying });
   const places: PreviewedPlace[] = [];
@@ -121,7 +124,7 @@ function previewCounted(
     const node = search.best();
     const grant = node === null ? null : chooseGrant(node, request);
     if (node === null || grant === null) {
-      // One that runs gives its place to the one that replaces it.
+      // A running execution gives its resources to its replacement, so only a replica without an execution has to wait.
       if (live === undefined) waiting += 1;
       else places.push({ index, nodeId: live.nodeId, executionId: live.id, isReplaced: true });
       continue;
@@ -131,7 +134,7 @@ function previewCounted(
     taken.push(() => pool.release(node.id, grant));
     places.push({ index, nodeId: node.id, executionId: live?.id ?? null, isReplaced: live !== undefined });
   }
-  // While it is still taken: what is left is too little for those that wait.
+  // Explain while the previewed grants are in place, because they are among the reasons why the other replicas wait.
   const explained = explainRefusals(state, request, counts);
   for (const release of taken) release();
   return { places, waiting, ...explained };
@@ -140,7 +143,7 @@ function previewCounted(
 function previewPerNode(
   state: WorkState,
   request: PlacementRequest,
-  known: KnownJob | undefined,
+  known: LiveJob | undefined,
   counts: Map<string, number>,
 ): Omit<JobPreview, "couldFit"> {
   const { pool } = state;
@@ -148,7 +151,7 @@ function previewPerNode(
   const places: PreviewedPlace[] = [];
   let waiting = 0;
   for (const [index, nodeId] of matchingNodes(pool, request).entries()) {
-    const place = known?.placeByNode.get(nodeId);
+    const place = known?.replicaByNode.get(nodeId);
     const live = place === undefined ? undefined : liveIn(place)?.record;
     const node: PoolNode | null = live === undefined ? search.onNode(nodeId) : null;
     if (live === undefined && node === null) waiting += 1;
@@ -169,7 +172,7 @@ function explainRefusals(
   return { nodes, refusals: found.map((one) => ({ ...one, message: refusalText(one.reason) })) };
 }
 
-function nextTry({ record, request }: KnownJob, place: Place, nowMs: number): readonly number[] {
+function nextTry({ record, request }: LiveJob, place: JobReplica, nowMs: number): readonly number[] {
   const { last, lastRanMs, outcome } = place;
   if (record.state !== "ACTIVE" || outcome !== null || last === null || liveIn(place) !== undefined) return [];
   if (!isPlaced(last, record)) return [];

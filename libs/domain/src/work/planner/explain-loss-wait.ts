@@ -2,10 +2,10 @@ import { BRAKE_CLUSTER } from "../../brake/brake.ts";
 import type { Loss } from "../../brake/reaction.ts";
 import type { OneWait } from "../wait.ts";
 import { nodeWhy, scheduling, type WaitContext, waitOf } from "./wait-context.ts";
-import type { KnownExecution } from "./work-state.ts";
+import type { LiveExecution } from "./work-state.ts";
 
-/** Explain what an execution on a lost node waits for; null when its node is healthy and runs it. */
-export function lossWait(context: WaitContext, live: KnownExecution): OneWait | null {
+/** Explain what an execution on a lost node waits for; null if the node is healthy and still has the execution. */
+export function lossWait(context: WaitContext, live: LiveExecution): OneWait | null {
   const { state, facts } = context;
   const { record } = live;
   const node = state.pool.get(record.nodeId)?.node;
@@ -20,7 +20,7 @@ export function lossWait(context: WaitContext, live: KnownExecution): OneWait | 
   return waitOf({ ...of, reason: "NODE_LOST", text, command: nodeWhy(record.nodeId) });
 }
 
-/** A reaction that the brake has not let through. */
+/** Explain a reaction that waits for the brake. */
 function pendingReaction(
   { facts }: WaitContext,
   of: Pick<OneWait, "executionId" | "nodeId" | "sinceMs">,
@@ -31,7 +31,7 @@ function pendingReaction(
   const brake = own?.rate?.isByCluster === true ? cluster : (own ?? cluster);
   const rate = own?.rate ?? cluster?.rate ?? null;
   if (brake === undefined || rate === null) {
-    const text = "its node is lost, and the brake has not allowed reactions to that yet";
+    const text = "its node is lost, and the brake has not allowed reactions to the loss yet";
     return waitOf({ ...of, reason: "NODE_LOST", text, command: "rollcall brake status" });
   }
   const name = brake.group === BRAKE_CLUSTER ? "the cluster" : brake.group;
@@ -44,10 +44,13 @@ function pendingReaction(
   return waitOf({ ...of, reason: "BRAKE_HOLDS", text, untilMs, command: `rollcall brake release --now${option}` });
 }
 
-/** A loss that the scheduler has recorded. The job's policy decides whether and when it is replaced. */
+/**
+ * Explain a loss that the scheduler has recorded. The job's policy decides whether and when the execution is
+ * replaced.
+ */
 function recordedLoss(
   context: WaitContext,
-  { record }: KnownExecution,
+  { record }: LiveExecution,
   isWell: boolean,
   loss: Loss | undefined,
 ): OneWait {
@@ -56,7 +59,7 @@ function recordedLoss(
   const isGone = record.reason === "GONE";
   const of = { executionId: record.id, nodeId: record.nodeId, sinceMs: record.lostAtMs };
   const what = isGone ? "its node no longer has it" : "its node is lost";
-  // Another execution of a service takes the place of one that is stopped.
+  // Suggest stopping the execution of a service, because the scheduler then replaces it.
   const command = spec.type === "service" ? `rollcall job stop --execution ${record.id}` : nodeWhy(record.nodeId);
   if (spec.type === "daemon" && !isGone) {
     const text = `${what}, and a daemon stays with its node`;
@@ -75,6 +78,6 @@ function recordedLoss(
   if (!isAllowed && loss?.reaction === "PENDING") return pendingReaction(context, of, loss);
   const refusals = isAllowed ? context.refusals() : null;
   if (refusals === null || isWell) return scheduling(of);
-  const text = `${what}, and no other node fits it: ${refusals}`;
+  const text = `${what}, and no other node fits: ${refusals}`;
   return waitOf({ ...of, reason: "NO_NODE_FITS", text, command: "rollcall node list --show work" });
 }

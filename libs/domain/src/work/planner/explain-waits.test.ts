@@ -4,17 +4,18 @@ import type { ShownBrake } from "../../brake/shown-brakes.ts";
 import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
 import { TestFleet } from "../../testing/work-fleet.ts";
 import type { Wait } from "../wait.ts";
+import { explainJob } from "./explain-job.ts";
 import { explainWaits } from "./explain-waits.ts";
 import type { WaitFacts } from "./wait-context.ts";
 
 const PENDING = { reaction: "PENDING", number: 1, group: "zone=a", sinceMs: 999_000 } as const;
 
 function explain(fleet: TestFleet, part: Partial<WaitFacts> = {}, scope?: Parameters<typeof explainWaits>[3]) {
-  // The memory of a view plans nothing, as the scheduler's answers do not.
+  // Use a memory that has planned nothing, like the one from which the scheduler answers calls.
   fleet.reload();
   const facts: WaitFacts = {
     ...{ nowMs: fleet.nowMs, losses: new Map(), conditions: new Map(), drains: new Map(), brakes: [] },
-    ...{ haltedAtMs: null, ...part },
+    ...{ haltedAtMs: null, stopsOrderedAtMs: new Map(), ...part },
   };
   return explainWaits(fleet.memory.state, "web", facts, scope);
 }
@@ -25,7 +26,7 @@ function brake(state: ShownBrake["state"], rate: Partial<ShownBrake["rate"] & ob
   return { group: "zone=a", row: null, state, counts, pending: 10, rate: all };
 }
 
-/** A fleet on which a service runs and is ready. */
+/** Create a fleet with a service that is running and ready. */
 function running(names: string, count: number, part: Parameters<typeof jobSpec>[0] = {}): TestFleet {
   const fleet = new TestFleet([...names].map((name) => workNode(name)));
   fleet.submit(jobSpec({ count, strategy: "spread", ...part }));
@@ -44,7 +45,7 @@ describe("explainWaits()", () => {
     expect(explain(running("ab", 2))).toEqual([]);
   });
 
-  it("should count what has no node, for each reason", () => {
+  it("should count executions without a node, for each reason", () => {
     const fleet = new TestFleet([workNode("a"), workNode("b", { holds: ["FLAPPING"] })]);
     fleet.submit(jobSpec({ count: 6 }));
     fleet.plan();
@@ -66,7 +67,7 @@ describe("explainWaits()", () => {
     ["PARTIAL", {}, 1_500_000],
     ["FULL", { perMinute: 0, intervalMs: Number.POSITIVE_INFINITY }, null],
     ["FROZEN", { perMinute: 0, intervalMs: Number.POSITIVE_INFINITY }, null],
-  ] as const)("should say that the brake holds what is lost while it is %s", (state, rate, untilMs) => {
+  ] as const)("should say that the brake holds lost executions while it is %s", (state, rate, untilMs) => {
     const fleet = running("ab", 2);
     for (const name of "ab") fleet.put(name, { health: "UNHEALTHY" });
     const losses = new Map([..."ab"].map((name) => [name, PENDING]));
@@ -117,7 +118,7 @@ describe("explainWaits()", () => {
     const [wait, ...others] = explain(stuck, drains(stuck));
     expect(others).toEqual([]);
     expect(wait && short(wait)).toEqual(["DRAIN_NO_NODE_FITS", 1, 1, 2_000_000, "rollcall node drain a --force"]);
-    expect(wait?.text).toContain("no other node fits it: 1 of 1 nodes: draining or drained");
+    expect(wait?.text).toContain("no other node fits: 1 of 1 node: draining or drained");
     const paced = running("a", 2);
     paced.put("b", {});
     expect(explain(paced, drains(paced))).toMatchObject([{ reason: "DRAIN_PACE", executions: 2 }]);
@@ -134,9 +135,67 @@ describe("explainWaits()", () => {
     expect(explain(fleet, { drains: new Map([["a", drain]]) })).toMatchObject([{ reason, untilMs: 2_000_000 }]);
     const queued = { ...drain, queued: true, deadlineAtMs: null };
     expect(explain(fleet, { drains: new Map([["a", queued]]) })).toMatchObject([{ reason: "DRAIN_QUEUED" }]);
+    const queuedLate = { ...queued, deadlineAtMs: fleet.nowMs };
+    expect(explain(fleet, { drains: new Map([["a", queuedLate]]) })).toMatchObject([{ untilMs: null }]);
   });
 
-  it("should say what a halted update leaves as it is, and what its turn in an update waits for", () => {
+  it.each([{ force: true }, { deadlineAtMs: 1_000_000 }])(
+    "should say that a daemon stops last, even with %j",
+    (part) => {
+      const fleet = running("a", 1, { type: "daemon" });
+      fleet.drain("a");
+      const drain = { startedAtMs: 1, deadlineAtMs: null, queued: false, force: false, ignoreDaemons: false, ...part };
+      expect(explain(fleet, { drains: new Map([["a", drain]]) }).map(short)).toEqual([
+        ["DRAIN_DAEMON", 1, 1, null, "rollcall node why a"],
+      ]);
+    },
+  );
+
+  it("should count a daemon as waiting for room, but not for a node that takes no work", () => {
+    const gone = { drained: ["DRAIN"], cordoned: ["OPERATOR"], flapping: ["FLAPPING"] } as const;
+    for (const holds of Object.values(gone)) {
+      const fleet = running("ab", 0, { type: "daemon" });
+      fleet.drain("a", { force: true });
+      fleet.plan();
+      expect(explain(fleet)).toMatchObject([{ reason: "STOPPING", executions: 1, nodeIds: ["a"] }]);
+      fleet.stopAll("a");
+      fleet.plan();
+      fleet.put("a", { ...fleet.nodes.get("a"), holds: [...holds] });
+      expect(explain(fleet)).toEqual([]);
+    }
+    const full = running("a", 0, { type: "daemon" });
+    full.exit(full.running(), 1);
+    full.plan();
+    full.pass(3_600_000);
+    const { capacity } = workNode("a");
+    if (capacity === null) throw new Error("the node has no capacity");
+    full.put("a", { capacity: { ...capacity, millicores: 1 } });
+    expect(explain(full)).toMatchObject([{ reason: "NO_NODE_FITS", executions: 1, nodeIds: ["a"] }]);
+  });
+
+  it("should name the nodes on which a daemon has never had room, also for one node only", () => {
+    const fleet = new TestFleet([..."abc"].map((name) => workNode(name)));
+    const resources = { ...jobSpec().resources, millicores: 3_900 };
+    fleet.submit(jobSpec({ name: "big", constraints: { ...jobSpec().constraints, nodeId: "b" }, resources }));
+    fleet.plan();
+    fleet.submit(jobSpec({ type: "daemon" }));
+    fleet.plan();
+    fleet.ready("a");
+    fleet.ready("c");
+    expect(fleet.jobs.get("web")).toMatchObject({ waitingNodes: 1 });
+    const waits = explain(fleet);
+    expect(waits).toMatchObject([{ reason: "NO_NODE_FITS", executions: 1, nodeIds: ["b"], sinceMs: 1_000_000 }]);
+    expect(waits[0]?.text).toBe("node b has no room for it");
+    expect(explain(fleet, {}, { executionId: null, nodeId: "b" })).toHaveLength(1);
+    expect(explain(fleet, {}, { executionId: null, nodeId: "a" })).toEqual([]);
+    expect(explainJob(fleet.memory.state, "web", fleet.nowMs)).toMatchObject({ waiting: 1 });
+    fleet.put("b", { holds: ["OPERATOR"] });
+    expect(explain(fleet)).toEqual([]);
+    fleet.plan();
+    expect(fleet.jobs.get("web")).toMatchObject({ waitingNodes: 0 });
+  });
+
+  it("should say which executions a halted update keeps, and what the next ones of an update wait for", () => {
     const fleet = running("ab", 2);
     fleet.submit(jobSpec({ count: 2, resources: { ...jobSpec().resources, millicores: 500 } }));
     fleet.plan();
@@ -164,7 +223,7 @@ describe("explainWaits()", () => {
     expect(explain(fleet)).toMatchObject([{ reason: "RETRIES_USED_UP", command: "rollcall job restart web" }]);
   });
 
-  it("should say what has not started, and for how long a condition of its node lets it stay", () => {
+  it("should say what has not started, and how long it stays on a node with a condition", () => {
     const fleet = new TestFleet([workNode("a")]);
     fleet.submit(jobSpec());
     fleet.plan();
@@ -185,6 +244,38 @@ describe("explainWaits()", () => {
     fleet.put("a", { ...fleet.nodes.get("a"), health: "UNHEALTHY", connection: "DISCONNECTED" });
     fleet.plan();
     expect(explain(fleet)).toMatchObject([{ reason: "END_UNCONFIRMED", sinceMs: 1_000_000 }]);
+  });
+
+  it("should say since when an execution is stopping, when it is killed, and that this time has passed", () => {
+    const fleet = running("a", 1, { stopGraceMs: 40_000 });
+    const [execution] = fleet.running();
+    fleet.change("web", { state: "STOPPED" });
+    fleet.plan();
+    const sinceMs = fleet.nowMs;
+    const stopsOrderedAtMs = new Map([[execution?.id ?? "", sinceMs]]);
+    fleet.pass(1_000);
+    const stopping = { reason: "STOPPING", sinceMs, untilMs: sinceMs + 40_000, command: "" };
+    expect(explain(fleet)).toMatchObject([{ reason: "STOPPING", sinceMs: null, untilMs: null }]);
+    expect(explain(fleet, { stopsOrderedAtMs })).toMatchObject([stopping]);
+    const onNode = { executionId: null, nodeId: "a" };
+    expect(explain(fleet, { stopsOrderedAtMs }, onNode)).toMatchObject([stopping]);
+    const late = { reason: "STOPPING", sinceMs, untilMs: null, command: "rollcall node why a" };
+    const text = expect.stringContaining("its 40 s to stop are over");
+    expect(explain(fleet, { stopsOrderedAtMs, nowMs: sinceMs + 40_000 })).toMatchObject([{ ...late, text }]);
+    fleet.put("a", { ...fleet.nodes.get("a"), health: "UNHEALTHY", connection: "DISCONNECTED" });
+    expect(explain(fleet, { stopsOrderedAtMs })).toMatchObject([late]);
+    expect(explain(fleet, { stopsOrderedAtMs }, onNode)).toMatchObject([{ ...late, command: "" }]);
+  });
+
+  it("should say since when a new execution waits for the end of the previous one", () => {
+    const fleet = running("a", 1, { type: "batch" });
+    const [execution] = fleet.running();
+    fleet.change("web", { state: "STOPPED" });
+    fleet.plan();
+    fleet.change("web", { state: "ACTIVE" });
+    const stopsOrderedAtMs = new Map([[execution?.id ?? "", 1_000_000]]);
+    const waits = explain(fleet, { stopsOrderedAtMs });
+    expect(waits.find(({ reason }) => reason === "EARLIER_NOT_ENDED")).toMatchObject({ sinceMs: 1_000_000 });
   });
 
   it("should explain one execution, or what is on one node", () => {

@@ -2,11 +2,13 @@ import { isTerminal } from "../execution-state.ts";
 import { refusalsText } from "../explain.ts";
 import { PlacementSearch } from "../placement/placement-search.ts";
 import { countRefusals } from "../placement/refusals.ts";
-import { nextInPlace } from "../retry-place.ts";
+import { nextInPlace } from "../retry-replica.ts";
 import { groupWaits, type OneWait, type Wait } from "../wait.ts";
 import { drainWait } from "./explain-drain-wait.ts";
 import { lossWait } from "./explain-loss-wait.ts";
-import { UNSTARTED_STAYS_MS } from "./review-place.ts";
+import { stoppingWait } from "./explain-stopping-wait.ts";
+import { UNSTARTED_STAYS_MS } from "./review-replica.ts";
+import { takesWork, untouchedNodes } from "./vacant-nodes.ts";
 import { jobWhy, nodeWhy, scheduling, type WaitContext, type WaitFacts, waitOf } from "./wait-context.ts";
 import {
   isOutdated,
@@ -15,21 +17,21 @@ import {
   isReady,
   isRefused,
   isUpdating,
-  type KnownExecution,
-  type KnownJob,
+  type JobReplica,
+  type LiveExecution,
+  type LiveJob,
   liveIn,
-  type Place,
   placedVersion,
   type WorkState,
 } from "./work-state.ts";
 
-/** Which part of a job to explain; the whole job when both are null. */
+/** Which part of a job to explain: one execution, the executions on one node or, if both are null, the whole job. */
 export interface WaitScope {
   readonly executionId: string | null;
   readonly nodeId: string | null;
 }
 
-/** Explain which executions of a job wait, move or are lost. Empty when none do, and for an unknown job. */
+/** Explain why executions of a job wait, move or are lost. Empty if none do, or if the job is unknown. */
 export function explainWaits(
   state: WorkState,
   name: string,
@@ -41,17 +43,20 @@ export function explainWaits(
   const context = waitContext(state, job, facts);
   const isWhole = scope.executionId === null && scope.nodeId === null;
   const found = [
-    ...[...job.places.values()].flatMap((place) => placeWaits(context, place)),
+    ...[...job.places.values()].flatMap((place) => replicaWaits(context, place)),
+    ...untouchedNodes(state, job).map((nodeId) => emptyWait(context, job.record.submittedAtMs, { nodeId, last: null })),
     ...[...state.executions.values()].flatMap((known) => unconfirmedWait(context, known)),
   ].filter(({ executionId, nodeId }) => {
     if (scope.executionId !== null) return executionId === scope.executionId;
     return scope.nodeId === null || nodeId === scope.nodeId;
   });
-  const fresh = isWhole ? untouchedPlaces(job).map(() => emptyWait(context, job.record.submittedAtMs, null)) : [];
-  return groupWaits([...found, ...fresh]);
+  const fresh = isWhole ? untouchedReplicas(job).map(() => emptyWait(context, job.record.submittedAtMs, null)) : [];
+  const asked = scope.nodeId === null ? jobWhy(name) : nodeWhy(scope.nodeId);
+  // Do not advise the command whose output this is.
+  return groupWaits([...found, ...fresh]).map((one) => (one.command === asked ? { ...one, command: "" } : one));
 }
 
-function waitContext(state: WorkState, job: KnownJob, facts: WaitFacts): WaitContext {
+function waitContext(state: WorkState, job: LiveJob, facts: WaitFacts): WaitContext {
   let refusals: string | null | undefined;
   return {
     ...{ state, job, facts },
@@ -62,30 +67,33 @@ function waitContext(state: WorkState, job: KnownJob, facts: WaitFacts): WaitCon
       }
       return refusals;
     },
-    isPaced: placesInTransit(job) >= job.record.spec.update.maxParallel,
+    isPaced: replicasInTransit(job) >= job.record.spec.update.maxParallel,
   };
 }
 
-/** Replicas of a service or daemon that are not ready, in a memory that has planned nothing. */
-function placesInTransit(job: KnownJob): number {
+/**
+ * The number of replicas of a service or daemon that are not ready. Unlike inTransit(), this also works for a memory
+ * that has planned nothing.
+ */
+function replicasInTransit(job: LiveJob): number {
   const places = [...job.places.values()].filter((place) => {
     const live = liveIn(place);
     const isWanted = isPerNode(job.record) || place.index < job.record.count;
     if (!isWanted) return false;
     return live === undefined || (isPlaced(live.record, job.record) && !isReady(live, job.record));
   });
-  return places.length + untouchedPlaces(job).length;
+  return places.length + untouchedReplicas(job).length;
 }
 
-/** Indexes that have never had an execution. */
-function untouchedPlaces({ record, places }: KnownJob): readonly number[] {
+/** The indexes of replicas that have never had an execution. */
+function untouchedReplicas({ record, places }: LiveJob): readonly number[] {
   if (isPerNode(record) || record.state !== "ACTIVE") return [];
   const indexes: number[] = [];
   for (let index = 0; index < record.count; index += 1) if (!places.has(index)) indexes.push(index);
   return indexes;
 }
 
-function placeWaits(context: WaitContext, place: Place): readonly OneWait[] {
+function replicaWaits(context: WaitContext, place: JobReplica): readonly OneWait[] {
   const { job } = context;
   const { record } = job;
   const live = liveIn(place);
@@ -97,8 +105,10 @@ function placeWaits(context: WaitContext, place: Place): readonly OneWait[] {
   return [...stopping, ...liveWaits(context, place, live)];
 }
 
-/** What holds an execution that should run. A halted update is reported for every execution that it affects. */
-function liveWaits(context: WaitContext, place: Place, live: KnownExecution): readonly OneWait[] {
+/**
+ * Explain what an execution that should run waits for. A halted update is reported for each execution that it affects.
+ */
+function liveWaits(context: WaitContext, place: JobReplica, live: LiveExecution): readonly OneWait[] {
   const first =
     lossWait(context, live) ??
     drainWait(context, live) ??
@@ -108,16 +118,19 @@ function liveWaits(context: WaitContext, place: Place, live: KnownExecution): re
   return [...(first === null ? [] : [first]), ...(update === null ? [] : [update])];
 }
 
-/** What a replica without an execution waits for. */
-function vacantWaits(context: WaitContext, place: Place): readonly OneWait[] {
+/** Explain what a replica without an execution waits for. */
+function vacantWaits(context: WaitContext, place: JobReplica): readonly OneWait[] {
   const { job, facts } = context;
   const { record } = job;
   const { last } = place;
+  // Report no wait, because a daemon wants no execution on a node that takes no work, such as a drained node.
+  if (record.spec.type === "daemon" && place.nodeId !== null && !takesWork(context.state, job, place.nodeId)) return [];
   const blocking = place.executions.find((known) => known.record.replacedBy === null);
   if (blocking !== undefined && record.spec.type !== "service") {
     const { id, nodeId } = blocking.record;
-    const text = "the previous execution has not ended, and only services start a new one before that";
-    return [waitOf({ reason: "EARLIER_NOT_ENDED", text, executionId: id, nodeId, command: nodeWhy(nodeId) })];
+    const text = "the previous execution has not ended; only services start a new one before it ends";
+    const sinceMs = facts.stopsOrderedAtMs.get(id) ?? facts.losses.get(nodeId)?.sinceMs ?? null;
+    return [waitOf({ reason: "EARLIER_NOT_ENDED", text, executionId: id, nodeId, sinceMs, command: nodeWhy(nodeId) })];
   }
   if (last === null) return [emptyWait(context, record.submittedAtMs, place)];
   const next = nextInPlace(last, place.lastRanMs, job.request.spec);
@@ -126,22 +139,23 @@ function vacantWaits(context: WaitContext, place: Place): readonly OneWait[] {
   if (!isPlaced(last, record)) return [emptyWait(context, Math.max(record.submittedAtMs, last.endedAtMs ?? 0), place)];
   if (next.kind === "given-up") {
     const isKept = record.spec.type === "service" || record.spec.type === "daemon";
-    // How a batch or ops job ended is its result.
+    // Report no wait for a batch or ops job that has ended, because the end is its result.
     if (!isKept) return [];
     const why = last.message || last.reason;
-    const text = `it failed ${last.attempt + 1} times, and retry.attempts allows no more: ${why}`;
+    const times = last.attempt === 0 ? "once" : `${last.attempt + 1} times`;
+    const text = `it failed ${times}, and retry.attempts allows no further attempt: ${why}`;
     return [waitOf({ ...of, reason: "RETRIES_USED_UP", text, command: `rollcall job restart ${record.name}` })];
   }
   if (next.notBeforeMs > facts.nowMs) {
-    const text = `it failed, and is started again after a delay: ${last.message || last.reason}`;
+    const text = `it failed and will be started again after a delay: ${last.message || last.reason}`;
     const command = `rollcall job logs ${last.id}`;
     return [waitOf({ ...of, reason: "RETRY_BACKOFF", text, untilMs: next.notBeforeMs, command })];
   }
   return [emptyWait(context, Math.max(last.endedAtMs ?? 0, next.notBeforeMs), place)];
 }
 
-/** A replica that needs a node. */
-function emptyWait(context: WaitContext, sinceMs: number, place: Place | null): OneWait {
+/** Explain a replica that needs a node. */
+function emptyWait(context: WaitContext, sinceMs: number, place: Pick<JobReplica, "nodeId" | "last"> | null): OneWait {
   const { job, state } = context;
   const { name, spec, version, violations = [] } = job.record;
   const of = { executionId: place?.last?.id ?? null, nodeId: place?.nodeId ?? null, sinceMs };
@@ -150,7 +164,9 @@ function emptyWait(context: WaitContext, sinceMs: number, place: Place | null): 
     return waitOf({ ...of, reason: "JOB_REFUSED", text, command: `rollcall job describe ${name}` });
   }
   if (placedVersion(job.record) === null) {
-    const text = `the update to version ${version} halted, and there is no version that became ready to run instead`;
+    const text =
+      `the update to version ${version} halted, and no earlier version has ever been ready, so none can ` +
+      "run instead";
     const command = `rollcall job history ${name}`;
     return waitOf({ ...of, reason: "UPDATE_HALTED", text, sinceMs: context.facts.haltedAtMs, command });
   }
@@ -168,12 +184,12 @@ function emptyWait(context: WaitContext, sinceMs: number, place: Place | null): 
   return waitOf({ ...of, reason: "NO_NODE_FITS", text, untilMs, command: "rollcall node list --show work" });
 }
 
-function mayTimeOut(type: KnownJob["record"]["spec"]["type"]): boolean {
+function mayTimeOut(type: LiveJob["record"]["spec"]["type"]): boolean {
   return type === "batch" || type === "ops";
 }
 
-/** An execution that its node has not started, or cannot. */
-function unstartedWait(context: WaitContext, place: Place, live: KnownExecution): OneWait | null {
+/** Explain an execution that its node has not started. */
+function unstartedWait(context: WaitContext, place: JobReplica, live: LiveExecution): OneWait | null {
   const { state, facts } = context;
   const { record, observation } = live;
   if (observation !== null && observation.observed !== "STARTING") return null;
@@ -183,7 +199,7 @@ function unstartedWait(context: WaitContext, place: Place, live: KnownExecution)
   if (conditionSinceMs !== null) {
     const said = facts.conditions.get(record.nodeId) ?? "a condition";
     const dueAtMs = Math.max(conditionSinceMs, record.createdAtMs) + UNSTARTED_STAYS_MS;
-    const then = place.nodeId === null ? "then it is placed elsewhere" : "it cannot be placed elsewhere";
+    const then = place.nodeId === null ? "it will be placed elsewhere" : "it cannot be placed elsewhere";
     const isDue = dueAtMs <= facts.nowMs;
     const why = isDue && place.nodeId === null ? context.refusals() : null;
     const text = `its node reports ${said}; ${why === null ? then : `no other node fits: ${why}`}`;
@@ -191,13 +207,13 @@ function unstartedWait(context: WaitContext, place: Place, live: KnownExecution)
     return waitOf({ ...of, reason: "NODE_CONDITION", text, untilMs, command: nodeWhy(record.nodeId) });
   }
   if (observation !== null) return null;
-  const away = node?.connection === "CONNECTED" ? "" : ", which is not connected";
+  const away = node?.connection === "CONNECTED" ? "" : ", which is not connected,";
   const text = `its node${away} has not reported it yet`;
   const untilMs = deadlineOf(context, live);
   return waitOf({ ...of, reason: "NOT_STARTED", text, untilMs, command: nodeWhy(record.nodeId) });
 }
 
-function unreadyWait(context: WaitContext, live: KnownExecution): OneWait | null {
+function unreadyWait(context: WaitContext, live: LiveExecution): OneWait | null {
   const { job } = context;
   const { record, observation } = live;
   const { type } = job.record.spec;
@@ -211,57 +227,42 @@ function unreadyWait(context: WaitContext, live: KnownExecution): OneWait | null
   });
 }
 
-/** Until when an execution of an update has to be ready for the first time: the update halts then. */
-function deadlineOf({ job, facts }: WaitContext, { record }: KnownExecution): number | null {
+/** When the update halts unless this execution becomes ready first; null if there is no deadline. */
+function deadlineOf({ job, facts }: WaitContext, { record }: LiveExecution): number | null {
   if (!isUpdating(job) || isOutdated(record, job.record)) return null;
   const deadlineAtMs = record.createdAtMs + job.record.spec.update.readyDeadlineMs;
-  // The update would have halted if it had not been ready before.
+  // Ignore a deadline in the past. The update would have halted at the deadline, unless the execution was ready once.
   return deadlineAtMs > facts.nowMs ? deadlineAtMs : null;
 }
 
-/** An execution that an update is to replace. */
-function updateWait({ job, facts, isPaced, refusals }: WaitContext, { record }: KnownExecution): OneWait | null {
+/** Explain an execution that an update will replace. */
+function updateWait({ job, facts, isPaced, refusals }: WaitContext, { record }: LiveExecution): OneWait | null {
   const { name, spec, version, halted, readyVersion, submittedAtMs } = job.record;
   const isRolled = spec.type === "service" || spec.type === "daemon";
   if (!isRolled || !isOutdated(record, job.record)) return null;
   const of = { executionId: record.id, nodeId: record.nodeId };
   if (halted !== null) {
-    const text = `it stays as it is, since the update to version ${version} halted: ${halted}`;
+    const text = `it is not replaced, because the update to version ${version} halted: ${halted}`;
     const isRevertible = readyVersion !== null && readyVersion !== version;
     const command = isRevertible ? `rollcall job revert ${name}` : "rollcall job run FILE";
     return waitOf({ ...of, reason: "UPDATE_HALTED", text, sinceMs: facts.haltedAtMs, command });
   }
   const { maxParallel, minReadyMs, readyDeadlineMs } = spec.update;
-  const pace = `update.maxParallel replaces ${maxParallel} at a time, each of them ready for ${minReadyMs / 1_000} s`;
+  const pace = `update.maxParallel replaces ${maxParallel} at a time; each must be ready for ${minReadyMs / 1_000} s`;
   const full = isPaced ? null : refusals();
-  const room = full === null ? "" : `; it is stopped before the next starts, since no node fits both: ${full}`;
-  const text = `it waits for its turn in the update to version ${version}: ${pace}${room}`;
-  // Each group of them has to be ready before its deadline, or the update halts.
+  const room = full === null ? "" : `; it is stopped before its replacement starts, because no node fits both: ${full}`;
+  const text = `it waits to be replaced in the update to version ${version}: ${pace}${room}`;
+  // Assume that each group becomes ready just before its deadline.
   const groups = Math.ceil(job.outdated.size / Math.max(1, maxParallel));
   const untilMs = facts.nowMs + groups * (readyDeadlineMs + minReadyMs);
   return waitOf({ ...of, reason: "UPDATE_PACE", text, sinceMs: submittedAtMs, untilMs, command: jobWhy(name) });
 }
 
-/** An execution whose end was recorded without its node's confirmation. */
-function unconfirmedWait({ job }: WaitContext, { record }: KnownExecution): readonly OneWait[] {
+/** Explain an execution whose end was recorded although its node has not confirmed it. */
+function unconfirmedWait({ job }: WaitContext, { record }: LiveExecution): readonly OneWait[] {
   if (record.job !== job.record.name || !isTerminal(record.state) || !record.holds) return [];
-  const text = "its node has not confirmed its end, and it holds its resources there until it does or is deleted";
+  const text =
+    "its node has not confirmed that it ended; its resources stay allocated until the node confirms it, or is deleted";
   const of = { executionId: record.id, nodeId: record.nodeId, sinceMs: record.endedAtMs };
   return [waitOf({ ...of, reason: "END_UNCONFIRMED", text, command: nodeWhy(record.nodeId) })];
-}
-
-/** An execution that is to end. */
-function stoppingWait({ state, job, facts }: WaitContext, { record }: KnownExecution): OneWait {
-  const node = state.pool.get(record.nodeId)?.node;
-  const isAway = node === undefined || node.health !== "HEALTHY" || node.connection !== "CONNECTED";
-  const { stopGraceMs } = job.record.spec;
-  const lost = "its node is away; it frees what it holds once the node confirms the end, or is deleted";
-  const text = isAway
-    ? `it was asked to stop (${record.reason}), and ${lost}`
-    : `it was asked to stop (${record.reason}), and its node gives it ${stopGraceMs / 1_000} s`;
-  return waitOf({
-    ...{ reason: "STOPPING", text, executionId: record.id, nodeId: record.nodeId },
-    sinceMs: facts.losses.get(record.nodeId)?.sinceMs ?? null,
-    command: nodeWhy(record.nodeId),
-  });
 }

@@ -5,7 +5,7 @@ import type { JobSpec } from "../job-spec.ts";
 
 const MIN_READY_MS = 10_000;
 
-/** A service of which version 1 became ready on two nodes. */
+/** Create a service on two nodes whose version 1 has become ready. */
 function readyFleet(part: Partial<JobSpec> = {}): TestFleet {
   const fleet = new TestFleet([workNode("a"), workNode("b")]);
   fleet.submit(jobSpec({ count: 2, ...part }));
@@ -13,7 +13,7 @@ function readyFleet(part: Partial<JobSpec> = {}): TestFleet {
   return fleet;
 }
 
-/** Everything that should run becomes ready, and stays so for long enough. */
+/** Make everything that should run ready for long enough. */
 function settle(fleet: TestFleet): void {
   for (let round = 0; round < 5; round += 1) {
     fleet.plan();
@@ -27,13 +27,13 @@ function settle(fleet: TestFleet): void {
   fleet.plan();
 }
 
-/** Submit version 2, whose first execution fails. */
+/** Submit version 2, and let its first execution fail. */
 function failUpdate(fleet: TestFleet, part: Partial<JobSpec> = {}): void {
   fleet.submit(jobSpec({ count: 2, stopGraceMs: 1, ...part }));
   fleet.plan();
   fleet.exit([fleet.newest()], 1);
   fleet.plan();
-  // What the job falls back on may have been read after the halt.
+  // Plan again, because the fallback version is read after the update halts.
   fleet.plan();
 }
 
@@ -45,7 +45,7 @@ function versions(fleet: TestFleet): readonly number[] {
 }
 
 describe("an update that halts", () => {
-  it("should note the version of which everything became ready", () => {
+  it("should record the version whose executions all became ready", () => {
     const fleet = readyFleet();
     expect(fleet.jobs.get("web")).toMatchObject({ readyVersion: 1, halted: null });
     fleet.submit(jobSpec({ count: 2, stopGraceMs: 1 }));
@@ -56,7 +56,7 @@ describe("an update that halts", () => {
     expect(fleet.jobs.get("web")).toMatchObject({ version: 2, readyVersion: 2 });
   });
 
-  it("should fill the place of what failed with the version before", () => {
+  it("should replace a failed execution by one of the previous version", () => {
     const fleet = readyFleet();
     failUpdate(fleet);
     expect(fleet.jobs.get("web")).toMatchObject({ halted: expect.stringContaining("failed"), readyVersion: 1 });
@@ -64,7 +64,7 @@ describe("an update that halts", () => {
     expect(fleet.plan()).toMatchObject({ executions: [], jobs: [] });
   });
 
-  it("should halt at the last place, too", () => {
+  it("should halt at the last replica, too", () => {
     const fleet = readyFleet({ count: 1 });
     failUpdate(fleet, { count: 1 });
     expect(fleet.jobs.get("web")?.halted).toContain("failed");
@@ -99,7 +99,7 @@ describe("an update that halts", () => {
     ).toBe(true);
   });
 
-  it("should build from the version before in another leader as well", () => {
+  it("should also use the previous version in another leader", () => {
     const fleet = readyFleet();
     failUpdate(fleet);
     fleet.reload();
@@ -119,7 +119,7 @@ describe("an update that halts", () => {
     expect(versions(fleet)).toEqual([1, 1]);
   });
 
-  it("should keep what is ready somewhere where no version ever became ready as a whole", () => {
+  it("should keep a version that is ready in some replica if no version ever became completely ready", () => {
     const fleet = new TestFleet([workNode("a")]);
     fleet.submit(jobSpec({ count: 2 }));
     fleet.plan();
@@ -131,7 +131,7 @@ describe("an update that halts", () => {
     expect(versions(fleet)).toEqual([1, 1]);
   });
 
-  it("should place nothing where no version was ready, until another is submitted", () => {
+  it("should place nothing if no version was ready, until another one is submitted", () => {
     const fleet = new TestFleet([workNode("a")]);
     fleet.submit(jobSpec({ count: 2 }));
     fleet.plan();
@@ -161,7 +161,7 @@ describe("an update that halts", () => {
   });
 });
 
-/** What was told to stop ends, and all that should run is ready. */
+/** End every execution that was ordered to stop, and make all others ready. */
 function advance(fleet: TestFleet): void {
   fleet.plan();
   for (const id of fleet.nodes.keys()) {
@@ -174,7 +174,7 @@ function advance(fleet: TestFleet): void {
 const RESOURCES = jobSpec().resources;
 
 describe("an update of a job with more places than there is room for", () => {
-  it("should replace what runs, and neither wait for the places without room nor halt for them", () => {
+  it("should replace running executions, and neither wait for replicas without room nor halt because of them", () => {
     const update = { ...jobSpec().update, autoRevert: true };
     const fleet = readyFleet({ count: 10, update });
     expect(versions(fleet)).toHaveLength(8);
@@ -207,27 +207,30 @@ describe("an update of a job with more places than there is room for", () => {
     expect(fleet.jobs.get("web")?.halted).toBeNull();
   });
 
-  it.each([4, 6])("should stop no more than it may where the new version does not fit, with a count of %i", (count) => {
-    const fleet = new TestFleet([workNode("a")]);
-    fleet.submit(jobSpec({ count }));
-    settle(fleet);
-    fleet.submit(jobSpec({ count, resources: { ...RESOURCES, millicores: 2_000 } }));
-    fleet.submit(jobSpec({ name: "other" }));
-    for (let round = 0; round < 3; round += 1) advance(fleet);
-    const running = () => fleet.running().map(({ job, version }) => `${job} ${version}`);
-    expect(running().sort()).toEqual(["other 1", "web 1", "web 1", "web 1"]);
-    fleet.pass(300_000);
-    fleet.plan();
-    expect(fleet.jobs.get("web")?.halted).toBe("place 0 found no node within 300 s");
-    // The next version does not wait for what this one lost.
-    fleet.submit(jobSpec({ count }));
-    for (let round = 0; round < 12; round += 1) {
-      advance(fleet);
-      fleet.pass(60_000);
-    }
-    expect(running().sort()).toEqual(["other 1", "web 3", "web 3", "web 3"]);
-    expect(fleet.jobs.get("web")?.halted).toBeNull();
-  });
+  it.each([4, 6])(
+    "should stop at most the allowed number if the new version does not fit, with a count of %i",
+    (count) => {
+      const fleet = new TestFleet([workNode("a")]);
+      fleet.submit(jobSpec({ count }));
+      settle(fleet);
+      fleet.submit(jobSpec({ count, resources: { ...RESOURCES, millicores: 2_000 } }));
+      fleet.submit(jobSpec({ name: "other" }));
+      for (let round = 0; round < 3; round += 1) advance(fleet);
+      const running = () => fleet.running().map(({ job, version }) => `${job} ${version}`);
+      expect(running().sort()).toEqual(["other 1", "web 1", "web 1", "web 1"]);
+      fleet.pass(300_000);
+      fleet.plan();
+      expect(fleet.jobs.get("web")?.halted).toBe("no node was found for replica 0 within 300 s");
+      // Check that the next update does not wait for the replicas that the halted update lost.
+      fleet.submit(jobSpec({ count }));
+      for (let round = 0; round < 12; round += 1) {
+        advance(fleet);
+        fleet.pass(60_000);
+      }
+      expect(running().sort()).toEqual(["other 1", "web 3", "web 3", "web 3"]);
+      expect(fleet.jobs.get("web")?.halted).toBeNull();
+    },
+  );
 });
 
 describe("the deadline of an update", () => {

@@ -1,16 +1,16 @@
-import type { ExecutionRecord } from "../execution.ts";
-import { isOutdated, type KnownJob, type WorkState } from "./work-state.ts";
+import type { Execution } from "../execution.ts";
+import { isOutdated, type LiveJob, type WorkState } from "./work-state.ts";
 
-/** Take what an execution holds off its node, or return it, and count it for its job. */
+/** Add an execution's grant to its node, or remove it, and update the job's counts. */
 export function moveGrant(
   state: WorkState,
-  job: KnownJob | undefined,
-  before: ExecutionRecord | null,
-  after: ExecutionRecord | null,
+  job: LiveJob | undefined,
+  before: Execution | null,
+  after: Execution | null,
 ): void {
   const held = before?.holds === true;
   const holds = after?.holds === true;
-  const { nodeId, grant } = (after ?? before) as ExecutionRecord;
+  const { nodeId, grant } = (after ?? before) as Execution;
   if (job !== undefined) {
     const change = Number(after !== null && isStaying(job, after)) - Number(before !== null && isStaying(job, before));
     addCount(job.staying, nodeId, change);
@@ -21,14 +21,17 @@ export function moveGrant(
   else state.pool.release(nodeId, grant);
 }
 
-/** Whether an execution counts where a job is spread: what an update or a restart is about to replace does not. */
-function isStaying({ record: job }: KnownJob, record: ExecutionRecord): boolean {
+/**
+ * Whether an execution counts when a job is spread over nodes. An execution that an update or restart is about to
+ * replace does not count.
+ */
+function isStaying({ record: job }: LiveJob, record: Execution): boolean {
   const isKept = job.halted !== null || !isOutdated(record, job);
   return record.holds && record.desired === "RUN" && record.replacedBy === null && isKept;
 }
 
-/** Count the executions of a job that are to stay again: its version or its run is another. */
-export function countStaying(job: KnownJob): void {
+/** Recount the job's executions that stay on each node. Called after the job's version or run has changed. */
+export function countStaying(job: LiveJob): void {
   job.staying.clear();
   job.search = null;
   for (const { executions } of job.places.values()) {

@@ -9,7 +9,7 @@ describe("WorkMemory.plan(), of what has not started on a node that reports a co
     ["batch", null],
     ["batch", "STARTING"],
     ["service", null],
-  ] as const)("should place a %s elsewhere after a minute that it was told and reported as %s", (type, observed) => {
+  ] as const)("should place a %s elsewhere a minute after it was ordered and reported as %s", (type, observed) => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ type }));
     fleet.plan();
@@ -27,7 +27,7 @@ describe("WorkMemory.plan(), of what has not started on a node that reports a co
     ]);
   });
 
-  it.each(["RUNNING", "READY"] as const)("should leave what was reported as %s", (observed) => {
+  it.each(["RUNNING", "READY"] as const)("should keep an execution that was reported as %s", (observed) => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ type: "batch" }));
     fleet.plan();
@@ -38,7 +38,7 @@ describe("WorkMemory.plan(), of what has not started on a node that reports a co
     expect(fleet.plan().executions).toEqual([]);
   });
 
-  it("should keep what no other node has room for until one has, or the condition is over", () => {
+  it("should keep an execution that fits on no other node until it does, or the condition ends", () => {
     const fleet = new TestFleet([workNode("a")]);
     fleet.submit(jobSpec({ type: "batch" }));
     fleet.plan();
@@ -56,7 +56,7 @@ describe("WorkMemory.plan(), of what has not started on a node that reports a co
     expect(fleet.plan().executions).toMatchObject([{ after: { nodeId: "b" } }, { after: { nodeId: "a" } }]);
   });
 
-  it("should wait for the node's confirmation before it places what may not run twice", () => {
+  it("should wait for the node's confirmation before it places an execution that must not run twice", () => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     const loss = { ...jobSpec().loss, replace: false };
     fleet.submit(jobSpec({ type: "batch", loss }));

@@ -1,31 +1,31 @@
-import type { ExecutionRecord } from "../execution.ts";
+import type { Execution } from "../execution.ts";
 import { isTerminal, mayFollow } from "../execution-state.ts";
-import type { DrainRecord, JobRecord } from "../job-record.ts";
+import type { Drain, Job } from "../job.ts";
 import type { DrainChange, ExecutionChange, ExecutionChangeKind, JobChange, Plan, PlanInput } from "../plan.ts";
 import { putDrain, putExecution, putJob, putPlaced } from "./work-index.ts";
-import type { KnownExecution, KnownJob, LookDue, WorkState } from "./work-state.ts";
+import type { DueCheck, LiveExecution, LiveJob, WorkState } from "./work-state.ts";
 
-/** Executions that one plan places at most, where it is not told otherwise. */
+/** The default maximum number of executions that one plan places. */
 export const MOST_PLACED = 1_000;
 /**
- * Changes of executions in one plan at most, for each that it may place: what goes beyond is planned next. Where fewer
- * may be placed, since plans were refused, fewer nodes are concerned by one plan, too.
+ * A plan can change this many times as many executions as it can place. The next plan makes the remaining changes.
+ * After refused plans, a plan can place fewer executions, and therefore also change fewer, which affects fewer nodes.
  */
 const CHANGES_A_PLACED = 5;
 
-/** A plan that is being made. Each change is applied to the memory at once. */
+/** A plan in progress. Each change is applied to the memory immediately. */
 export interface PlanContext {
   readonly state: WorkState;
   readonly nowMs: number;
   readonly newId: () => string;
-  /** Executions that may still be placed. */
+  /** The number of executions that the plan can still place. */
   left: number;
-  /** Changes of executions at most. */
+  /** Maximum number of changed executions. */
   readonly mostChanges: number;
   readonly executions: Map<string, ExecutionChange>;
   readonly jobs: Map<string, JobChange>;
   readonly drains: Map<string, DrainChange>;
-  /** See lostNodes of a plan. */
+  /** See Plan.lostNodes. */
   readonly lostNodes: Set<string>;
 }
 
@@ -36,31 +36,32 @@ export function planContext(state: WorkState, { nowMs, newId, mostPlaced = MOST_
   };
 }
 
-/** Whether a plan has room for more. */
+/** Whether a plan has room for more changes. */
 export function hasRoom({ left, executions, mostChanges }: PlanContext): boolean {
   return left > 0 && executions.size < mostChanges;
 }
 
-/** Whether reactions to the loss of a node are allowed. What is planned follows from it, if they are. */
+/**
+ * Whether reactions to the loss of a node are allowed. If they are, this records that the plan depends on the loss.
+ */
 export function mayReact({ state, lostNodes }: PlanContext, nodeId: string): boolean {
   const isAllowed = state.pool.get(nodeId)?.node.reactionAllowed === true;
   if (isAllowed) lostNodes.add(nodeId);
   return isAllowed;
 }
 
-/** Place a new execution. */
-export function addExecution(context: PlanContext, record: ExecutionRecord): void {
+export function addExecution(context: PlanContext, record: Execution): void {
   context.left -= 1;
   context.executions.set(record.id, { kind: "PLACED", before: null, after: record, observation: null });
   putPlaced(context.state, record);
 }
 
-/** Change an execution; returns it as it is now. */
+/** Change an execution in the plan and in the memory. */
 export function changeExecution(
   context: PlanContext,
-  known: KnownExecution,
+  known: LiveExecution,
   kind: ExecutionChangeKind,
-  part: Partial<ExecutionRecord>,
+  part: Partial<Execution>,
 ): void {
   const before = known.record;
   const after = { ...before, ...part };
@@ -77,23 +78,21 @@ export function changeExecution(
   putExecution(context.state, after, known.observation);
 }
 
-/** Change a job. */
-export function changeJob(context: PlanContext, job: KnownJob, part: Partial<JobRecord>): void {
+export function changeJob(context: PlanContext, job: LiveJob, part: Partial<Job>): void {
   const before = job.record;
   const after = { ...before, ...part };
   context.jobs.set(before.name, { before: context.jobs.get(before.name)?.before ?? before, after });
   putJob(context.state, after);
 }
 
-/** Change a drain. */
-export function changeDrain(context: PlanContext, drain: DrainRecord, part: Partial<DrainRecord>): void {
+export function changeDrain(context: PlanContext, drain: Drain, part: Partial<Drain>): void {
   const after = { ...drain, ...part };
   context.drains.set(drain.nodeId, { before: drain, after });
   putDrain(context.state, after);
 }
 
-/** Look again at a time. Each thing waits for the earliest of its times alone. */
-export function lookAt({ state }: PlanContext, due: LookDue): void {
+/** Schedule a review. If the same review is already scheduled, the earlier time applies. */
+export function scanNow({ state }: PlanContext, due: DueCheck): void {
   const key = dueKey(due);
   const pendingAtMs = state.dueAtMs.get(key);
   if (pendingAtMs !== undefined && pendingAtMs <= due.atMs) return;
@@ -101,8 +100,8 @@ export function lookAt({ state }: PlanContext, due: LookDue): void {
   state.due.push(due);
 }
 
-/** Take the next that is due off the queue; undefined for none. */
-export function takeDue({ state, nowMs }: PlanContext): LookDue | undefined {
+/** Remove the next review that is due from the queue and return it; undefined if none is due. */
+export function takeDue({ state, nowMs }: PlanContext): DueCheck | undefined {
   const due = state.due.peek();
   if (due === undefined || due.atMs > nowMs) return undefined;
   state.due.pop();
@@ -110,7 +109,7 @@ export function takeDue({ state, nowMs }: PlanContext): LookDue | undefined {
   return due;
 }
 
-/** What to commit. */
+/** Return the plan to commit. */
 export function finishPlan({ state, executions, jobs, drains, lostNodes, nowMs }: PlanContext, more: boolean): Plan {
   const dueAtMs = state.due.peek()?.atMs ?? null;
   return {
@@ -123,7 +122,7 @@ export function finishPlan({ state, executions, jobs, drains, lostNodes, nowMs }
   };
 }
 
-/** What is told of an execution that changed twice in one plan. */
+/** The resulting kind when an execution changes twice in one plan. */
 function strongerKind(earlier: ExecutionChangeKind, later: ExecutionChangeKind): ExecutionChangeKind {
   const order: readonly ExecutionChangeKind[] = [
     "PLACED",
@@ -138,15 +137,17 @@ function strongerKind(earlier: ExecutionChangeKind, later: ExecutionChangeKind):
   return order.indexOf(earlier) <= order.indexOf(later) ? earlier : later;
 }
 
-function dueKey({ kind, name, index }: LookDue): string {
+function dueKey({ kind, name, index }: DueCheck): string {
   return `${kind} ${name} ${index ?? ""}`;
 }
 
-/** How an execution that has ended is recorded: its grant is returned where the end is certain. */
+/**
+ * The fields that change when an execution ends. They release its grant, so override `holds` if the end is uncertain.
+ */
 export function endedPart(
-  { state, reason, message }: Pick<ExecutionRecord, "state" | "reason" | "message">,
+  { state, reason, message }: Pick<Execution, "state" | "reason" | "message">,
   nowMs: number,
-): Partial<ExecutionRecord> {
+): Partial<Execution> {
   if (!isTerminal(state)) throw new Error(`${state} is not final`);
   return { state, reason, message, desired: "FORGET", holds: false, endedAtMs: nowMs, lostAtMs: null };
 }

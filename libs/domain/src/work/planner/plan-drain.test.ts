@@ -3,10 +3,13 @@ import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
 import { TestFleet } from "../../testing/work-fleet.ts";
 import type { Plan } from "../plan.ts";
 
-/** The grace of a job here, and the time that a node has beyond it to confirm. */
+/** The grace period of the jobs in this file, plus the time that a node has to confirm afterwards. */
 const CONFIRMED_MS = jobSpec().stopGraceMs + 10_000;
 
-/** Two nodes, and on the first of them two services, a batch execution, an ops job's and a daemon's. */
+/**
+ * Create node "a" with two executions of a service, and one each of a batch job, an ops job and a daemon, plus other
+ * nodes.
+ */
 function begin(...others: string[]) {
   const fleet = new TestFleet([workNode("a")]);
   const { resources } = jobSpec();
@@ -34,7 +37,10 @@ function jobsOn(fleet: TestFleet, nodeId: string) {
     .sort();
 }
 
-/** The jobs of what ended on the first node without its word. What it holds stays taken until the node confirms. */
+/**
+ * List the jobs whose executions on node "a" ended without the node's confirmation. The executions keep their grants
+ * until the node confirms.
+ */
 function unconfirmed(fleet: TestFleet): readonly string[] {
   const ended = [...fleet.executions.values()].filter(
     ({ nodeId, reason }) => nodeId === "a" && reason === "UNCONFIRMED",
@@ -74,7 +80,7 @@ describe("a drain", () => {
     expect(fleet.plan()).toMatchObject({ executions: [], drains: [] });
   });
 
-  it("should stop what is left at its deadline: batch moves without a failed attempt, ops jobs fail", () => {
+  it("should stop the remaining executions at its deadline: batch moves without a failed attempt, ops jobs fail", () => {
     const fleet = begin("b");
     fleet.drain("a", { deadlineAtMs: fleet.nowMs + 60_000 });
     fleet.plan();
@@ -159,7 +165,7 @@ describe("a drain", () => {
       expect(unconfirmed(fleet)).toEqual([]);
       fleet.pass(1);
       const atDeadline = [...fleet.plan().drains, ...unconfirmed(fleet)];
-      // Daemons were told to stop when the others had ended.
+      // Wait until the other executions have ended. Only then is the daemon ordered to stop.
       fleet.pass(CONFIRMED_MS);
       return { atDeadline, drains: statesOf(fleet.plan()), after: unconfirmed(fleet) };
     };
@@ -172,7 +178,7 @@ describe("a drain", () => {
     expect(endOf(false)).toEqual({ atDeadline: [], drains: [], after: [] });
   });
 
-  it("should ask a node that is there to stop before it counts on nothing, also where the deadline is over at once", () => {
+  it("should ask a connected node to stop before it gives up, even if the deadline has already passed", () => {
     const fleet = begin("b");
     fleet.drain("a", { force: true, deadlineAtMs: fleet.nowMs });
     const { executions, drains } = fleet.plan();
@@ -194,16 +200,16 @@ describe("a drain", () => {
     expect(unconfirmed(fleet)).toEqual([]);
   });
 
-  it("should give what it stops after the deadline the grace of its job, and tell when it counts on nothing", () => {
+  it("should give executions that it stops after the deadline the grace of their job, and plan when it gives up", () => {
     const fleet = begin("b");
     const deadlineAtMs = fleet.nowMs;
-    // No leader plans for longer than the deadline and the grace.
+    // Let more time pass than the deadline and the grace period, without a leading scheduler.
     fleet.pass(3_600_000);
     fleet.drain("a", { force: true, deadlineAtMs });
     expect(fleet.plan()).toMatchObject({ drains: [], wakeAtMs: fleet.nowMs + CONFIRMED_MS });
     fleet.pass(CONFIRMED_MS - 1);
     expect(fleet.plan()).toMatchObject({ executions: [], drains: [] });
-    // Another leader does not know for how long they have been told.
+    // Start a new leader, which does not know when the executions were ordered to stop.
     fleet.reload();
     expect(fleet.plan()).toMatchObject({ executions: [], drains: [] });
     fleet.pass(CONFIRMED_MS - 1);
@@ -260,7 +266,7 @@ describe("a drain", () => {
     expect(fleet.jobs.get("batch")?.state).toBe("FAILED");
   });
 
-  it("should wait for room elsewhere, and go on once there is some", () => {
+  it("should wait for room elsewhere, and continue once there is some", () => {
     const fleet = begin();
     fleet.drain("a");
     expect(fleet.plan().executions).toEqual([]);
@@ -280,7 +286,7 @@ describe("a drain", () => {
     expect(fleet.plan().drains).toMatchObject([{ after: { state: "DRAINED" } }]);
   });
 
-  it("should move what its machine has lost, also of a job that replaces no losses, and say that it was drained", () => {
+  it("should move executions that the machine has lost, even of a job that replaces no losses, and say that it was drained", () => {
     const fleet = new TestFleet([workNode("a")]);
     fleet.submit(jobSpec({ loss: { ...jobSpec().loss, replace: false } }));
     fleet.plan();

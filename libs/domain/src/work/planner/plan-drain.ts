@@ -1,24 +1,24 @@
 import { DEFAULT_STOP_GRACE_MS } from "../check-job.ts";
 import { isTerminal } from "../execution-state.ts";
-import type { DrainRecord } from "../job-record.ts";
+import type { Drain } from "../job.ts";
 import type { WorkNode } from "../work-node.ts";
 import {
   changeDrain,
   changeExecution,
   endedPart,
   hasRoom,
-  lookAt,
   mayReact,
   type PlanContext,
+  scanNow,
 } from "./plan-context.ts";
-import { replaceExecution, stopExecution } from "./plan-place.ts";
-import { inTransit, type KnownExecution, liveIn, placeOf } from "./work-state.ts";
+import { replaceExecution, stopExecution } from "./plan-replica.ts";
+import { inTransit, type LiveExecution, liveIn, placeOf } from "./work-state.ts";
 
-/** How long a node may take to confirm an end beyond the grace that it gives, before a forced drain counts on it. */
+/** How long after the grace period a forced drain waits for a node to confirm an end, in milliseconds. */
 const CONFIRM_WITHIN_MS = 10_000;
 
-/** Do what a drain needs; false when the plan has no room for all of it. */
-export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
+/** Plan the next steps of a drain. Returns false if the plan has no room for all of them. */
+export function planDrain(context: PlanContext, drain: Drain): boolean {
   const { nodeId, deadlineAtMs, force, ignoreDaemons } = drain;
   if (drain.state === "UNCONFIRMED" && !hasUnconfirmed(context, drain)) {
     changeDrain(context, drain, { state: "DRAINED" });
@@ -28,7 +28,7 @@ export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
   const isLate = isPastDeadline(context, drain);
   const isOver = force || isLate;
   if (!isLate && deadlineAtMs !== null)
-    lookAt(context, { atMs: deadlineAtMs, kind: "drain", name: nodeId, index: null });
+    scanNow(context, { atMs: deadlineAtMs, kind: "drain", name: nodeId, index: null });
   const here = executionsOn(context, nodeId);
   const others = here.filter((known) => !isDaemon(context, known));
   const daemons = ignoreDaemons ? [] : here.filter((known) => isDaemon(context, known));
@@ -50,8 +50,8 @@ export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
   return true;
 }
 
-/** What a drain waits for: executions that have not ended, except daemons that it ignores. */
-function executionsOn({ state }: PlanContext, nodeId: string): readonly KnownExecution[] {
+/** The executions on a node that have not ended. */
+function executionsOn({ state }: PlanContext, nodeId: string): readonly LiveExecution[] {
   const ids = [...(state.byNode.get(nodeId) ?? [])];
   return ids.flatMap((id) => {
     const known = state.executions.get(id);
@@ -59,8 +59,8 @@ function executionsOn({ state }: PlanContext, nodeId: string): readonly KnownExe
   });
 }
 
-/** Whether a node may still run something that was recorded as ended without its confirmation. */
-function hasUnconfirmed(context: PlanContext, { nodeId, ignoreDaemons }: DrainRecord): boolean {
+/** Whether the node may still run an execution whose end was recorded without its confirmation. */
+function hasUnconfirmed(context: PlanContext, { nodeId, ignoreDaemons }: Drain): boolean {
   return [...(context.state.byNode.get(nodeId) ?? [])].some((id) => {
     const known = context.state.executions.get(id);
     if (known === undefined || !isTerminal(known.record.state) || !known.record.holds) return false;
@@ -68,19 +68,19 @@ function hasUnconfirmed(context: PlanContext, { nodeId, ignoreDaemons }: DrainRe
   });
 }
 
-function isDaemon({ state }: PlanContext, { record }: KnownExecution): boolean {
+function isDaemon({ state }: PlanContext, { record }: LiveExecution): boolean {
   return state.jobs.get(record.job)?.record.spec.type === "daemon";
 }
 
-function isPastDeadline({ nowMs }: PlanContext, { deadlineAtMs }: DrainRecord): boolean {
+function isPastDeadline({ nowMs }: PlanContext, { deadlineAtMs }: Drain): boolean {
   return deadlineAtMs !== null && deadlineAtMs <= nowMs;
 }
 
 /**
- * Whether nothing is expected of a node for an execution any more: reactions to its loss are allowed, or the drain is
- * forced and the node cannot confirm, or was told to stop it and has not confirmed in time.
+ * Whether to stop waiting for a node to confirm the end of an execution. True if reactions to the node's loss are
+ * allowed. In a forced drain, also true if the node cannot confirm, or has not confirmed in time after the deadline.
  */
-function isDead(context: PlanContext, drain: DrainRecord, known: KnownExecution): boolean {
+function isDead(context: PlanContext, drain: Drain, known: LiveExecution): boolean {
   const node = context.state.pool.get(drain.nodeId)?.node;
   if (node === undefined) return false;
   if (node.reactionAllowed) return true;
@@ -89,48 +89,53 @@ function isDead(context: PlanContext, drain: DrainRecord, known: KnownExecution)
 }
 
 /**
- * When a node should have confirmed the end of what it was told to stop; infinite for what it was not told. That it was
- * told counts from when this planner's drain has seen it: it is not recorded, and another leader waits again.
+ * The time until which a node must confirm the end of an execution that it was ordered to stop; infinite without such
+ * an order. The time is counted from when this planner first saw the order during the drain. That moment is not stored,
+ * so a new leader waits again.
  */
-function confirmedByMs({ state }: PlanContext, { record, stopSeenAtMs }: KnownExecution): number {
+function confirmedByMs({ state }: PlanContext, { record, stopSeenAtMs }: LiveExecution): number {
   if (record.desired !== "STOP" || stopSeenAtMs === null) return Number.POSITIVE_INFINITY;
   const graceMs = state.jobs.get(record.job)?.record.spec.stopGraceMs ?? DEFAULT_STOP_GRACE_MS;
   return stopSeenAtMs + graceMs + CONFIRM_WITHIN_MS;
 }
 
-/** Note that a node was told to stop an execution, and look again when a forced drain waits for it no longer. */
-function awaitConfirmation(context: PlanContext, drain: DrainRecord, known: KnownExecution): void {
+/**
+ * Record that a node was ordered to stop an execution, and schedule a review at the time when a forced drain stops
+ * waiting.
+ */
+function awaitConfirmation(context: PlanContext, drain: Drain, known: LiveExecution): void {
   if (known.record.desired !== "STOP" || isTerminal(known.record.state)) return;
   known.stopSeenAtMs ??= context.nowMs;
-  // Until the deadline is over, the drain is looked at then.
+  // Before the deadline, no review need be scheduled: the drain is reviewed at its deadline anyway.
   if (!drain.force || !isPastDeadline(context, drain)) return;
-  lookAt(context, { atMs: confirmedByMs(context, known), kind: "drain", name: drain.nodeId, index: null });
+  scanNow(context, { atMs: confirmedByMs(context, known), kind: "drain", name: drain.nodeId, index: null });
 }
 
-/** Whether a node can say that something has ended there: one that is away, or takes no work now, cannot. */
+/** Whether a node can confirm ends. A node that is away or has no executor cannot confirm them. */
 function canConfirm({ health, connection, capacity }: WorkNode): boolean {
   return health === "HEALTHY" && connection === "CONNECTED" && capacity !== null && capacity.executors.length > 0;
 }
 
 /**
- * End an execution without its node's word. What it holds stays taken until the node confirms. What an operator stopped
- * stays stopped for that: it is not run again elsewhere.
+ * Record the end of an execution without its node's confirmation. The execution keeps its grant until the node
+ * confirms. An execution that an operator stopped stays stopped, and does not run again elsewhere.
  */
-function endUnconfirmed(context: PlanContext, known: KnownExecution): void {
+function endUnconfirmed(context: PlanContext, known: LiveExecution): void {
   const { record } = known;
-  // Not the only reason for it: a forced drain ends it also when the node is back.
+  // This call records that the plan depends on the loss, if reactions to it are allowed. The result does not matter,
+  // because a forced drain ends the execution in any case.
   mayReact(context, record.nodeId);
   const type = context.state.jobs.get(record.job)?.record.spec.type;
   const wasStopped = record.reason === "EXECUTION_STOPPED";
   const state = record.replacedBy !== null ? "REPLACED" : type === "ops" && !wasStopped ? "FAILED" : "STOPPED";
   const reason = wasStopped ? record.reason : "UNCONFIRMED";
-  const message = "its node was drained and did not confirm the end";
+  const message = "its node was drained and did not confirm that the execution ended";
   const end = endedPart({ state, reason, message }, context.nowMs);
   changeExecution(context, known, "ENDED", { ...end, desired: "STOP", holds: record.holds });
 }
 
-/** Services move; what ends by itself may do so until the deadline. */
-function endOne(context: PlanContext, known: KnownExecution, isOver: boolean): void {
+/** Move an execution of a service. Executions of other jobs can run until the deadline, then they are stopped. */
+function endOne(context: PlanContext, known: LiveExecution, isOver: boolean): void {
   const { state } = context;
   const { record } = known;
   const { nodeId } = record;

@@ -1,12 +1,13 @@
-import type { ExecutionRecord } from "../execution.ts";
+import type { Execution } from "../execution.ts";
 import { refusalsText } from "../explain.ts";
-import type { JobRecord } from "../job-record.ts";
+import type { Job } from "../job.ts";
 import { isMatch } from "../placement/placement-search.ts";
 import { countRefusals } from "../placement/refusals.ts";
-import { isFailure } from "../retry-place.ts";
-import { changeJob, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
-import { replaceExecution, stopExecution } from "./plan-place.ts";
-import { reviewPlace } from "./review-place.ts";
+import { isFailure } from "../retry-replica.ts";
+import { changeJob, hasRoom, type PlanContext, scanNow } from "./plan-context.ts";
+import { replaceExecution, stopExecution } from "./plan-replica.ts";
+import { reviewPlace } from "./review-replica.ts";
+import { countVacant } from "./vacant-nodes.ts";
 import { dropPlace, placeAt } from "./work-index.ts";
 import {
   inTransit,
@@ -17,16 +18,16 @@ import {
   isRefused,
   isReplacedByUpdate,
   isUpdating,
+  type JobReplica,
   jobCouldFit,
-  type KnownJob,
+  type LiveJob,
   liveIn,
   mayEnd,
-  type Place,
   untriedIn,
 } from "./work-state.ts";
 
-/** Do what a job needs; false when the plan has no room for all of it. */
-export function planJob(context: PlanContext, job: KnownJob): boolean {
+/** Plan the next steps of a job. Returns false if the plan has no room for all of them. */
+export function planJob(context: PlanContext, job: LiveJob): boolean {
   const failedBefore = job.failed;
   const isWhole =
     reviewPlaces(context, job) && takeNodes(context, job) && takeFresh(context, job) && retry(context, job);
@@ -34,18 +35,19 @@ export function planJob(context: PlanContext, job: KnownJob): boolean {
   if (!isWhole) return false;
   if (!rollOut(context, job)) return false;
   noteReady(context, job);
+  noteWaiting(context, job);
   if (inTransit(job) < job.record.spec.update.maxParallel) wakeDrains(context, job);
   endJob(context, job);
   if (job.waiting.size === 0 && !hasFresh(job)) context.state.waitingJobs.delete(job.record.name);
   return true;
 }
 
-/** Whether a job waits for nodes, and there is something new to try. */
-export function canRetry({ state }: PlanContext, job: KnownJob): boolean {
+/** Whether nodes have gained resources since a replica of the job last found no node. */
+export function canRetry({ state }: PlanContext, job: LiveJob): boolean {
   return job.waitedGains !== state.pool.gains;
 }
 
-function reviewPlaces(context: PlanContext, job: KnownJob): boolean {
+function reviewPlaces(context: PlanContext, job: LiveJob): boolean {
   for (const index of job.todo) {
     const place = job.places.get(index);
     if (place !== undefined) {
@@ -57,14 +59,14 @@ function reviewPlaces(context: PlanContext, job: KnownJob): boolean {
   return true;
 }
 
-/** Make places for nodes that an ops job or daemon is to run on. */
-function takeNodes(context: PlanContext, job: KnownJob): boolean {
+/** Create the missing replicas of an ops job or daemon, one for each node on which it must run. */
+function takeNodes(context: PlanContext, job: LiveJob): boolean {
   const { pool } = context.state;
   const { nodeId: named } = job.request.spec.constraints;
   for (const nodeId of job.nodesToCheck) {
     const of = pool.classOf(nodeId);
     const isWanted = of !== undefined && (named === null || named === nodeId) && isMatch(of, job.request);
-    if (isWanted && job.record.state === "ACTIVE" && !job.placeByNode.has(nodeId)) {
+    if (isWanted && job.record.state === "ACTIVE" && !job.replicaByNode.has(nodeId)) {
       if (!hasRoom(context)) return false;
       const place = placeAt(job, job.fresh, nodeId);
       reviewPlace(context, job, place);
@@ -78,8 +80,8 @@ function takeNodes(context: PlanContext, job: KnownJob): boolean {
   return true;
 }
 
-/** Fill places that were never looked at. The first that finds no node waits for all after it. */
-function takeFresh(context: PlanContext, job: KnownJob): boolean {
+/** Place replicas that were never reviewed. If a replica finds no node, all later replicas wait too. */
+function takeFresh(context: PlanContext, job: LiveJob): boolean {
   const { record } = job;
   if (isPerNode(record) || record.state !== "ACTIVE") return true;
   job.fresh = Math.min(job.fresh, record.count);
@@ -97,8 +99,8 @@ function takeFresh(context: PlanContext, job: KnownJob): boolean {
   return true;
 }
 
-/** Try the places that found no node, when nodes have something to give that they had not. */
-function retry(context: PlanContext, job: KnownJob): boolean {
+/** Retry replicas that found no node, if nodes have gained resources since. */
+function retry(context: PlanContext, job: LiveJob): boolean {
   if (job.waiting.size === 0 || !canRetry(context, job)) return true;
   const { pool } = context.state;
   const gains = pool.gains;
@@ -109,15 +111,16 @@ function retry(context: PlanContext, job: KnownJob): boolean {
       continue;
     }
     if (!hasRoom(context) || !reviewPlace(context, job, place)) return false;
-    // What is not for one node asks for the same as those after it.
+    // Stop if this replica still waits and is not bound to a node: all later replicas have the same requirements, so
+    // they will not fit either.
     if (job.waiting.has(index) && place.nodeId === null) break;
   }
   if (job.waiting.size > 0) job.waitedGains = gains;
   return job.waiting.size > 0 || takeFresh(context, job);
 }
 
-/** Replace what an update replaces, a few at a time. */
-function rollOut(context: PlanContext, job: KnownJob): boolean {
+/** Replace the outdated executions of an update, a few at a time. */
+function rollOut(context: PlanContext, job: LiveJob): boolean {
   const { record } = job;
   const { type, update } = record.spec;
   if (!isUpdating(job) || isRefused(record)) return true;
@@ -130,7 +133,7 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
     if (isFull()) return true;
     const place = job.places.get(index);
     const live = place === undefined ? undefined : liveIn(place);
-    // What is lost is replaced as its loss policy says.
+    // Skip a lost execution, because the loss policy decides when it is replaced.
     if (place === undefined || live === undefined || live.record.state === "LOST") continue;
     if (!hasRoom(context)) return false;
     const reason = live.record.version === record.version ? "JOB_RESTARTED" : "JOB_UPDATED";
@@ -145,17 +148,18 @@ function rollOut(context: PlanContext, job: KnownJob): boolean {
       halt(context, job, `no node fits version ${record.version}: ${refusalsText({ counts, nodes })}`);
       return true;
     }
-    // There is no room for both: the new one takes what the old one returns.
+    // There is no room for both executions, so stop the old execution first to free its resources for the new one.
     stopExecution(context, live, reason);
   }
   return true;
 }
 
 /**
- * Outdated places; those first in which the newest execution is not ready, or another is kept until it is: replacing it
- * costs no capacity. An update that another one overtakes would take further places down otherwise.
+ * Outdated replicas, in the order in which to replace their executions. Replicas come first if their newest execution
+ * is not ready, or if they keep an old execution until the newest is ready, because replacing that newest execution
+ * costs no capacity. In any other order, an update that supersedes an unfinished one would take down more replicas.
  */
-function unprovenFirst(job: KnownJob): readonly number[] {
+function unprovenFirst(job: LiveJob): readonly number[] {
   const isUnproven = (index: number): boolean => {
     const place = job.places.get(index);
     const live = place === undefined ? undefined : liveIn(place);
@@ -165,47 +169,51 @@ function unprovenFirst(job: KnownJob): readonly number[] {
   return [...outdated.filter(isUnproven), ...outdated.filter((index) => !isUnproven(index))];
 }
 
-/** Whether what is replaced in a place may run until its replacement is ready. Only one execution is kept there. */
-function maySurge({ surging, record }: KnownJob, place: Place): boolean {
+/**
+ * Whether an execution can keep running until its replacement is ready. Each replica keeps at most one such execution.
+ */
+function maySurge({ surging, record }: LiveJob, place: JobReplica): boolean {
   return !surging.has(place.index) && surging.size < record.spec.update.maxSurge;
 }
 
-function haltOnFailure(context: PlanContext, job: KnownJob, place: Place): void {
+function haltOnFailure(context: PlanContext, job: LiveJob, place: JobReplica): void {
   const { last } = place;
   const { record } = job;
   if (!isUpdating(job) || last === null) return;
   if (isOutdated(last, record) || !isFailure(last, record.spec.type)) return;
-  // What failed before says nothing about this update, even if it ran the same specification.
+  // Ignore a failure before this update. It does not show whether the update fails, even if the specification is the
+  // same.
   if (!endedInUpdate(last, record)) return;
   halt(context, job, `execution ${last.id} on node ${last.nodeId} failed: ${last.message || last.reason}`);
 }
 
-function haltOnDeadline(context: PlanContext, job: KnownJob): void {
+function haltOnDeadline(context: PlanContext, job: LiveJob): void {
   const { nowMs } = context;
   const { name, spec } = job.record;
   for (const index of [...job.unready, ...job.empty]) {
     const place = job.places.get(index);
     if (place === undefined || isRoomless(job, place)) continue;
     const known = liveIn(place);
-    // One that was ready before, and is not now, is no longer subject to a deadline.
+    // Skip an execution that was ready once. It has no deadline, even if it is not ready now.
     if (known?.wasReady) continue;
     const live = known?.record;
     const sinceMs = live?.createdAtMs ?? place.waitingSinceMs;
     if (sinceMs === null) continue;
     const deadlineAtMs = sinceMs + spec.update.readyDeadlineMs;
     if (deadlineAtMs > nowMs) {
-      lookAt(context, { atMs: deadlineAtMs, kind: "job", name, index: null });
+      scanNow(context, { atMs: deadlineAtMs, kind: "job", name, index: null });
       continue;
     }
     const seconds = spec.update.readyDeadlineMs / 1_000;
-    const what = live === undefined ? `place ${index} found no node` : `execution ${live.id} on node ${live.nodeId}`;
+    const what =
+      live === undefined ? `no node was found for replica ${index}` : `execution ${live.id} on node ${live.nodeId}`;
     halt(context, job, `${what}${live === undefined ? "" : " was not ready"} within ${seconds} s`);
     return;
   }
 }
 
-/** How many places had no room before the update, too: it continues without them. */
-function countRoomless(job: KnownJob): number {
+/** The number of replicas that had no room even before the update. The update continues without them. */
+function countRoomless(job: LiveJob): number {
   let found = job.waiting.size > 0 ? untriedIn(job) : 0;
   for (const index of job.empty) {
     const place = job.places.get(index);
@@ -215,30 +223,34 @@ function countRoomless(job: KnownJob): number {
 }
 
 /**
- * Whether a place found no node, although the update stopped nothing in it. One that lost its execution to the update
- * counts as on its way until it has a new one: if that does not fit, the update must not stop the next.
+ * Whether a replica found no node for a reason other than this update. A replica whose execution this update has
+ * stopped counts as in transit until it has a new execution, so that the update stops no further executions if the new
+ * one does not fit.
  */
-function isRoomless({ record, waiting }: KnownJob, { index, executions, last }: Place): boolean {
+function isRoomless({ record, waiting }: LiveJob, { index, executions, last }: JobReplica): boolean {
   if (!waiting.has(index) || executions.length > 0) return false;
   return last === null || !isReplacedByUpdate(last) || !endedInUpdate(last, record);
 }
 
-/** Whether an execution ended after the newest version was submitted, or restarted. */
-function endedInUpdate({ endedAtMs }: ExecutionRecord, { submittedAtMs }: JobRecord): boolean {
+/** Whether an execution ended after the newest version was submitted, or the job was restarted. */
+function endedInUpdate({ endedAtMs }: Execution, { submittedAtMs }: Job): boolean {
   return (endedAtMs ?? 0) >= submittedAtMs;
 }
 
-function halt(context: PlanContext, job: KnownJob, message: string): void {
+function halt(context: PlanContext, job: LiveJob, message: string): void {
   changeJob(context, job, { halted: message, message: `the update halted: ${message}` });
 }
 
-/** Where no version ever became ready as a whole, remember the newest that is ready somewhere before it is replaced. */
-function noteReplaced(context: PlanContext, job: KnownJob): void {
+/**
+ * If no version has ever become completely ready, remember the newest version that is ready in any replica, before that
+ * version is replaced.
+ */
+function noteReplaced(context: PlanContext, job: LiveJob): void {
   const readyVersion = job.record.readyVersion ?? readyAmongOutdated(job);
   if (readyVersion !== job.record.readyVersion) changeJob(context, job, { readyVersion });
 }
 
-function readyAmongOutdated(job: KnownJob): number | null {
+function readyAmongOutdated(job: LiveJob): number | null {
   const versions = [...job.outdated].flatMap((index) => {
     const place = job.places.get(index);
     const live = place === undefined ? undefined : liveIn(place);
@@ -247,31 +259,45 @@ function readyAmongOutdated(job: KnownJob): number | null {
   return versions.reduce<number | null>((newest, version) => ((newest ?? 0) < version ? version : newest), null);
 }
 
-/** Remember a version of which all that was placed has been ready for long enough: updates after it fall back on it. */
-function noteReady(context: PlanContext, job: KnownJob): void {
+/**
+ * Record a version as ready if all its placed executions have been ready for long enough. Later updates fall back to
+ * this version. The version is rolled out if, in addition, no replica waits for a node.
+ */
+function noteReady(context: PlanContext, job: LiveJob): void {
   const { record, unready, outdated, empty, waiting, places, fresh } = job;
-  const { version, readyVersion, state, halted, count } = record;
-  if (!isKept(record) || state !== "ACTIVE" || halted !== null || readyVersion === version) return;
-  const isRolledOut = unready.size === 0 && outdated.size === 0 && [...empty].every((index) => waiting.has(index));
+  const { version, readyVersion, rolledOut, state, halted, count } = record;
+  if (!isKept(record) || state !== "ACTIVE" || halted !== null || (readyVersion === version && rolledOut)) return;
+  const isReadyWhole = unready.size === 0 && outdated.size === 0 && [...empty].every((index) => waiting.has(index));
   const isUntried = !isPerNode(record) && fresh < count && waiting.size === 0;
-  if (!isRolledOut || isUntried || ![...places.values()].some(({ ready }) => ready?.isSettled === true)) return;
-  changeJob(context, job, { readyVersion: version });
+  if (!isReadyWhole || isUntried || ![...places.values()].some(({ ready }) => ready?.isSettled === true)) return;
+  const isRolledOut = rolledOut || (waiting.size === 0 && !hasFresh(job) && !hasLost(job));
+  if (readyVersion === version && rolledOut === isRolledOut) return;
+  changeJob(context, job, { readyVersion: version, rolledOut: isRolledOut });
 }
 
-function wakeDrains({ state }: PlanContext, job: KnownJob): void {
+function noteWaiting(context: PlanContext, job: LiveJob): void {
+  const waitingNodes = countVacant(context.state, job);
+  if (waitingNodes !== job.record.waitingNodes) changeJob(context, job, { waitingNodes });
+}
+
+function hasLost({ places }: LiveJob): boolean {
+  return [...places.values()].some((place) => liveIn(place)?.record.state === "LOST");
+}
+
+function wakeDrains({ state }: PlanContext, job: LiveJob): void {
   for (const nodeId of job.drainsWaiting) state.dirtyDrains.add(nodeId);
   job.drainsWaiting.clear();
 }
 
-function noteUnplaced({ state }: PlanContext, job: KnownJob): void {
+function noteUnplaced({ state }: PlanContext, job: LiveJob): void {
   const unplaced = [...job.places.values()].filter(({ outcome, last }) => outcome === "failed" && last === null).length;
   if (unplaced === 0) return;
   const { counts, nodes } = countRefusals(state.pool, job.request, job.counts);
-  job.unplaced = `${unplaced} found no node: ${refusalsText({ counts, nodes })}`;
+  job.unplaced = `${unplaced} of them because no node fits (${refusalsText({ counts, nodes })})`;
 }
 
-/** Record the end of a job that ends. */
-function endJob(context: PlanContext, job: KnownJob): void {
+/** Record the end of a job if all its replicas have ended. */
+function endJob(context: PlanContext, job: LiveJob): void {
   const { record } = job;
   if (!mayEnd(record) || record.state !== "ACTIVE" || job.todo.size > 0) return;
   const isWhole = isPerNode(record) ? record.placed && job.nodesToCheck.size === 0 : !hasFresh(job);
@@ -281,11 +307,11 @@ function endJob(context: PlanContext, job: KnownJob): void {
     changeJob(context, job, { state: "FAILED", message: "no node matched" });
     return;
   }
-  const failed = `${job.failed} of ${total} executions failed`;
+  const failed = `${job.failed} of ${total} execution${total === 1 ? "" : "s"} failed`;
   const message = job.unplaced === "" ? failed : `${failed}, ${job.unplaced}`;
   changeJob(context, job, job.failed === 0 ? { state: "COMPLETED", message: "" } : { state: "FAILED", message });
 }
 
-function hasFresh({ record, fresh }: KnownJob): boolean {
+function hasFresh({ record, fresh }: LiveJob): boolean {
   return !isPerNode(record) && record.state === "ACTIVE" && fresh < record.count;
 }

@@ -4,10 +4,10 @@ import { TestFleet } from "../../testing/work-fleet.ts";
 import type { JobType } from "../job-spec.ts";
 
 const VIOLATIONS = [{ field: "selector", message: "cannot be read" }];
-/** No selector can be read so; it matches no node. */
+/** A selector that cannot be parsed. It matches no node. */
 const UNREADABLE = "a in";
 
-/** A fleet where a job runs that the rules refuse from now on. */
+/** Create a fleet with a running job that the rules now refuse. */
 function begin(type: JobType) {
   const fleet = new TestFleet([workNode("a"), workNode("b")]);
   const retry = { attempts: 5, backoff: "constant", intervalMs: 1, maxMs: 1 } as const;
@@ -32,7 +32,7 @@ describe("a job that the rules refuse", () => {
     expect(fleet.running()).toHaveLength(1);
   });
 
-  it("should be placed once it is in order again, and stop when it is told to", () => {
+  it("should be placed once it is valid again, and stop when it is asked to", () => {
     const fleet = begin("service");
     fleet.exit(fleet.running().slice(0, 1), 1);
     fleet.plan();

@@ -1,13 +1,13 @@
-import type { ExecutionRecord } from "../execution.ts";
+import type { Execution } from "../execution.ts";
 import { isTerminal, settleEnd, settleGone } from "../execution-state.ts";
 import { fits } from "../placement/amount-rows.ts";
 import type { PoolNode } from "../placement/pool-node.ts";
 import { changeExecution, endedPart, mayReact, type PlanContext } from "./plan-context.ts";
 import { touchJob } from "./work-index.ts";
-import { isReady, isSurged, type KnownExecution, type KnownJob, liveIn, placeOf } from "./work-state.ts";
+import { isReady, isSurged, type LiveExecution, type LiveJob, liveIn, placeOf } from "./work-state.ts";
 
-/** Bring an execution's record in line with what its node says of it, and with what became of the node. */
-export function settleExecution(context: PlanContext, known: KnownExecution): void {
+/** Update an execution's state from the state and the report of its node. */
+export function settleExecution(context: PlanContext, known: LiveExecution): void {
   const { state, nowMs } = context;
   const { record, observation } = known;
   const job = state.jobs.get(record.job);
@@ -20,7 +20,7 @@ export function settleExecution(context: PlanContext, known: KnownExecution): vo
   }
   if (isGone) {
     const end = settleGone(record, type, node === undefined ? "NODE_DELETED" : "NODE_REJECTED");
-    // A rejected node may be approved again with the execution still there: it is to be stopped then.
+    // Order the execution to stop, because the node may still run it and may be approved again.
     changeExecution(context, known, "ENDED", { ...endedPart(end, nowMs), desired: "STOP" });
     return;
   }
@@ -46,15 +46,15 @@ export function settleExecution(context: PlanContext, known: KnownExecution): vo
   changeExecution(context, known, "LOST", { state: "LOST", reason: "NODE_LOST", lostAtMs: nowMs });
 }
 
-/** What is final stays so; only what it holds, and what its node is told, may change. */
-function settleTerminal(context: PlanContext, known: KnownExecution, isGone: boolean): void {
+/** Update an execution in a final state. Only its grant and the order for its node can change. */
+function settleTerminal(context: PlanContext, known: LiveExecution, isGone: boolean): void {
   const { record, observation } = known;
   const isConfirmed = observation?.observed === "ENDED" || isGone;
   if (record.holds && isConfirmed) changeExecution(context, known, "FREED", { holds: false, desired: "FORGET" });
 }
 
-/** A lost execution whose node is back, or that its node has again. */
-function settleLost(context: PlanContext, job: KnownJob | undefined, known: KnownExecution, node: PoolNode): void {
+/** Update a lost execution whose node has returned, or reports it again. */
+function settleLost(context: PlanContext, job: LiveJob | undefined, known: LiveExecution, node: PoolNode): void {
   const { record } = known;
   if (record.reason === "GONE") {
     const { grant } = record;
@@ -63,15 +63,15 @@ function settleLost(context: PlanContext, job: KnownJob | undefined, known: Know
       fits(node.free, { millicores, memoryBytes, diskBytes, gpus: gpuUuids.length }) &&
       gpuUuids.every((uuid) => !node.taken.gpus.has(uuid)) &&
       Object.values(grant.ports).every((port) => !node.taken.ports.has(port));
-    // What it held may have been given away since.
+    // Stop the execution if its resources have been granted to other executions in the meantime.
     if (isFree) found(context, known, true);
     else if (record.desired === "RUN")
       changeExecution(context, known, "STOPPING", { desired: "STOP", reason: "NO_ROOM" });
     return;
   }
   if (node.node.reactionAllowed) {
-    // It is replaced only while they are: it may have waited for that.
-    lookAtPlace(context, job, record);
+    // Review the execution's replica, which may have waited until reactions were allowed.
+    scanReplica(context, job, record);
     return;
   }
   if (node.node.health !== "HEALTHY") return;
@@ -80,8 +80,11 @@ function settleLost(context: PlanContext, job: KnownJob | undefined, known: Know
   else keepOne(context, job, known);
 }
 
-/** An execution came back that was replaced, and is kept unless its replacement is ready. */
-function keepOne(context: PlanContext, job: KnownJob, original: KnownExecution): void {
+/**
+ * When an execution that was replaced returns, decide whether to keep the execution or its replacement. The
+ * execution stays, unless its replacement is ready.
+ */
+function keepOne(context: PlanContext, job: LiveJob, original: LiveExecution): void {
   const place = placeOf(job, original.record);
   const live = place === undefined ? undefined : liveIn(place);
   if (live !== undefined && isReady(live, job.record)) {
@@ -89,21 +92,21 @@ function keepOne(context: PlanContext, job: KnownJob, original: KnownExecution):
     return;
   }
   for (const other of [...(place?.executions ?? [])]) {
-    // What an update keeps is the only one there that was ready.
+    // Do not stop an execution that an update keeps, because it is the only ready execution of the replica.
     if (other === original || other.record.desired !== "RUN" || isSurged(other)) continue;
     changeExecution(context, other, "STOPPING", { desired: "STOP", reason: "ORIGINAL_RETURNED", message: "" });
   }
   found(context, original, original.record.holds);
 }
 
-function lookAtPlace({ state }: PlanContext, job: KnownJob | undefined, record: ExecutionRecord): void {
+function scanReplica({ state }: PlanContext, job: LiveJob | undefined, record: Execution): void {
   const place = job === undefined ? undefined : placeOf(job, record);
   if (job === undefined || place === undefined) return;
   job.todo.add(place.index);
   touchJob(state, job);
 }
 
-function found(context: PlanContext, known: KnownExecution, holds: boolean): void {
+function found(context: PlanContext, known: LiveExecution, holds: boolean): void {
   const part = { state: "LIVE", reason: "", message: "", lostAtMs: null, replacedBy: null, holds } as const;
   changeExecution(context, known, "FOUND", part);
 }

@@ -5,7 +5,7 @@ import { TestFleet } from "../../testing/work-fleet.ts";
 const update = { ...jobSpec().update, maxSurge: 1 };
 const READY_AFTER_MS = update.minReadyMs;
 
-/** A service of which version 1 is ready, and version 2 was submitted. */
+/** Create a service whose version 1 is ready and whose version 2 has just been submitted. */
 function updating(count = 2): TestFleet {
   const fleet = new TestFleet([workNode("a"), workNode("b")]);
   fleet.submit(jobSpec({ count, update }));
@@ -35,7 +35,7 @@ describe("an update with a surge", () => {
     expect(versions(fleet)).toEqual([1, 1, 2]);
     fleet.pass(READY_AFTER_MS);
     fleet.plan();
-    // The next one begins at once.
+    // Check that the next replacement starts immediately.
     expect(versions(fleet)).toEqual([1, 2, 2]);
     fleet.observe(fleet.newest().id, "READY");
     fleet.plan();
@@ -79,7 +79,7 @@ describe("an update with a surge", () => {
     expect(versions(fleet)).toEqual([1, 1, 1, 1, 1, 1, 1, 2]);
   });
 
-  it("should keep no more than it may, and end both when the job is stopped", () => {
+  it("should keep at most the allowed number, and end both when the job is stopped", () => {
     const fleet = updating(3);
     expect(versions(fleet)).toEqual([1, 1, 1, 2]);
     fleet.reload();
@@ -91,7 +91,7 @@ describe("an update with a surge", () => {
 });
 
 describe("an update that the next one overtakes", () => {
-  it("should keep only the execution that was ready, in as many places as before", () => {
+  it("should keep only the execution that was ready, in the same number of replicas", () => {
     const fleet = updating();
     for (const version of [3, 4]) {
       fleet.submit(jobSpec({ count: 2, update, stopGraceMs: version }));
@@ -131,7 +131,7 @@ describe("an update that the next one overtakes", () => {
     expect(fleet.running().every(({ replacedBy, reason }) => replacedBy === null && reason === "")).toBe(true);
   });
 
-  it("should replace what is not ready before what is", () => {
+  it("should replace executions that are not ready first", () => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ count: 3 }));
     fleet.plan();

@@ -1,10 +1,10 @@
 import { autoRevertTo } from "../edit-job.ts";
-import type { ExecutionRecord, Observation } from "../execution.ts";
+import type { Execution, Observation } from "../execution.ts";
 import { isNewer, isTerminal } from "../execution-state.ts";
-import type { DrainRecord, JobRecord } from "../job-record.ts";
+import type { Drain, Job } from "../job.ts";
 import { placementRequest } from "../placement/placement-request.ts";
 import { matchingNodes } from "../placement/refusals.ts";
-import { isFailure, ranMsOf } from "../retry-place.ts";
+import { isFailure, ranMsOf } from "../retry-replica.ts";
 import type { WorkNode } from "../work-node.ts";
 import { countStaying, moveGrant } from "./job-counts.ts";
 import {
@@ -14,10 +14,10 @@ import {
   isPerNode,
   isPlaced,
   isPlacedChanged,
-  type KnownExecution,
-  type KnownJob,
+  type JobReplica,
+  type LiveExecution,
+  type LiveJob,
   liveIn,
-  type Place,
   placedVersion,
   placeOf,
   rememberExecution,
@@ -25,10 +25,10 @@ import {
   type WorkState,
 } from "./work-state.ts";
 
-/** Nodes of which failures are counted, of each job. */
+/** Maximum number of nodes per job for which failures are counted. */
 const MOST_FAILED_NODES = 1_000;
 
-/** Take in a node. What runs there is looked at where that may matter. */
+/** Add or update a node. If the change can affect its executions, mark them for review. */
 export function putNode(state: WorkState, node: WorkNode): void {
   const before = state.pool.get(node.id)?.node;
   if (before !== undefined && isSameNode(before, node)) return;
@@ -47,18 +47,17 @@ export function putNode(state: WorkState, node: WorkNode): void {
   }
   for (const name of state.perNodeJobs) touchNode(state, name, node.id, before === undefined);
   if (state.drains.has(node.id)) state.dirtyDrains.add(node.id);
-  if ((before?.conditionSinceMs ?? null) !== node.conditionSinceMs) touchPlaces(state, here ?? []);
-  const isAsWell =
+  if ((before?.conditionSinceMs ?? null) !== node.conditionSinceMs) touchReplicas(state, here ?? []);
+  const isAsHealthy =
     before !== undefined &&
     before.health === node.health &&
     before.reactionAllowed === node.reactionAllowed &&
     before.membership === node.membership;
-  if (isAsWell) return;
+  if (isAsHealthy) return;
   for (const id of here ?? []) state.dirtyExecutions.add(id);
 }
 
-/** Look at the places of executions. */
-function touchPlaces(state: WorkState, ids: Iterable<string>): void {
+function touchReplicas(state: WorkState, ids: Iterable<string>): void {
   for (const id of ids) {
     const record = state.executions.get(id)?.record;
     const job = record && state.jobs.get(record.job);
@@ -68,7 +67,7 @@ function touchPlaces(state: WorkState, ids: Iterable<string>): void {
   }
 }
 
-/** Whether nothing that counts here is another way. */
+/** Whether two versions of a node are equal for planning. */
 function isSameNode(one: WorkNode, other: WorkNode): boolean {
   return one === other || textOf(one) === textOf(other);
 }
@@ -77,15 +76,15 @@ function textOf({ labels, grantedLabels, ...rest }: WorkNode): string {
   return JSON.stringify([rest, [...labels], [...grantedLabels]]);
 }
 
-/** The node is deleted, or has left for good: all that runs there has ended. */
+/** Remove a node that was deleted or has left permanently, and mark its executions for review. */
 export function dropNode(state: WorkState, nodeId: string): void {
   state.pool.delete(nodeId);
   for (const id of state.byNode.get(nodeId) ?? []) state.dirtyExecutions.add(id);
   for (const name of state.perNodeJobs) touchNode(state, name, nodeId, false);
 }
 
-/** Take in a job, and look at all that may be another way because of what changed. */
-export function putJob(state: WorkState, record: JobRecord): void {
+/** Add or update a job, and mark for review everything that the change may affect. */
+export function putJob(state: WorkState, record: Job): void {
   const known = state.jobs.get(record.name);
   if (known === undefined) {
     const request = placementRequest((placedVersion(record) ?? record).spec);
@@ -125,7 +124,7 @@ export function putJob(state: WorkState, record: JobRecord): void {
   touchJob(state, known);
 }
 
-function noteRevert(state: WorkState, record: JobRecord): void {
+function noteRevert(state: WorkState, record: Job): void {
   if (autoRevertTo(record) === null) state.toRevert.delete(record.name);
   else state.toRevert.add(record.name);
 }
@@ -139,12 +138,12 @@ export function dropJob(state: WorkState, name: string): void {
   state.waitingJobs.delete(name);
   state.dirtyJobs.delete(name);
   state.toRevert.delete(name);
-  // Another job of the same name would be taken for it.
+  // Forget the name, so that a new job with the same name is not mistaken for this job.
   state.endedJobs.delete(name);
 }
 
-/** Take in an execution as it is now, with what its node said last. */
-export function putExecution(state: WorkState, record: ExecutionRecord, observation: Observation | null): void {
+/** Add or update an execution and its node's last report. */
+export function putExecution(state: WorkState, record: Execution, observation: Observation | null): void {
   const before = state.executions.get(record.id);
   if (before?.record === record && before.observation === observation) return;
   const job = state.jobs.get(record.job);
@@ -161,21 +160,21 @@ export function putExecution(state: WorkState, record: ExecutionRecord, observat
   if (job !== undefined) putInPlace(state, job, known);
 }
 
-/** Take in an execution that is being placed: there is nothing to look at before its node says something of it. */
-export function putPlaced(state: WorkState, record: ExecutionRecord): void {
+/** Add an execution that is being placed. It needs no review until its node reports it. */
+export function putPlaced(state: WorkState, record: Execution): void {
   const job = state.jobs.get(record.job);
-  const known: KnownExecution = { record, observation: null, stopSeenAtMs: null, wasReady: false };
+  const known: LiveExecution = { record, observation: null, stopSeenAtMs: null, wasReady: false };
   moveGrant(state, job, null, record);
   rememberExecution(state, known);
   if (state.drains.has(record.nodeId)) state.dirtyDrains.add(record.nodeId);
   if (job === undefined) return;
-  const place = placeOf(job, record) ?? newPlaceOf(job, record);
+  const place = placeOf(job, record) ?? newReplicaOf(job, record);
   place.executions.push(known);
   indexPlace(job, place);
   touchJob(state, job);
 }
 
-/** Take an execution out again that was never committed. */
+/** Remove an execution that was not committed. */
 export function dropExecution(state: WorkState, id: string): void {
   const known = state.executions.get(id);
   if (known === undefined) return;
@@ -196,7 +195,7 @@ export function putObservation(state: WorkState, id: string, observation: Observ
   if (known !== undefined) putExecution(state, known.record, observation);
 }
 
-export function putDrain(state: WorkState, drain: DrainRecord): void {
+export function putDrain(state: WorkState, drain: Drain): void {
   state.drains.set(drain.nodeId, drain);
   if (drain.state !== "DRAINED") state.dirtyDrains.add(drain.nodeId);
 }
@@ -207,16 +206,17 @@ export function dropDrain(state: WorkState, nodeId: string): void {
   state.stuckDrains.delete(nodeId);
 }
 
-/** Look at a job at the next plan. */
-export function touchJob(state: WorkState, job: KnownJob): void {
+export function touchJob(state: WorkState, job: LiveJob): void {
   state.dirtyJobs.add(job.record.name);
 }
 
-/** The place of an index, or of a node, which is made if there is none. */
-export function placeAt(job: KnownJob, index: number, nodeId: string | null): Place {
+/**
+ * The replica with an index. If the replica does not exist, it is created, and bound to the node if a node is given.
+ */
+export function placeAt(job: LiveJob, index: number, nodeId: string | null): JobReplica {
   const known = job.places.get(index);
   if (known !== undefined) return known;
-  const place: Place = {
+  const place: JobReplica = {
     index,
     nodeId,
     executions: [],
@@ -228,15 +228,15 @@ export function placeAt(job: KnownJob, index: number, nodeId: string | null): Pl
   };
   job.places.set(index, place);
   if (nodeId !== null) {
-    job.placeByNode.set(nodeId, place);
+    job.replicaByNode.set(nodeId, place);
     job.fresh = Math.max(job.fresh, index + 1);
   }
   indexPlace(job, place);
   return place;
 }
 
-/** Forget a place in which there is nothing left. */
-export function dropPlace(job: KnownJob, place: Place): void {
+/** Forget a replica without executions. */
+export function dropPlace(job: LiveJob, place: JobReplica): void {
   job.places.delete(place.index);
   job.todo.delete(place.index);
   job.waiting.delete(place.index);
@@ -244,14 +244,14 @@ export function dropPlace(job: KnownJob, place: Place): void {
   job.unready.delete(place.index);
   job.empty.delete(place.index);
   job.surging.delete(place.index);
-  if (place.nodeId !== null && job.placeByNode.get(place.nodeId) === place) job.placeByNode.delete(place.nodeId);
+  if (place.nodeId !== null && job.replicaByNode.get(place.nodeId) === place) job.replicaByNode.delete(place.nodeId);
   else if (place.nodeId === null) job.fresh = Math.min(job.fresh, place.index);
   if (place.outcome === "done") job.done -= 1;
   if (place.outcome === "failed") job.failed -= 1;
 }
 
-/** Record how a place of a job that ends has ended; null for not at all. */
-export function setOutcome(job: KnownJob, place: Place, outcome: Place["outcome"]): void {
+/** Record the outcome of a replica of a finite job; null if it has not ended. */
+export function setOutcome(job: LiveJob, place: JobReplica, outcome: JobReplica["outcome"]): void {
   if (place.outcome === "done") job.done -= 1;
   if (place.outcome === "failed") job.failed -= 1;
   place.outcome = outcome;
@@ -260,8 +260,8 @@ export function setOutcome(job: KnownJob, place: Place, outcome: Place["outcome"
   indexPlace(job, place);
 }
 
-/** Bring what a job counts of its places up to date with one of them. */
-export function indexPlace(job: KnownJob, place: Place): void {
+/** Update a job's counts and sets after a change to one of its replicas. */
+export function indexPlace(job: LiveJob, place: JobReplica): void {
   const live = liveIn(place);
   if (place.ready !== null && place.ready.id !== live?.record.id) place.ready = null;
   const { type } = job.record.spec;
@@ -280,9 +280,9 @@ export function indexPlace(job: KnownJob, place: Place): void {
   else job.surging.delete(place.index);
 }
 
-function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
+function newJob(record: Job, request: LiveJob["request"]): LiveJob {
   return {
-    ...{ record, request, search: null, places: new Map(), placeByNode: new Map() },
+    ...{ record, request, search: null, places: new Map(), replicaByNode: new Map() },
     ...{ counts: new Map(), staying: new Map(), fresh: 0 },
     ...{
       todo: new Set(),
@@ -297,7 +297,7 @@ function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
   };
 }
 
-function replaceRequest(state: WorkState, job: KnownJob): void {
+function replaceRequest(state: WorkState, job: LiveJob): void {
   const before = job.request;
   job.request = placementRequest((placedVersion(job.record) ?? job.record).spec);
   state.pool.use(job.request);
@@ -310,8 +310,8 @@ function replaceRequest(state: WorkState, job: KnownJob): void {
   else state.perNodeJobs.delete(job.record.name);
 }
 
-/** What ended in an earlier run says nothing about this one; what failed in an earlier version may do in the newest. */
-function forgetOutcomes(job: KnownJob, isRunAgain: boolean): void {
+/** In a new run, forget all outcomes. In a new version, forget only failures, because the replica may now succeed. */
+function forgetOutcomes(job: LiveJob, isRunAgain: boolean): void {
   job.unplaced = "";
   for (const place of [...job.places.values()]) {
     if (isRunAgain || place.outcome === "failed") setOutcome(job, place, null);
@@ -320,31 +320,34 @@ function forgetOutcomes(job: KnownJob, isRunAgain: boolean): void {
   }
 }
 
-function checkAllNodes(state: WorkState, job: KnownJob): void {
+function checkAllNodes(state: WorkState, job: LiveJob): void {
   if (!isPerNode(job.record) || job.record.state !== "ACTIVE" || job.record.placed) return;
   for (const id of matchingNodes(state.pool, job.request)) job.nodesToCheck.add(id);
 }
 
-/** Look at what a job has, or should have, on a node. An ops job takes no nodes that came after it was submitted. */
+/**
+ * Mark a job's replica on a node for review. If the node has no replica but the job may have to run there, mark the
+ * node instead. An ops job that has been placed ignores nodes that are added later.
+ */
 function touchNode(state: WorkState, name: string, nodeId: string, isNew: boolean): void {
   const job = state.jobs.get(name);
   if (job === undefined || job.record.state !== "ACTIVE") return;
-  const place = job.placeByNode.get(nodeId);
+  const place = job.replicaByNode.get(nodeId);
   if (place !== undefined) job.todo.add(place.index);
   else if (job.record.spec.type === "daemon" || (isNew && !job.record.placed)) job.nodesToCheck.add(nodeId);
   else return;
   touchJob(state, job);
 }
 
-function putInPlace(state: WorkState, job: KnownJob, known: KnownExecution): void {
+function putInPlace(state: WorkState, job: LiveJob, known: LiveExecution): void {
   const { record, observation } = known;
-  const place = placeOf(job, record) ?? newPlaceOf(job, record);
+  const place = placeOf(job, record) ?? newReplicaOf(job, record);
   const at = place.executions.indexOf(known);
   if (isTerminal(record.state)) {
     if (at >= 0) place.executions.splice(at, 1);
     putLast(job, place, record, observation);
   } else if (at < 0) {
-    // It had ended in a plan that was taken back.
+    // Undo the end of the execution, which had ended in a plan that is now being reverted.
     if (place.last?.id === record.id) takeLast(job, place, place.last);
     place.executions.push(known);
     place.executions.sort((one, other) => (isNewer(other.record, one.record) ? -1 : 1));
@@ -354,13 +357,16 @@ function putInPlace(state: WorkState, job: KnownJob, known: KnownExecution): voi
   touchJob(state, job);
 }
 
-/** Places of ops jobs and daemons are told apart by their nodes: an index may have been given again. */
-function newPlaceOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Place {
+/**
+ * Create the replica of an execution. Replicas of ops jobs and daemons are identified by their nodes, because an index
+ * may have been reused.
+ */
+function newReplicaOf(job: LiveJob, { index, nodeId }: Execution): JobReplica {
   if (!isPerNode(job.record)) return placeAt(job, index, null);
   return placeAt(job, job.places.has(index) ? job.fresh : index, nodeId);
 }
 
-function putLast(job: KnownJob, place: Place, record: ExecutionRecord, observation: Observation | null): void {
+function putLast(job: LiveJob, place: JobReplica, record: Execution, observation: Observation | null): void {
   if (place.last !== null && !isNewer(record, place.last)) return;
   if (isCounted(job, record)) {
     if (job.failures.size < MOST_FAILED_NODES || job.failures.has(record.nodeId)) {
@@ -374,8 +380,8 @@ function putLast(job: KnownJob, place: Place, record: ExecutionRecord, observati
   place.lastRanMs = ranMsOf(record, observation);
 }
 
-/** The opposite: an end is taken back. */
-function takeLast(job: KnownJob, place: Place, last: ExecutionRecord): void {
+/** Undo putLast() when an end is reverted. */
+function takeLast(job: LiveJob, place: JobReplica, last: Execution): void {
   place.last = null;
   if (!isCounted(job, last)) return;
   const failures = (job.failures.get(last.nodeId) ?? 0) - 1;
@@ -383,12 +389,12 @@ function takeLast(job: KnownJob, place: Place, last: ExecutionRecord): void {
   else job.failures.delete(last.nodeId);
 }
 
-/** Whether an end counts against its node. */
-function isCounted({ record: job }: KnownJob, record: ExecutionRecord): boolean {
+/** Whether an end counts as a failure on its node. */
+function isCounted({ record: job }: LiveJob, record: Execution): boolean {
   return !isEarlierRun(record, job) && isFailure(record, job.spec.type);
 }
 
-function removeFrom(place: Place, known: KnownExecution): void {
+function removeFrom(place: JobReplica, known: LiveExecution): void {
   const at = place.executions.indexOf(known);
   if (at >= 0) place.executions.splice(at, 1);
 }

@@ -3,7 +3,7 @@ import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
 import { TestFleet } from "../../testing/work-fleet.ts";
 
 describe("WorkMemory.plan()", () => {
-  it("should place what a job wants, and then have nothing to do", () => {
+  it("should place the executions of a job, and then have nothing to do", () => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ count: 5 }));
     const plan = fleet.plan();
@@ -17,7 +17,7 @@ describe("WorkMemory.plan()", () => {
     expect(fleet.plan()).toMatchObject({ executions: [], jobs: [], drains: [], more: false });
   });
 
-  it("should place a bounded number a plan, and the rest in the next", () => {
+  it("should place a bounded number per plan, and the rest in the next one", () => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ count: 6 }));
     expect(fleet.plan(4)).toMatchObject({ more: true, executions: { length: 4 } });
@@ -65,7 +65,7 @@ describe("WorkMemory.plan()", () => {
     }
     fleet.plan();
     fleet.exit(fleet.running(), 1);
-    expect(fleet.plan().jobs).toMatchObject([{ after: { state: "FAILED", message: "1 of 1 executions failed" } }]);
+    expect(fleet.plan().jobs).toMatchObject([{ after: { state: "FAILED", message: "1 of 1 execution failed" } }]);
   });
 
   it("should avoid a node after two failures there, while another fits", () => {
@@ -124,7 +124,7 @@ describe("WorkMemory.plan()", () => {
     fleet.plan();
     fleet.put("a", { health: "UNHEALTHY", reactionAllowed: true });
     expect(fleet.plan()).toMatchObject({ executions: [{ kind: "LOST" }], lostNodes: ["a"] });
-    // It was back for a moment between two looks.
+    // Let the node return for a moment between two reviews, and lose it again.
     fleet.put("a", { health: "UNHEALTHY" });
     fleet.pass(60_000);
     expect(fleet.plan().executions).toEqual([]);
@@ -134,7 +134,7 @@ describe("WorkMemory.plan()", () => {
     expect(lostNodes).toEqual(["a"]);
   });
 
-  it("should concern fewer executions in one plan where it may place fewer", () => {
+  it("should change fewer executions in one plan if it can place fewer", () => {
     const names = Array.from({ length: 12 }, (_, number) => `n${number}`);
     const fleet = new TestFleet([...names, "spare"].map((name) => workNode(name)));
     fleet.submit(jobSpec({ type: "daemon" }));
@@ -180,7 +180,7 @@ describe("WorkMemory.plan()", () => {
     expect(fleet.plan().executions).toMatchObject([{ kind: "FOUND" }]);
   });
 
-  it("should fail an ops job's execution whose node is lost, and hold what it has until the node confirms", () => {
+  it("should fail an ops job's execution whose node is lost, and keep its grant until the node confirms", () => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ type: "ops", retry: { ...jobSpec().retry, attempts: 0 } }));
     expect(fleet.plan()).toMatchObject({ executions: { length: 2 } });
@@ -273,7 +273,7 @@ describe("WorkMemory.plan()", () => {
   });
 
   it.each([
-    // What failed is replaced by the version before; what is not ready stays.
+    // An execution that failed is replaced by the previous version. An execution that is not ready stays.
     ["fails", (fleet: TestFleet) => fleet.exit([fleet.newest()], 1), 2],
     ["is not ready in time", (fleet: TestFleet) => fleet.pass(300_000), 1],
   ])("should halt an update when a new execution %s, and say so", (_, fail, ofVersion1) => {
@@ -324,7 +324,7 @@ describe("WorkMemory.plan()", () => {
     expect(fleet.plan().executions).toMatchObject([{ kind: "PLACED" }, { kind: "PLACED" }]);
   });
 
-  it("should let what found no node wait, and place it as soon as a node fits", () => {
+  it("should let replicas without a node wait, and place them as soon as a node fits", () => {
     const fleet = new TestFleet([workNode("a")]);
     fleet.submit(jobSpec({ count: 6 }));
     fleet.plan();
@@ -338,7 +338,7 @@ describe("WorkMemory.plan()", () => {
     const fleet = new TestFleet([workNode("a")]);
     const resources = { ...jobSpec().resources, millicores: 5_000 };
     fleet.submit(jobSpec({ type: "batch", count: 2, resources }));
-    const message = "2 of 2 executions failed, 2 found no node: 1 of 1 nodes: insufficient cores";
+    const message = "2 of 2 executions failed, 2 of them because no node fits (1 of 1 node: insufficient cores)";
     expect(fleet.plan().jobs).toMatchObject([{ after: { state: "FAILED", message } }]);
     fleet.submit(jobSpec({ name: "late", type: "batch", resources, queueTimeoutMs: 60_000 }));
     expect(fleet.plan()).toMatchObject({ jobs: [], wakeAtMs: fleet.nowMs + 60_000 });
@@ -346,7 +346,7 @@ describe("WorkMemory.plan()", () => {
     expect(fleet.plan().jobs).toMatchObject([{ after: { name: "late", state: "FAILED" } }]);
   });
 
-  it("should revert what was not committed", () => {
+  it("should revert changes that were not committed", () => {
     const fleet = new TestFleet([workNode("a"), workNode("b")]);
     fleet.submit(jobSpec({ count: 5 }));
     const plan = fleet.memory.plan(fleet.input());

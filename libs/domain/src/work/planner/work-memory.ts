@@ -1,8 +1,8 @@
-import type { ExecutionRecord, Observation } from "../execution.ts";
-import type { DrainRecord, JobRecord } from "../job-record.ts";
+import type { Execution, Observation } from "../execution.ts";
+import type { Drain, Job } from "../job.ts";
 import type { Plan, PlanInput } from "../plan.ts";
 import type { WorkNode } from "../work-node.ts";
-import { finishPlan, hasRoom, lookAt, type PlanContext, planContext, takeDue } from "./plan-context.ts";
+import { finishPlan, hasRoom, type PlanContext, planContext, scanNow, takeDue } from "./plan-context.ts";
 import { planDrain } from "./plan-drain.ts";
 import { canRetry, planJob } from "./plan-job.ts";
 import { settleExecution } from "./settle-execution.ts";
@@ -21,15 +21,17 @@ import {
 } from "./work-index.ts";
 import { type WorkState, workState } from "./work-state.ts";
 
-/** Rounds in which one change of a plan leads to another, at most; what is left is planned next. */
+/**
+ * Maximum number of rounds in one plan. Each change can lead to another; further rounds are left to the next plan.
+ */
 const MOST_ROUNDS = 20;
 
 /**
- * What the scheduler knows of work: nodes, jobs, drains and executions. The apply functions take what the record has
- * now, and do nothing when it is known already.
+ * The scheduler's knowledge of nodes, jobs, drains and executions. The apply functions update it from the store, and
+ * change nothing if it is up to date.
  *
- * To begin with, apply all nodes, jobs and drains; then every execution that holds resources or has no final state; and
- * of jobs that are ACTIVE the newest execution of each place.
+ * To initialize the memory, first apply all nodes, jobs and drains. Then apply every execution that holds resources
+ * or has no final state, and the newest execution of each replica of ACTIVE jobs.
  */
 export class WorkMemory {
   readonly #state: WorkState = workState();
@@ -38,61 +40,67 @@ export class WorkMemory {
     putNode(this.#state, node);
   }
 
-  /** The node is deleted, or left for good. */
+  /** Remove a node that was deleted or has left permanently. */
   removeNode(nodeId: string): void {
     dropNode(this.#state, nodeId);
   }
 
-  applyJob(job: JobRecord): void {
+  applyJob(job: Job): void {
     putJob(this.#state, job);
   }
 
-  /** The job is gone from the record, with all its executions. */
+  /** Remove a job that was deleted with all its executions. */
   removeJob(name: string): void {
     dropJob(this.#state, name);
   }
 
-  applyExecution(execution: ExecutionRecord, observation: Observation | null): void {
+  applyExecution(execution: Execution, observation: Observation | null): void {
     putExecution(this.#state, execution, observation);
   }
 
-  /** What a node said of an execution. One that holds nothing and has ended is not known any more. */
+  /**
+   * Apply a node's report about an execution. Reports about executions that have ended and hold no resources are
+   * ignored.
+   */
   applyObservation(executionId: string, observation: Observation): void {
     putObservation(this.#state, executionId, observation);
   }
 
-  applyDrain(drain: DrainRecord): void {
+  applyDrain(drain: Drain): void {
     putDrain(this.#state, drain);
   }
 
-  /** The drain was cancelled, or its node is eligible again. */
+  /** Remove a drain that was cancelled, or whose node is eligible again. */
   removeDrain(nodeId: string): void {
     dropDrain(this.#state, nodeId);
   }
 
-  /** For reading alone: what is known. */
+  /** The planner's state. Callers must not change it. */
   get state(): WorkState {
     return this.#state;
   }
 
-  /** Decide what to do now. The memory has it as done; when it is not committed, revert it. */
+  /**
+   * Decide what to do now. The memory changes as if the plan were committed. If the plan is not committed, call
+   * revert().
+   */
   plan(input: PlanInput): Plan {
     const context = planContext(this.#state, input);
     forgetEnded(this.#state);
-    lookAtDue(context);
+    scanDue(context);
     calmNodes(context);
     retryWaiting(context);
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const isWhole = planRound(context);
       if (!isWhole) return finishPlan(context, true);
-      // What ended in this plan may have made room for what waits.
+      // Retry replicas that wait, because executions that ended in this plan may have made room for them.
       if (isQuiet(context)) retryWaiting(context);
       if (isQuiet(context)) return finishPlan(context, false);
     }
     return finishPlan(context, true);
   }
 
-  /** Take back what was planned and not committed. Plans are reverted in the opposite order. */
+  /** Undo a plan that was not committed. If there are several plans to undo, revert the newest first. */
   revert(plan: Pick<Plan, "executions" | "jobs" | "drains">): void {
     const state = this.#state;
     for (const { before } of plan.jobs) putJob(state, before);
@@ -111,7 +119,7 @@ export class WorkMemory {
   }
 }
 
-/** Of a job that has ended, nothing but its executions on nodes is kept. */
+/** Forget everything about ended jobs except their executions on nodes. */
 function forgetEnded(state: WorkState): void {
   for (const name of state.endedJobs) {
     const job = state.jobs.get(name);
@@ -125,7 +133,7 @@ function forgetEnded(state: WorkState): void {
   state.endedJobs.clear();
 }
 
-function lookAtDue(context: PlanContext): void {
+function scanDue(context: PlanContext): void {
   const { state } = context;
   for (let due = takeDue(context); due !== undefined; due = takeDue(context)) {
     if (due.kind === "node") {
@@ -143,19 +151,19 @@ function lookAtDue(context: PlanContext): void {
   }
 }
 
-/** Nodes count as disturbed until a time only. */
+/** Update nodes whose time as disturbed has passed. */
 function calmNodes(context: PlanContext): void {
   const { state, nowMs } = context;
   for (const id of state.disturbed) {
     const node = state.pool.get(id)?.node;
     if (node === undefined || node.disturbedUntilMs === null) continue;
     if (node.disturbedUntilMs <= nowMs) state.pool.put({ ...node, disturbedUntilMs: null });
-    else lookAt(context, { atMs: node.disturbedUntilMs, kind: "node", name: id, index: null });
+    else scanNow(context, { atMs: node.disturbedUntilMs, kind: "node", name: id, index: null });
   }
   state.disturbed.clear();
 }
 
-/** One round over all there is to look at; false when the plan is full. */
+/** Review each marked item once. Returns false if the plan is full. */
 function planRound(context: PlanContext): boolean {
   const { state } = context;
   for (const id of state.dirtyExecutions) {
@@ -183,7 +191,7 @@ function planRound(context: PlanContext): boolean {
   return true;
 }
 
-/** Look again at what found no node, if there is something new to try. */
+/** If nodes have gained resources, mark for review the jobs and drains that found no node. */
 function retryWaiting(context: PlanContext): void {
   const { state } = context;
   for (const name of state.waitingJobs) {

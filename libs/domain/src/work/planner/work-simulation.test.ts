@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { WorkSimulation } from "../../testing/work-simulation.ts";
 
 describe("WorkMemory in a random walk", () => {
-  it("should never give away too much, place on a node that takes no work, or want two executions in one place", () => {
+  it("should never grant too much, place on a node that takes no work, or want two executions in one replica", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 30 }), (seed) => {
         const simulation = new WorkSimulation(seed);

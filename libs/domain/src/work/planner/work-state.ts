@@ -1,6 +1,6 @@
-import type { ExecutionRecord, Observation } from "../execution.ts";
+import type { Execution, Observation } from "../execution.ts";
 import { Heap } from "../heap.ts";
-import type { DrainRecord, JobRecord, VersionSpec } from "../job-record.ts";
+import type { Drain, Job, VersionSpec } from "../job.ts";
 import { mismatches, type PlacementReason } from "../placement/node-class.ts";
 import { NodePool } from "../placement/node-pool.ts";
 import type { PlacementRequest } from "../placement/placement-request.ts";
@@ -8,113 +8,122 @@ import type { PlacementSearch } from "../placement/placement-search.ts";
 import { couldFit } from "../placement/refusals.ts";
 
 /** An execution that holds resources or has no final state. */
-export interface KnownExecution {
-  record: ExecutionRecord;
+export interface LiveExecution {
+  record: Execution;
   observation: Observation | null;
-  /** When a drain saw first that its node was told to stop it; null for what should run, or what no drain has seen. */
+  /**
+   * When a drain first saw that the node was ordered to stop the execution; null if there is no order, or no drain has
+   * seen it.
+   */
   stopSeenAtMs: number | null;
-  /** Whether it was ready before, or could have been before this memory knew it. */
+  /** Whether the execution has been ready once, or may have been before this memory knew it. */
   wasReady: boolean;
 }
 
-/** One place in a job: an index of a batch job or service, a node of an ops job or daemon. */
-export interface Place {
+/** One replica of a job. A batch job or service has one replica per index, an ops job or daemon one per node. */
+export interface JobReplica {
   readonly index: number;
-  /** The node of an ops job's or daemon's place; null for others. */
+  /** The node of a replica of an ops job or daemon; null for other types. */
   readonly nodeId: string | null;
   /** Executions without a final state, the oldest first. */
-  readonly executions: KnownExecution[];
-  /** The newest that has ended, and how long it ran. */
-  last: ExecutionRecord | null;
+  readonly executions: LiveExecution[];
+  /** The newest execution that has ended; `lastRanMs` is how long it ran. */
+  last: Execution | null;
   lastRanMs: number | null;
-  /** Since when it has waited for a node; null while it does not. */
+  /** When the replica started to wait for a node; null if it does not wait. */
   waitingSinceMs: number | null;
-  /** The execution that was seen to be ready, since when, and whether that was long enough ago. */
+  /** The ready execution, since when it has been ready, and whether that is long enough; null if none is ready. */
   ready: { readonly id: string; readonly sinceMs: number; isSettled: boolean } | null;
-  /** How it ended, in a job that ends; null before. */
+  /** How the replica of a finite job ended; null if it has not ended. */
   outcome: "done" | "failed" | null;
 }
 
-export interface KnownJob {
-  record: JobRecord;
+export interface LiveJob {
+  record: Job;
   request: PlacementRequest;
-  /** Made when it is first needed, and again for another request. */
+  /** The search for a node; created when first needed, and again after the request has changed. */
   search: PlacementSearch | null;
-  readonly places: Map<number, Place>;
-  /** The places of an ops job or daemon by node. */
-  readonly placeByNode: Map<string, Place>;
-  /** Executions that hold resources, by node. */
+  readonly places: Map<number, JobReplica>;
+  /** The replicas of an ops job or daemon, keyed by node. */
+  readonly replicaByNode: Map<string, JobReplica>;
+  /** How many executions hold resources on each node. */
   readonly counts: Map<string, number>;
-  /** Those of them, by node, that are to stay: not told to stop, and not to be replaced by an update. */
+  /**
+   * How many of these executions stay on each node. An execution stays if it was not ordered to stop and no update is
+   * about to replace it.
+   */
   readonly staying: Map<string, number>;
-  /** All places below it have been looked at. */
+  /** The first index that may not have been reviewed. All lower indexes have been reviewed. */
   fresh: number;
-  /** Places to look at. */
+  /** Replicas to review. */
   readonly todo: Set<number>;
-  /** Nodes that an ops job or daemon may have to be placed on. */
+  /** Nodes on which an ops job or daemon may have to run. */
   readonly nodesToCheck: Set<string>;
-  /** Places that found no node. */
+  /** Replicas that wait for a node. */
   readonly waiting: Set<number>;
-  /** The pool's gains when a place found no node: as long as they are the same, nothing else will fit. */
+  /** The pool's gains when a replica last found no node. As long as the pool has the same gains, no replica fits. */
   waitedGains: number;
-  /** Whether any node could run an execution if it were empty, and the pool's gains when that was looked for. */
+  /**
+   * Whether any node could run an execution if nothing else ran on the node, and the pool's gains when this was
+   * determined.
+   */
   couldFit: { readonly gains: number; readonly fits: boolean } | null;
-  /** Failures of its executions by node. */
+  /** How many of the job's executions have failed on each node. */
   readonly failures: Map<string, number>;
-  /** Places that run what an update replaces, or would if it had not halted. */
+  /** Replicas whose execution an update replaces, or would replace if it had not halted. */
   readonly outdated: Set<number>;
-  /** Places of a service or daemon that run what they should, and have not been ready for long enough. */
+  /** Replicas of a service or daemon that run the right version but have not been ready for long enough. */
   readonly unready: Set<number>;
-  /** Places of a service or daemon in which nothing runs, except those that were given up. */
+  /** Replicas of a service or daemon without a wanted execution, except those that were given up. */
   readonly empty: Set<number>;
-  /** Places that keep an execution until its replacement in an update is ready. */
+  /** Replicas that keep an old execution until its replacement is ready. */
   readonly surging: Set<number>;
-  /** Places that have ended, in a job that ends. */
+  /** The number of replicas of a finite job that have completed; `failed` is the number that have failed. */
   done: number;
   failed: number;
-  /** Why places found no node, for people; "" as long as none has failed for that. */
+  /** Why replicas were given up without finding a node, for people; "" if none were. */
   unplaced: string;
-  /** Draining nodes that wait until fewer places are under way. */
+  /** Draining nodes that wait until fewer replicas of the job are in transit. */
   readonly drainsWaiting: Set<string>;
 }
 
-/** Something that happens by time alone. */
-export interface LookDue {
+/** A review that is due at a given time. */
+export interface DueCheck {
   readonly atMs: number;
   readonly kind: "job" | "drain" | "node";
   readonly name: string;
-  /** The place to look at; null for the job as a whole. */
+  /** The replica to review; null for the whole job. */
   readonly index: number | null;
 }
 
-/** The memory of work: what the record has, and what to look at. */
+/** The planner's memory: the data from the store, and the items to review. */
 export interface WorkState {
   readonly pool: NodePool;
-  readonly jobs: Map<string, KnownJob>;
-  readonly executions: Map<string, KnownExecution>;
+  readonly jobs: Map<string, LiveJob>;
+  readonly executions: Map<string, LiveExecution>;
   readonly byNode: Map<string, Set<string>>;
-  readonly drains: Map<string, DrainRecord>;
-  /** Nodes that count as disturbed until a time. */
+  readonly drains: Map<string, Drain>;
+  /** Nodes that count as disturbed. The planner removes a node once its time as disturbed has passed. */
   readonly disturbed: Set<string>;
   readonly perNodeJobs: Set<string>;
-  /** To be looked at: executions to settle, jobs, drains. */
+  /** What to review: executions, jobs and drains. */
   readonly dirtyExecutions: Set<string>;
   readonly dirtyJobs: Set<string>;
   readonly dirtyDrains: Set<string>;
-  /** Jobs with places that found no node, in the order in which they began to wait. */
+  /** Jobs with replicas that wait for a node. Jobs that have waited longest come first. */
   readonly waitingJobs: Set<string>;
-  /** Drains with services that found no node elsewhere. */
+  /** Draining nodes with executions of services that found no other node. */
   readonly stuckDrains: Set<string>;
-  /** The pool's gains when these were looked at last. */
+  /** The pool's gains when `stuckDrains` were last reviewed. */
   stuckGains: number;
-  readonly due: Heap<LookDue>;
-  /** The earliest time at which each thing is due. */
+  readonly due: Heap<DueCheck>;
+  /** The earliest scheduled time of each review. */
   readonly dueAtMs: Map<string, number>;
-  /** Jobs whose places are forgotten at the next plan, when their end has been committed. */
+  /** Jobs that have ended. The next plan, which starts after their end has been committed, forgets their replicas. */
   readonly endedJobs: Set<string>;
-  /** Jobs that are to be reverted, since their updates halted. */
+  /** Jobs to revert automatically because their updates halted. */
   readonly toRevert: Set<string>;
-  /** Searches that jobs share which ask for the same. */
+  /** Searches that jobs with the same request share. */
   readonly searches: Map<string, PlacementSearch>;
 }
 
@@ -141,8 +150,8 @@ export function workState(): WorkState {
   };
 }
 
-/** Keep an execution, also by its node. */
-export function rememberExecution(state: WorkState, known: KnownExecution): void {
+/** Add an execution, also to the index of executions by node. */
+export function rememberExecution(state: WorkState, known: LiveExecution): void {
   const { id, nodeId } = known.record;
   state.executions.set(id, known);
   const here = state.byNode.get(nodeId);
@@ -150,8 +159,8 @@ export function rememberExecution(state: WorkState, known: KnownExecution): void
   else here.add(id);
 }
 
-/** The opposite of rememberExecution(). */
-export function forgetExecution(state: WorkState, { id, nodeId }: ExecutionRecord): void {
+/** Remove an execution, also from the index of executions by node. */
+export function forgetExecution(state: WorkState, { id, nodeId }: Execution): void {
   state.executions.delete(id);
   state.dirtyExecutions.delete(id);
   const here = state.byNode.get(nodeId);
@@ -159,135 +168,150 @@ export function forgetExecution(state: WorkState, { id, nodeId }: ExecutionRecor
   if (here?.size === 0) state.byNode.delete(nodeId);
 }
 
-/** The execution that is wanted in a place; undefined for none. One that was replaced, and kept, is not it. */
-export function liveIn({ executions }: Place): KnownExecution | undefined {
+/**
+ * The wanted execution of a replica; undefined if there is none. This is never an execution that was replaced and is
+ * only kept for now.
+ */
+export function liveIn({ executions }: JobReplica): LiveExecution | undefined {
   return executions.findLast(({ record }) => record.desired === "RUN" && record.replacedBy === null);
 }
 
-/** The execution that an update keeps in a place until its replacement is ready; undefined for none. */
-export function surgedIn({ executions }: Place): KnownExecution | undefined {
+/** The old execution of a replica that an update keeps until its replacement is ready; undefined if there is none. */
+export function surgedIn({ executions }: JobReplica): LiveExecution | undefined {
   return executions.findLast(isSurged);
 }
 
 /** Whether an update keeps an execution until its replacement is ready. */
-export function isSurged({ record }: KnownExecution): boolean {
+export function isSurged({ record }: LiveExecution): boolean {
   const isKept = record.replacedBy !== null && record.desired === "RUN" && record.state === "LIVE";
   return isKept && isReplacedByUpdate(record);
 }
 
 /** Whether an execution was stopped or replaced by an update or a restart of its job. */
-export function isReplacedByUpdate({ reason }: Pick<ExecutionRecord, "reason">): boolean {
+export function isReplacedByUpdate({ reason }: Pick<Execution, "reason">): boolean {
   return reason === "JOB_UPDATED" || reason === "JOB_RESTARTED";
 }
 
-/** The place that an execution has in its job; undefined for none that is known. */
-export function placeOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Place | undefined {
-  return isPerNode(job.record) ? job.placeByNode.get(nodeId) : job.places.get(index);
+/** The replica of an execution in its job; undefined if the job has no such replica. */
+export function placeOf(job: LiveJob, { index, nodeId }: Execution): JobReplica | undefined {
+  return isPerNode(job.record) ? job.replicaByNode.get(nodeId) : job.places.get(index);
 }
 
-/** Whether an execution is of a version, or of a run of the job, that an update replaces. */
+/** Whether an update or restart replaces an execution because of its version or run. */
 export function isOutdated(
-  execution: Pick<ExecutionRecord, "version" | "run">,
-  job: Pick<JobRecord, "version" | "run" | "sameVersions">,
+  execution: Pick<Execution, "version" | "run">,
+  job: Pick<Job, "version" | "run" | "sameVersions">,
 ): boolean {
   const isOther = execution.version !== job.version && !(job.sameVersions ?? []).includes(execution.version);
   return isOther || isEarlierRun(execution, job);
 }
 
 /**
- * What new executions of a job run: the newest version, or the last one that became ready once the update to the newest
- * has halted. Null when the update halted and no other version can be placed.
+ * The version of a job to place: the newest version or, if the update to it halted, the last version that became
+ * ready. Null if the update halted and there is no version to fall back to.
  */
-export function placedVersion(job: JobRecord): VersionSpec | null {
+export function placedVersion(job: Job): VersionSpec | null {
   const { version, spec, halted, readyVersion, fallback } = job;
   if (halted === null || readyVersion === version) return { version, spec };
-  // A service has other places than a daemon.
+  // Do not fall back from a daemon to a service or vice versa: their replicas differ.
   return fallback?.spec.type === spec.type ? fallback : null;
 }
 
-/** Whether new executions are of another version: an update has halted, or what to place instead is known now. */
-export function isPlacedChanged(before: JobRecord, after: JobRecord): boolean {
+/**
+ * Whether a change to a job changes which version is placed, because an update has halted or the fallback has become
+ * known.
+ */
+export function isPlacedChanged(before: Job, after: Job): boolean {
   return (
     (before.halted === null) !== (after.halted === null) ||
     placedVersion(before)?.version !== placedVersion(after)?.version
   );
 }
 
-/** Whether an execution is of the version and run that new executions of its job are of. */
-export function isPlaced(execution: Pick<ExecutionRecord, "version" | "run">, job: JobRecord): boolean {
+/** Whether an execution has the version and run that its job places now. */
+export function isPlaced(execution: Pick<Execution, "version" | "run">, job: Job): boolean {
   if (job.halted === null) return !isOutdated(execution, job);
   return execution.version === placedVersion(job)?.version && !isEarlierRun(execution, job);
 }
 
-/** Whether an update or a restart of a service or daemon is in progress, which halts when what it starts fails. */
-export function isUpdating({ record, outdated }: KnownJob): boolean {
+/** Whether an update or restart of a service or daemon is in progress. It halts if a new execution fails. */
+export function isUpdating({ record, outdated }: LiveJob): boolean {
   const { state, halted, version, readyVersion } = record;
   if (!isKept(record) || state !== "ACTIVE" || halted !== null) return false;
   return outdated.size > 0 || (readyVersion !== null && readyVersion !== version);
 }
 
-/** Whether a job is kept running. */
-export function isKept({ spec: { type } }: Pick<JobRecord, "spec">): boolean {
+/** Whether the job runs until it is stopped, as services and daemons do. */
+export function isKept({ spec: { type } }: Pick<Job, "spec">): boolean {
   return type === "service" || type === "daemon";
 }
 
-/** Whether an execution is of an earlier run of its job. */
-export function isEarlierRun({ run }: Pick<ExecutionRecord, "run">, job: Pick<JobRecord, "run">): boolean {
+/** Whether an execution belongs to an earlier run of its job. */
+export function isEarlierRun({ run }: Pick<Execution, "run">, job: Pick<Job, "run">): boolean {
   return run < job.run;
 }
 
-/** Whether an execution can be used, as far as its node has told. */
-export function isReady({ record, observation }: KnownExecution, { spec, fallback }: JobRecord): boolean {
+/** Whether an execution is ready, according to its node's last report. */
+export function isReady({ record, observation }: LiveExecution, { spec, fallback }: Job): boolean {
   if (record.state !== "LIVE") return false;
   const { checked } = record.version === fallback?.version ? fallback.spec : spec;
   return observation?.observed === "READY" || (!checked && observation?.observed === "RUNNING");
 }
 
-/** Places of a service or daemon that are on their way: few of them may be at a time when others are moved. */
-export function inTransit(job: KnownJob): number {
+/**
+ * How many replicas of a service or daemon are in transit. The number is limited when replicas are moved or updated.
+ */
+export function inTransit(job: LiveJob): number {
   return job.unready.size + job.empty.size + untriedIn(job);
 }
 
-/** How many places have not been looked at yet. */
-export function untriedIn({ record, fresh }: KnownJob): number {
+/** How many replicas have not been reviewed yet. */
+export function untriedIn({ record, fresh }: LiveJob): number {
   return isPerNode(record) ? 0 : Math.max(0, record.count - fresh);
 }
 
-/** Whether the rules refuse a job that an older release accepted: what runs continues, and nothing more is placed. */
-export function isRefused({ violations = [] }: JobRecord): boolean {
+/**
+ * Whether the current rules refuse a job that an older release accepted. Running executions of the job continue, but
+ * no new ones are placed.
+ */
+export function isRefused({ violations = [] }: Job): boolean {
   return violations.length > 0;
 }
 
-/** Whether nothing more of a job is placed: the rules refuse it, or its update halted and no version became ready. */
-export function isBarred(job: JobRecord): boolean {
+/**
+ * Whether no executions of a job are placed, because the rules refuse it, or because its update halted and there is no
+ * version to fall back to.
+ */
+export function isBarred(job: Job): boolean {
   return isRefused(job) || placedVersion(job) === null;
 }
 
-/** Whether a job has one place a node. */
-export function isPerNode({ spec }: JobRecord): boolean {
+/** Whether a job has one replica per node. */
+export function isPerNode({ spec }: Job): boolean {
   return spec.type === "ops" || spec.type === "daemon";
 }
 
-/** Whether a job ends when all its places have. */
-export function mayEnd({ spec }: JobRecord): boolean {
+/** Whether a job ends when all its replicas have ended. */
+export function mayEnd({ spec }: Job): boolean {
   return spec.type === "batch" || spec.type === "ops";
 }
 
-/** Whether any node could run an execution of a job if nothing else ran there. */
-export function jobCouldFit(state: WorkState, job: KnownJob): boolean {
+/** Whether any node could run an execution of a job if nothing else ran on the node. */
+export function jobCouldFit(state: WorkState, job: LiveJob): boolean {
   const { gains } = state.pool;
   if (job.couldFit?.gains !== gains) job.couldFit = { gains, fits: couldFit(state.pool, job.request) };
   return job.couldFit.fits;
 }
 
-/** Whether a node has what a job's constraints ask for, whether it takes work now or not. */
-export function nodeMatches(state: WorkState, job: KnownJob, nodeId: string): boolean {
+/** Whether a node meets a job's constraints, even if it takes no work now. */
+export function nodeMatches(state: WorkState, job: LiveJob, nodeId: string): boolean {
   const of = state.pool.classOf(nodeId);
   if (of === undefined) return false;
   const named = job.request.spec.constraints.nodeId;
   if (named !== null && named !== nodeId) return false;
   const { executors } = of.facts;
-  // What a node runs continues while it offers nothing, as when its keeper is away, and while its GPUs are unknown.
+  // Do not stop executions while their node offers nothing, for example because its keeper is away, or while its GPUs
+  // are unknown.
   return mismatches(of.facts, job.request).every(
     (reason) => reason === "GPUS_UNKNOWN" || (executors.length === 0 && OFFERS.has(reason)),
   );

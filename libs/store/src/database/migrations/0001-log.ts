@@ -18,7 +18,7 @@ export const log: Migration = {
       )`.execute(db);
     await sql`
       comment on table cluster is
-        'One row: who this cluster is. Written by the first process that opens the store; log_id changes with the history of the log.'
+        'One row: the identity of this cluster. Written by the first process that opens the store. log_id changes when the log has another history.'
     `.execute(db);
     await sql`
       create table events (
@@ -37,7 +37,7 @@ export const log: Migration = {
       )`.execute(db);
     await sql`
       comment on table events is
-        'The log: one row for each change, revisions in commit order. Written by append_events alone, never updated.'
+        'The log: one row per change, with revisions in commit order. Written only by append_events, never updated.'
     `.execute(db);
     await sql`create index events_subject_idx on events (subject, revision)`.execute(db);
     await sql`create sequence events_revision as bigint owned by events.revision`.execute(db);
@@ -46,8 +46,8 @@ export const log: Migration = {
 };
 
 /**
- * Allocating under a lock that only ends with the transaction makes revisions appear in commit order: a transaction
- * that gets a higher one got it after all lower ones had become visible, or had been rolled back.
+ * Allocate revisions under a lock that is held until the transaction ends, so that they appear in commit order. When a
+ * transaction gets a revision, all lower ones are visible or rolled back.
  */
 function appendEventsFunction() {
   return sql`

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Nodes, their keys and labels, and what is left of them. */
+/** Nodes, their keys and labels, and their tombstones. */
 export const nodes: Migration = {
   async up(db) {
     await sql`
@@ -39,28 +39,29 @@ export const nodes: Migration = {
       )`.execute(db);
     await sql`
       comment on table nodes is
-        'Who is here: what was decided about each node and what it says about itself. Written by registry and admin under the row''s lock.'
+        'The registered nodes: decisions about each node, and its report about itself. Written by registry and admin while they lock the row.'
     `.execute(db);
-    // One index for each state and each order of a listing, the id last: a page is read where it starts.
+    // Create one index for each state and each list order, with the id last, so that reading a page starts at its first
+    // row.
     for (const column of LISTED_COLUMNS) {
       await sql`create index ${sql.ref(`nodes_${column}_idx`)} on nodes (${sql.ref(column)}, id)`.execute(db);
     }
     await createIdentities().execute(db);
     await sql`
       comment on table node_identities is
-        'The key by which each node proves that it is itself. Written by registry; gone with the node.'
+        'The key with which each node proves its identity. Written by registry; deleted with the node.'
     `.execute(db);
     await createLabels().execute(db);
     await sql`
       comment on table node_labels is
-        'Labels of every tier. effective marks the one of each key that counts, so that a selector finds nodes by an index.'
+        'Labels of every source. effective marks the one that applies for each key, so that selectors can use an index.'
     `.execute(db);
     await sql`create unique index node_labels_effective_key on node_labels (node_id, key) where effective`.execute(db);
     await sql`create index node_labels_selector_idx on node_labels (key, value, node_id) where effective`.execute(db);
     await createTombstones().execute(db);
     await sql`
       comment on table node_tombstones is
-        'What is left of nodes that were removed: who did it, when, why, and their last state. Kept 30 days.'
+        'Removed nodes: by whom, when and why they were removed, and their last state. Kept for 30 days.'
     `.execute(db);
     await sql`create index node_tombstones_node_idx on node_tombstones (node_id, id)`.execute(db);
     await sql`create index node_tombstones_removed_at_idx on node_tombstones (removed_at)`.execute(db);

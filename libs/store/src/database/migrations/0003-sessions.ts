@@ -1,19 +1,19 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** What is observed of nodes, and who observes. */
+/** The observed state of nodes, and the replicas that observe them. */
 export const sessions: Migration = {
   async up(db) {
     await createSessions().execute(db);
     await sql`
       comment on table node_sessions is
-        'Who is well: connection, detected health and the session that each node''s replica holds. Written by health replicas as compare-and-set on (replica_id, epoch); marked alone is written by admin.'
+        'Connection, detected health and session of each node. Written by health replicas as compare-and-set on (replica_id, epoch); marked is written by admin.'
     `.execute(db);
     await sql`create index node_sessions_status_idx on node_sessions (status, node_id)`.execute(db);
     await sql`
       create index node_sessions_replica_idx on node_sessions (replica_id, node_id)
       where replica_id is not null`.execute(db);
-    // Rows are rewritten every two seconds: room on the page keeps the rewriting off the indexes.
+    // Leave free space on each page, so that Postgres can rewrite rows every two seconds without updating indexes.
     await sql`
       create table leases (
         name text collate "C" not null,
@@ -27,7 +27,7 @@ export const sessions: Migration = {
       ) with (fillfactor = 50)`.execute(db);
     await sql`
       comment on table leases is
-        'Who is alive, and who leads. Each holder raises its counter; that it stands still is judged by the clock of the observer alone.'
+        'Which processes are alive, and which one leads. Each holder increments its counter; an observer decides only by its own clock that a counter has stopped.'
     `.execute(db);
     await sql`create index leases_instance_idx on leases (instance)`.execute(db);
     await sql`
@@ -41,7 +41,7 @@ export const sessions: Migration = {
       )`.execute(db);
     await sql`
       comment on table health_replicas is
-        'Where each health replica can be reached. Written by itself; counts only while its lease is held.'
+        'Where each health replica can be reached. Written by the replica; valid only while it has its lease.'
     `.execute(db);
   },
 };

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Who may call, and what was asked already. */
+/** Access tokens, and the requests that were already answered. */
 export const access: Migration = {
   async up(db) {
     await sql`
@@ -28,7 +28,7 @@ export const access: Migration = {
       )`.execute(db);
     await sql`
       comment on table used_challenges is
-        'Nonces that were answered, so that none is answered twice. Worthless once the nonce itself has run out.'
+        'Nonces that were used, so that none is used twice. Not needed after the nonce has expired.'
     `.execute(db);
     await sql`create index used_challenges_used_at_idx on used_challenges (used_at)`.execute(db);
     await sql`
@@ -42,7 +42,7 @@ export const access: Migration = {
       )`.execute(db);
     await sql`
       comment on table request_ids is
-        'The first answer to each request that named itself: the same id again has no second effect.'
+        'The first response to each request with a request id: repeating the id has no second effect.'
     `.execute(db);
     await sql`create index request_ids_created_at_idx on request_ids (created_at)`.execute(db);
   },

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** How much of the beginning of the log has been forgotten. */
+/** How far the log has been compacted. */
 export const compaction: Migration = {
   async up(db) {
     await sql`
@@ -11,7 +11,7 @@ export const compaction: Migration = {
     `.execute(db);
     await sql`
       comment on column cluster.compacted_revision is
-        'Events up to here have been forgotten. Raised in the transaction that deletes them, and never lowered.'
+        'Events up to this revision were deleted. Raised in the transaction that deletes them, never lowered.'
     `.execute(db);
   },
 };

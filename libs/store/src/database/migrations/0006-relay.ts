@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** How far the log has gone outward, and what upkeep has done. */
+/** How far the log has been relayed, and the last runs of upkeep. */
 export const relay: Migration = {
   async up(db) {
     await sql`
@@ -16,7 +16,7 @@ export const relay: Migration = {
       ) with (fillfactor = 50)`.execute(db);
     await sql`
       comment on table event_relay is
-        'One row: everything up to revision was acknowledged by NATS. Written by the registry that holds the lease of the relay as compare-and-set on generation, which rises with each holder and with each republishing.'
+        'One row: NATS acknowledged everything up to revision. Written by the registry with the relay''s lease as compare-and-set on generation, which rises with each holder and each republication.'
     `.execute(db);
     await sql`insert into event_relay default values`.execute(db);
     await sql`
@@ -34,7 +34,7 @@ export const relay: Migration = {
       )`.execute(db);
     await sql`
       comment on table upkeep_runs is
-        'The last run of each kind of upkeep, for people. Written by the registry that holds the lease of upkeep.'
+        'The last run of each kind of upkeep, for display. Written by the registry with the lease of upkeep.'
     `.execute(db);
   },
 };

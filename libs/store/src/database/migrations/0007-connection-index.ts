@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Nodes of every type can be listed by their connection. */
+/** An index to list nodes of every type by their connection. */
 export const connectionIndex: Migration = {
   async up(db) {
     await sql`

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Who did what, in a chain of hashes. */
+/** The audit log, as a chain of hashes. */
 export const audit: Migration = {
   async up(db) {
     await sql`
@@ -21,7 +21,7 @@ export const audit: Migration = {
       )`.execute(db);
     await sql`
       comment on table audit_log is
-        'Every mutation by somebody authenticated, refusals too: sequence without gaps, each row sealed by a hash over its fields and the hash of the row before. Written by append_audit alone, never updated, kept for ever.'
+        'Every mutation by an authenticated caller, refusals included: a sequence without gaps. Each row has a hash over its fields and the hash of the previous row. Written only by append_audit, never updated, never deleted.'
     `.execute(db);
     await sql`create index audit_log_actor_idx on audit_log (actor, sequence)`.execute(db);
     await sql`create index audit_log_target_idx on audit_log (target, sequence)`.execute(db);
@@ -33,7 +33,7 @@ export const audit: Migration = {
     await createHead().execute(db);
     await sql`
       comment on table audit_head is
-        'One row: how many rows audit_log has and the hash of the last, so that a removal of the newest is noticed too. Written by append_audit alone.'
+        'One row: the number of rows in audit_log and the hash of the last one, so that a removal of the newest rows is detected too. Written only by append_audit.'
     `.execute(db);
     await sql`insert into audit_head default values`.execute(db);
     await hashFunction().execute(db);
@@ -55,9 +55,9 @@ function createHead() {
 }
 
 /**
- * The encoding that libs/store/src/access/audit-hash.ts makes too: neither is changed without the other. Each field is
- * BYTES:TEXT, so that no text can be moved from the end of one to the start of the next unnoticed. In PL/pgSQL, and
- * written out: a function of SQL costs ten times as much a call, and all appenders wait for it.
+ * Uses the same encoding as libs/store/src/access/audit-hash.ts: always change both. Each field is BYTES:TEXT, so that
+ * no text can move unnoticed from the end of one field to the start of the next. It is written out in PL/pgSQL, because
+ * calling an SQL function costs ten times as much, and all appenders wait for it.
  */
 function hashFunction() {
   const field = (text: string) => `octet_length(convert_to(${text}, 'UTF8')) || ':' || ${text} || ','`;
@@ -79,9 +79,8 @@ function hashFunction() {
 }
 
 /**
- * Under the lock that append_events takes as well: it makes each row follow the one that was committed before it. Each
- * statement of a volatile function reads what is committed then, so the head that is read under the lock is the last
- * one.
+ * Takes the same lock as append_events, so that each row follows the previously committed one. Each statement of a
+ * volatile function sees all rows committed by then. So the head that is read under the lock is the last one.
  */
 function appendAuditFunction() {
   return sql`

@@ -1,11 +1,11 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Until when access tokens are good, who made and ended them, and when they were last used. */
+/** The expiry of access tokens, their creators, their revocation and their last use. */
 export const accessTokens: Migration = {
   async up(db) {
-    // A constant as default: the rows that there are were brought by the configuration or the first start, and are not
-    // written again.
+    // Use a constant as the default, so that existing rows are not rewritten. Existing tokens come from the
+    // configuration or the first start.
     await sql`
       alter table access_tokens
         add column number bigint not null generated always as identity,

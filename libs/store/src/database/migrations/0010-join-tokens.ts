@@ -1,13 +1,13 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Tokens by which machines join, who joined with them, and what nodes keep of it. */
+/** Join tokens, and the tokens that nodes joined with. */
 export const joinTokens: Migration = {
   async up(db) {
     await createTokens().execute(db);
     await sql`
       comment on table join_tokens is
-        'Tokens that let machines join, as SHA-256 hashes. Written by admin; registries lock the rows that they admit by.'
+        'Tokens that let machines join, as SHA-256 hashes. Written by admin; a registry locks the row of the token that it accepts.'
     `.execute(db);
     await sql`create index join_tokens_expires_at_idx on join_tokens (expires_at)`.execute(db);
     await sql`
@@ -22,10 +22,10 @@ export const joinTokens: Migration = {
       )`.execute(db);
     await sql`
       comment on table join_token_uses is
-        'One row for each machine that a join token let in. Written by registry under the lock of the token''s row; gone with the token.'
+        'One row for each machine that joined with a join token. Written by registry while it locks the token''s row; deleted with the token.'
     `.execute(db);
     await sql`create index join_token_uses_token_idx on join_token_uses (token_id, id)`.execute(db);
-    // Constants as defaults: the rows that there are need not be written again.
+    // Use constants as defaults, so that existing rows are not rewritten.
     await sql`
       alter table nodes
         add column join_token_id text collate "C",

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Who may never join: ids and keys that operators banned. */
+/** Ids and keys that operators banned. */
 export const bans: Migration = {
   async up(db) {
     await sql`
@@ -18,7 +18,7 @@ export const bans: Migration = {
       )`.execute(db);
     await sql`
       comment on table bans is
-        'Node ids and keys that may not register until the ban is lifted. Written by admin; outlives the node.'
+        'Node ids and keys that cannot register until the ban is lifted. Written by admin; kept when the node is deleted.'
     `.execute(db);
     await sql`
       create unique index bans_node_id_key on bans (node_id) where node_id is not null

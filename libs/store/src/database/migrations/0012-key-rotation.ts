@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** The key that a node has offered next, and the machines that opened its sessions. */
+/** The next key that each node has offered, and the machines that opened each node's sessions. */
 export const keyRotation: Migration = {
   async up(db) {
     await sql`
@@ -18,7 +18,7 @@ export const keyRotation: Migration = {
     `.execute(db);
     await sql`
       comment on table node_identities is
-        'The key by which each node proves that it is itself, and the one that it has offered to use next. Written by registry, and by health when the next key is first used in a Hello; rotation_requested_at is written by admin. Gone with the node.'
+        'The key with which each node proves its identity, and the next key that it has offered. Written by registry, and by health when the next key is first used in a Hello; rotation_requested_at is written by admin. Deleted with the node.'
     `.execute(db);
     await sql`
       alter table node_sessions

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** How patient the failure detector is, and how often agents report. */
+/** The failure detector's tolerance, and how often agents report. */
 export const healthPolicies: Migration = {
   async up(db) {
     await sql`
@@ -23,7 +23,7 @@ export const healthPolicies: Migration = {
       )`.execute(db);
     await sql`
       comment on table health_policies is
-        'What operators set of health policies; scope is the subject of their events. Written by admin; that of a node is gone with it.'
+        'Health policies that operators set; scope is the subject of their events. Written by admin; the policy of a node is deleted with it.'
     `.execute(db);
     await sql`create index health_policies_node_idx on health_policies (node_id) where node_id is not null`.execute(db);
     await sql`
@@ -38,7 +38,7 @@ export const healthPolicies: Migration = {
       )`.execute(db);
     await sql`
       comment on table configured_health_policy is
-        'One row: the values below all policies, as the configuration of the health replica that started last has them, for admin to check and preview with.'
+        'One row: the values that apply without policies, from the configuration of the health replica that started last. Admin uses them for checks and previews.'
     `.execute(db);
   },
 };

@@ -1,11 +1,11 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Reactions to losses, what replicas report of their nodes, and the brake between the two. */
+/** Reactions to losses, the counts that replicas report, and the brake. */
 export const brake: Migration = {
   async up(db) {
     await sql`create sequence losses as bigint`.execute(db);
-    await sql`comment on sequence losses is 'Numbers losses of nodes in their order.'`.execute(db);
+    await sql`comment on sequence losses is 'Numbers the losses of nodes in order.'`.execute(db);
     await sql`
       alter table node_sessions
         add column reaction text,
@@ -25,12 +25,12 @@ export const brake: Migration = {
     await sql`alter table leases add column brake_sums jsonb`.execute(db);
     await sql`
       comment on column leases.brake_sums is
-        'How many nodes a health replica judges HEALTHY, and how many of those are nearly not, by group; null for what holds none. Written with each renewal.'
+        'By group: how many nodes of a health replica are HEALTHY, and how many of those are close to their deadline; null for other leases. Written with each renewal.'
     `.execute(db);
     await createBrakes().execute(db);
     await sql`
       comment on table brakes is
-        'Groups whose brake is, or was of late, another than NORMAL. Written by the health process that decides; frozen_... and order... by admin.'
+        'Groups whose brake is not NORMAL, or recently was not. Written by the deciding health process; frozen_... and order... by admin.'
     `.execute(db);
   },
 };

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** How often nodes change health, and whether their hardware is what was approved. */
+/** The recent outages of nodes, and whether their hardware matches the approved hardware. */
 export const nodeTruth: Migration = {
   async up(db) {
     await sql`
@@ -12,7 +12,7 @@ export const nodeTruth: Migration = {
     `.execute(db);
     await sql`
       comment on column nodes.approved_hardware is
-        'What the node said of its hardware when it was approved, or when an operator accepted it; null as long as it had said nothing.'
+        'The hardware that the node reported when it was approved, or that an operator accepted; null if it had reported none.'
     `.execute(db);
     await sql`
       alter table node_sessions
@@ -25,7 +25,7 @@ export const nodeTruth: Migration = {
     `.execute(db);
     await sql`
       comment on column node_sessions.outages is
-        'The recent outages of the node, oldest first, by which flapping is found. Planned restarts are not among them.'
+        'Recent outages of the node, oldest first, to detect flapping. Planned restarts are not included.'
     `.execute(db);
     await sql`
       create index node_sessions_troubled_idx on node_sessions (replica_id)

@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** How much each health replica holds, told with what it writes anyway. */
+/** How many sessions each health replica holds. A replica reports this number when it renews its lease. */
 export const leaseSessions: Migration = {
   async up(db) {
     await sql`
@@ -11,7 +11,7 @@ export const leaseSessions: Migration = {
     `.execute(db);
     await sql`
       comment on column leases.sessions is
-        'Agents'' sessions that a health replica held when it last renewed; null for what holds none. Replicas share the agents evenly by it.'
+        'Number of agent sessions of a health replica at its last renewal; null for other leases. Replicas use it to share the agents evenly.'
     `.execute(db);
   },
 };

@@ -1,7 +1,10 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Ids that differ in case alone are found. They are not forbidden here: records have such pairs, which go on. */
+/**
+ * Indexes to find ids that differ only in case. The indexes do not forbid such ids, because existing databases
+ * have some, and these stay valid.
+ */
 export const caselessIds: Migration = {
   async up(db) {
     await sql`create index nodes_caseless_id_idx on nodes (lower(id))`.execute(db);

@@ -2,17 +2,18 @@ import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
 /**
- * Events of sessions name the replica that loses the session, so that a replica reads those alone by which it loses one.
- * Events of before, and those that processes of the release before append meanwhile, have null: every replica reads them.
+ * Session events name the replica that loses the session, so that a replica reads only the events for sessions it
+ * loses. The column is null in older events, and in events that processes of the previous release append during the
+ * update. Every replica reads events in which the column is null.
  */
 export const displacedReplicas: Migration = {
   async up(db) {
-    // The log is read all the time: see migrateToLatest().
+    // Limit the wait for locks, because the log is in constant use: see migrateToLatest().
     await sql`set local lock_timeout = '2s'`.execute(db);
     await sql`alter table events add column displaces text`.execute(db);
     await sql`
       comment on column events.displaces is
-        'Of events of sessions: the replica that loses the session by it, empty for none. Null in events of other types, and in those of a release that did not name it.'
+        'In events about sessions: the replica that loses the session, empty for none. Null in events of other types, and in events of releases without this column.'
     `.execute(db);
     await sql`
       create or replace function append_events(batch jsonb) returns bigint language plpgsql volatile as $$

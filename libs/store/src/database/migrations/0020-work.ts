@@ -1,15 +1,15 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Jobs, their executions on nodes, what nodes say of these, and drains. */
+/** Jobs, their executions on nodes, the reports of nodes about executions, and drains. */
 export const work: Migration = {
   async up(db) {
-    // The tables that others refer to are in use: see migrateToLatest().
+    // Limit the wait for locks, because the tables that the new ones reference are in use: see migrateToLatest().
     await sql`set local lock_timeout = '2s'`.execute(db);
     await sql`create sequence work_generations as bigint`.execute(db);
     await sql`
       comment on sequence work_generations is
-        'Numbers changes of what nodes should run. One sequence for all nodes, so that a node that comes again goes on.'
+        'Numbers the changes to the work of nodes. All nodes share one sequence, so that the numbers of a node that was deleted and joins again keep increasing.'
     `.execute(db);
     for (const table of TABLES) await table.execute(db);
     for (const comment of COMMENTS) await comment.execute(db);
@@ -154,23 +154,23 @@ const TABLES = [
 const COMMENTS = [
   sql`
     comment on table jobs is
-      'What should run. Spec, count, run and STOPPED are written by the methods of JobService; the other states, message, placed and halted by the leading scheduler.'`,
-  sql`comment on table job_versions is 'What was submitted, each version as it was. Written by JobService.'`,
+      'The jobs that should run. Spec, count, run and STOPPED are written by the methods of JobService; the other states, message, placed and halted by the leading scheduler.'`,
+  sql`comment on table job_versions is 'Every submitted version of each job. Written by JobService.'`,
   sql`
     comment on table execution_specs is
-      'What nodes are told to run, encoded, by its SHA-256. Written by JobService, forgotten by the leading scheduler.'`,
+      'Encoded specs of executions, by SHA-256. Written by JobService, deleted by the leading scheduler.'`,
   sql`
     comment on table executions is
-      'Runs of jobs on nodes: what is wanted of them, what they have been given, and how they ended. Written by the leading scheduler, but for order_..., which JobService writes. LIVE is completed by execution_observations when it is shown.'`,
+      'Executions of jobs on nodes: their desired state, their allocated resources, and how they ended. Written by the leading scheduler, except order_..., which JobService writes. For display, LIVE is refined with execution_observations.'`,
   sql`
     comment on table execution_observations is
-      'What nodes say of executions, also of those that the record does not know. Written by health, compared with (epoch, report). missing counts whole reports in a row that lack it.'`,
+      'Reports of nodes about executions, including unknown ones. Written by health, fenced by (epoch, report). missing counts consecutive complete reports without the execution.'`,
   sql`
     comment on table node_allocations is
-      'What executions have been given of each node, and the generation of what it should run. Written by the leading scheduler. There is no check against what the node has: that may shrink.'`,
+      'The resources of each node that are allocated to executions, and the generation of its desired work. Written by the leading scheduler. Not checked against the node''s resources, since those can shrink.'`,
   sql`
     comment on table drains is
-      'Nodes whose work is to move or end, or has. Written by admin, but for drained_at, which the leading scheduler writes.'`,
+      'Nodes whose work must move or end, or has done so. Written by admin, except drained_at, which the leading scheduler writes.'`,
 ];
 
 const INDEXES = [

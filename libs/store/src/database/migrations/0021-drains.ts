@@ -2,12 +2,12 @@ import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
 /**
- * Drains that wait for others of their selection, and what is shown of nodes that drain. What a node's column says of
- * its scheduling knows no drain: reading it from the holds needs no rewriting of the table.
+ * Drains that wait for other nodes of their selection, and a function that derives the shown scheduling of a node,
+ * including drains, from its holds. The column `scheduling` does not include drains, so the table is not rewritten.
  */
 export const drains: Migration = {
   async up(db) {
-    // The table of nodes is in use: see migrateToLatest().
+    // Limit the wait for locks, because the table of nodes is in use: see migrateToLatest().
     await sql`set local lock_timeout = '2s'`.execute(db);
     await sql`
       alter table drains
@@ -17,10 +17,10 @@ export const drains: Migration = {
         add column unconfirmed boolean not null default false`.execute(db);
     await sql`
       comment on column drains.selection is
-        'Names the selection of which max_parallel nodes are drained at a time; empty where all are.'
+        'The id of the selection in which at most max_parallel nodes are drained at a time; empty for no such limit.'
     `.execute(db);
     await sql`
-      comment on column drains.deadline is 'Null while it waits for others of its selection.'
+      comment on column drains.deadline is 'Null while the drain waits for other nodes of its selection.'
     `.execute(db);
     await sql`create index drains_waiting_idx on drains (selection) where deadline is null`.execute(db);
     await sql`

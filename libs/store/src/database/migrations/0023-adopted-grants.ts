@@ -1,10 +1,10 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** What nodes' executions run with, as nodes say it, and that a scheduler has led. */
+/** The ports and GPUs of executions in the reports of nodes, and whether a scheduler has ever led. */
 export const adoptedGrants: Migration = {
   async up(db) {
-    // Reports are written all the time: see migrateToLatest().
+    // Limit the wait for locks, because nodes write reports constantly: see migrateToLatest().
     await sql`set local lock_timeout = '2s'`.execute(db);
     await sql`
       alter table execution_observations

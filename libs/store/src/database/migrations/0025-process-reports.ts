@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** What each process of the control plane says of itself, for those who look for what is wrong. */
+/** Reports of the control plane's processes about themselves, for diagnosis. */
 export const processReports: Migration = {
   async up(db) {
     await sql`
@@ -16,7 +16,7 @@ export const processReports: Migration = {
       )`.execute(db);
     await sql`
       comment on table process_reports is
-        'What processes of the control plane say of themselves: version, clock, descriptors, certificate. Each process writes its own row, and forgets rows that are a day old.'
+        'Reports of processes of the control plane about themselves: version, clock, descriptors, certificate. Each process writes its own row and deletes rows that are a day old.'
     `.execute(db);
   },
 };

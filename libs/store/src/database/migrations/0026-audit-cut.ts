@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Where the audit log begins, after its oldest entries were exported and removed. */
+/** Where the audit log starts after its oldest entries were exported and removed. */
 export const auditCut: Migration = {
   async up(db) {
     await sql`
@@ -17,7 +17,7 @@ export const auditCut: Migration = {
       )`.execute(db);
     await sql`
       comment on table audit_cut is
-        'One row: entries of audit_log up to this one were removed, and the hash of the last of them, which the first that is left follows. Written by admin, with a seal by the secret of the cluster.'
+        'One row: the last entry that was removed from audit_log, and its hash, from which the chain continues. Written by admin, and sealed with the cluster''s secret.'
     `.execute(db);
     await sql`insert into audit_cut default values`.execute(db);
   },

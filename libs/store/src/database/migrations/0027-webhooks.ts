@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Webhooks: who is told of events over HTTPS, and how far each has come. */
+/** Webhooks: where events are delivered over HTTPS, and how far the delivery to each webhook has got. */
 export const webhooks: Migration = {
   async up(db) {
     await sql`
@@ -37,7 +37,7 @@ export const webhooks: Migration = {
       )`.execute(db);
     await sql`
       comment on table webhooks is
-        'Addresses that are told of events. What they are to do is written by admin methods; pause_..., revision, lost_through, succeeded_at, failed_at and failure by the admin process that holds the lease deliver-webhooks, fenced by generation. Secrets are sealed.'
+        'Receivers of events. Their settings are written by admin methods; pause_..., revision, lost_through, succeeded_at, failed_at and failure by the admin process that holds the lease deliver-webhooks, fenced by generation. Secrets are sealed.'
     `.execute(db);
     await sql`
       create table webhook_backlog (
@@ -52,7 +52,7 @@ export const webhooks: Migration = {
       )`.execute(db);
     await sql`
       comment on table webhook_backlog is
-        'Subjects whose events wait, from a revision on, for one that could not be delivered to a webhook; at most 64 for each. Written with the row of webhooks, fenced by its generation.'
+        'Subjects whose events wait, from a revision on, because one event could not be delivered to the webhook; at most 64 per webhook. Written with the row of webhooks, fenced by its generation.'
     `.execute(db);
   },
 };

@@ -1,10 +1,13 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Sessions of browsers with the console, beside the access tokens that they act for, and the codes that begin them. */
+/**
+ * Browsers' console sessions, and the codes that start them. A session is a row in the table of access tokens, next to
+ * the token that it acts for.
+ */
 export const consoleSessions: Migration = {
   async up(db) {
-    // Tokens are looked up all the time: see migrateToLatest().
+    // Limit the wait for locks, because calls look up tokens constantly: see migrateToLatest().
     await sql`set local lock_timeout = '2s'`.execute(db);
     await sql`
       alter table access_tokens
@@ -60,7 +63,7 @@ export const consoleSessions: Migration = {
     await sql`create index sign_in_codes_expires_at on sign_in_codes (expires_at)`.execute(db);
     await sql`
       comment on table sign_in_codes is
-        'Codes by which browsers sign in once, as SHA-256 hashes, for about ten minutes. Written by the console.'
+        'Single-use codes with which browsers sign in, as SHA-256 hashes, valid for about ten minutes. Written by the console.'
     `.execute(db);
   },
 };

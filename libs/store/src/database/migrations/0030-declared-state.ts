@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Who applied which object as declared state, and as what. */
+/** The objects that were applied as declared state, with their owners and fields. */
 export const declaredState: Migration = {
   async up(db) {
     await sql`
@@ -18,7 +18,7 @@ export const declaredState: Migration = {
       )`.execute(db);
     await sql`
       comment on table declared_objects is
-        'Objects that were applied as declared state: by which owner, and what was applied. Written by admin; what is about one node is gone with it.'
+        'Objects that were applied as declared state, with their owner and content. Written by admin; objects about a node are deleted with it.'
     `.execute(db);
     await sql`create index declared_objects_node_idx on declared_objects (node_id) where node_id is not null`.execute(
       db,

@@ -1,11 +1,11 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Reboots that may be the first sign of a second agent, and the indexes for nodes that two agents use. */
+/** Reboots that may be the first sign of a second agent, and indexes to find nodes whose identity two agents use. */
 export const suspectedReboots: Migration = {
   async up(db) {
     await sql`set local lock_timeout = '2s'`.execute(db);
-    // Nullable and without a default: the existing rows need not be written again.
+    // Add a nullable column without a default, so that existing rows are not rewritten.
     await sql`alter table node_sessions add column reboot_suspected jsonb`.execute(db);
     await sql`
       comment on column node_sessions.reboot_suspected is

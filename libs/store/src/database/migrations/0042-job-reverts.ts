@@ -1,7 +1,7 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** Which versions of jobs became ready, and which of them repeat an earlier one. */
+/** Records which versions of jobs became ready, and which versions have the specification of an earlier one. */
 export const jobReverts: Migration = {
   async up(db) {
     await sql`set local lock_timeout = '2s'`.execute(db);
@@ -19,17 +19,17 @@ export const jobReverts: Migration = {
 const COMMENTS = [
   sql`
     comment on column jobs.ready_version is
-      'The newest version of which all that was placed became ready; null for none. Written by the leading scheduler.'`,
+      'The newest version of which all placed executions became ready; null for none. Written by the leading scheduler.'`,
   sql`
     comment on column jobs.same_versions is
-      'Earlier versions with the specification of the newest one, which reverts to them. Written with the version.'`,
+      'Earlier versions with the same specification as the newest one, which is a revert to them. Written with the version.'`,
   sql`
     comment on column jobs.undone is
-      'The version whose halted update the newest version undid automatically; null where somebody submitted it.'`,
+      'The version whose halted update the newest version undid automatically; null if a user submitted it.'`,
   sql`
     comment on column job_versions.ready_at is
-      'When all that was placed of it became ready; null for never. Written by the leading scheduler.'`,
+      'When all its placed executions became ready; null for never. Written by the leading scheduler.'`,
   sql`
     comment on column job_versions.origin is
-      'The version that first had the specification; null where it is this one.'`,
+      'The version that first had this specification; null if it is this one.'`,
 ];

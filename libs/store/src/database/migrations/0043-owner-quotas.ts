@@ -1,7 +1,10 @@
 import { sql } from "kysely";
 import type { Migration } from "kysely/migration";
 
-/** What jobs use of their owners' quotas, without their specs being read. */
+/**
+ * The part of its owner's quota that each job uses. With it, an owner's usage can be computed without reading the
+ * specs.
+ */
 export const ownerQuotas: Migration = {
   async up(db) {
     await sql`set local lock_timeout = '2s'`.execute(db);
@@ -14,7 +17,8 @@ export const ownerQuotas: Migration = {
         millicores = coalesce((spec -> 'resources' ->> 'millicores')::bigint, 0),
         one_node = coalesce(spec -> 'constraints' ->> 'node', '') <> ''`.execute(db);
     await sql`
-      comment on column jobs.millicores is 'What each execution of the newest version asks for. Written by JobService.'
+      comment on column jobs.millicores is
+        'The millicores that each execution of the newest version requests. Written by JobService.'
     `.execute(db);
     await sql`
       comment on column jobs.one_node is 'Whether the newest version names the one node that runs it. Written by JobService.'

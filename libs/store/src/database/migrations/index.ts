@@ -31,8 +31,16 @@ import { disturbedNodes } from "./0039-disturbed-nodes.ts";
 import { unknownExecutions } from "./0041-unknown-executions.ts";
 import { jobReverts } from "./0042-job-reverts.ts";
 import { ownerQuotas } from "./0043-owner-quotas.ts";
+import { jobRollouts } from "./0044-job-rollouts.ts";
+import { groupsLeftOut } from "./0045-groups-left-out.ts";
+import { requestDigests } from "./0046-request-digests.ts";
+import { stopOrders } from "./0047-stop-orders.ts";
+import { waitingNodes } from "./0048-waiting-nodes.ts";
 
-/** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
+/**
+ * Every migration, keyed by its stored name. The list is code, because a bundle has no folder
+ * to read migrations from.
+ */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0001-log": log,
   "0002-nodes": nodes,
@@ -66,4 +74,9 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0041-unknown-executions": unknownExecutions,
   "0042-job-reverts": jobReverts,
   "0043-owner-quotas": ownerQuotas,
+  "0044-job-rollouts": jobRollouts,
+  "0045-groups-left-out": groupsLeftOut,
+  "0046-request-digests": requestDigests,
+  "0047-stop-orders": stopOrders,
+  "0048-waiting-nodes": waitingNodes,
 };

@@ -1,4 +1,7 @@
-"""What an agent does with the end of a stream or of a registration. Pure; times are monotonic milliseconds."""
+"""Decides what an agent does after a stream or a registration has ended.
+
+Does no I/O. Times are monotonic milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -17,55 +20,55 @@ from .next_step import (
 from .pace import Pace
 
 GOODBYE_LIMIT_MS = 5_000.0
-# Ends of sessions that were shorter than this count as failures in a row: a server that welcomes its agents and ends
-# their streams is not asked in a tight loop.
+# Sessions that end sooner than this count as consecutive failures. Otherwise agents would reconnect in a tight loop to
+# a server that welcomes them and then ends their streams.
 _STEADY_AFTER_MS = 10_000.0
-# The agents of one replica must not move at once.
+# The maximum jitter before a move. It keeps the agents of one replica from moving all at the same time.
 _MOVE_JITTER_MS = 1_000.0
 _NO_REPLICA = End("unreachable", message="no health replica is known")
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Endpoints that are tried one after the other."""
+    """One round over a list of endpoints, tried in order."""
 
     endpoint: str
     rest: tuple[str, ...]
     places: tuple[str, ...]
-    """Where it began, for the same round with the node's other key."""
+    """The complete list, for a second pass with the node's other key."""
     is_other_key: bool = False
     not_before_ms: float = 0.0
-    """No round follows this one before, as replicas that are ending have said."""
+    """The earliest time of the next round. A replica that is shutting down sets it."""
     has_asked: bool = False
-    """The registry was asked in this round, and is not asked again before a wait."""
+    """Whether this round has already asked the registry for endpoints. Each round asks only once."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What led an agent to ask the registry where the replicas are."""
+    """Why the agent asks the registry for endpoints."""
 
     end: End
-    """How the last endpoint answered."""
+    """How the last attempt to open a stream ended."""
     round: Attempt
-    """Of which the rest is left."""
+    """The round to continue after the response."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """A stream that is opened elsewhere while the present one goes on."""
+    """An attempt to open a stream elsewhere while the current one continues."""
 
     is_own_wish: bool
-    """For a new key, at the same replica."""
+    """Whether the agent started the move itself in order to use a new key at the same replica."""
     attempts: int
     until_ms: float
     attempt: Attempt | None = None
-    """The one under way; None while it waits."""
+    """The attempt in progress. None while the move waits."""
     over: End | None = None
-    """How the present stream ended while the next one was being opened."""
+    """How the current stream ended while the next one was being opened. None while the current stream continues."""
 
 
 @dataclass(frozen=True)
-class HeldSession:
+class LiveSession:
     """A session that a server has welcomed."""
 
     endpoint: str
@@ -75,7 +78,7 @@ class HeldSession:
 
 @dataclass(frozen=True)
 class Event:
-    """What happens to an agent.
+    """An input of the agent's state machine.
 
     ``kind`` is "loaded", "registered", "not-registered", "opened", "not-opened", "session-ended", "move-asked",
     "acked", "membership", "due", "close" or "abort".
@@ -89,7 +92,7 @@ class Event:
     end: End = field(default_factory=lambda: End("left"))
     has_other_key: bool = False
     has_newer_key: bool = False
-    """Of "opened": a next key was offered since the Hello was signed."""
+    """For "opened": whether the server was offered a next key after the Hello was signed."""
     pace: Pace = field(default_factory=Pace)
     is_own_wish: bool = False
     retry_after_ms: float = 0.0
@@ -97,7 +100,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Effect:
-    """What the shell carries out: "register", "open", "hold", "drop", "give-up", "goodbye", "forget" or "log-end"."""
+    """What the shell must do: "register", "open", "hold", "drop", "give-up", "goodbye", "forget" or "log-end"."""
 
     kind: str
     endpoint: str = ""
@@ -107,47 +110,49 @@ class Effect:
 
 @dataclass(frozen=True)
 class AgentState:
-    """All that decides what an agent does next."""
+    """The complete state that decides what an agent does next."""
 
     stage: str
     """"starting", "registering", "opening", "connected", "waiting", "idle", "closing" or "closed"."""
     turn: int
     question: Question | None = None
-    """In registering: where it also asks for endpoints, while it opens a stream; None for one that is due."""
+    """Set while the agent registers only to ask for endpoints; None if the registration itself is due."""
     attempt: Attempt | None = None
     move: Move | None = None
     until_ms: float = 0.0
-    held: HeldSession | None = None
+    held: LiveSession | None = None
     membership: str = ""
     endpoints: tuple[str, ...] = ()
-    """Health endpoints, as registration or the last Welcome named them."""
+    """The health endpoints from the last registration or Welcome that named at least one."""
     sent_to: tuple[str, ...] = ()
-    """Where the last order to move since then sent it: tried first."""
+    """The endpoints of the last request to move, until a Welcome names endpoints. They are tried first."""
     pace: Pace = field(default_factory=Pace)
     must_register: bool = True
     failures: int = 0
     unreachable: int = 0
-    """Endpoints in a row that took no agents."""
+    """The number of consecutive endpoints that accepted no agents."""
     asks_at_ms: float = 0.0
-    """The registry is not asked for endpoints before."""
+    """The earliest time to ask the registry for endpoints."""
     has_connected: bool = False
     rejected_at_ms: float | None = None
 
     @staticmethod
     def begin(random01: float) -> AgentState:
-        """An agent that has just been started. ``random01`` spreads the agents of a fleet over its replicas."""
+        """Return the state of an agent that has just started. ``random01`` spreads the agents of a fleet over its
+        replicas.
+        """
         return AgentState("starting", int(random01 * 1_024))
 
     @property
     def due_at_ms(self) -> float | None:
-        """When the next "due" is to come."""
+        """When the next "due" event is needed."""
         if self.stage == "waiting":
             return self.until_ms
         return self.move.until_ms if self.stage == "connected" and self.move and not self.move.attempt else None
 
     @property
     def attempt_under_way(self) -> Attempt | None:
-        """What is being opened."""
+        """The attempt in progress."""
         if self.stage == "opening":
             return self.attempt
         return self.move.attempt if self.stage == "connected" and self.move else None
@@ -163,7 +168,7 @@ class _Input:
 
 
 def step_agent(state: AgentState, event: Event, now_ms: float, random01: float) -> Step:
-    """Decide what an event does to an agent. Events that come too late for its stage change nothing."""
+    """Decide what an event does to an agent. Events that arrive too late for the current stage change nothing."""
     at = _Input(now_ms, random01)
     kind, stage = event.kind, state.stage
     if kind == "loaded" and stage == "starting":
@@ -215,7 +220,7 @@ def _on_not_registered(state: AgentState, end: End, at: _Input) -> Step:
 
 
 def _go_on(state: AgentState, question: Question, news: tuple[str, ...], at: _Input) -> Step:
-    # With the round in which the registry was asked, first with the endpoints that are new.
+    # Continue the round after the registry has returned endpoints. Try the new ones first.
     places = _distinct(_in_turn(news, state.turn), question.round.rest)
     if not places:
         return _after_end(state, question.end, at, question.round.not_before_ms)
@@ -230,12 +235,12 @@ def _on_opened(state: AgentState, event: Event, at: _Input) -> Step:
     opened = replace(
         state,
         stage="connected",
-        # The wish for a stream with that key came while this one was being opened, and was passed over.
+        # The agent ignored the request to move to the new key while it opened this stream. Schedule the move now.
         move=_begin_move(True, 0.0, at) if event.has_newer_key else None,
         attempt=None,
-        held=HeldSession(attempt.endpoint, event.epoch, at.now_ms),
+        held=LiveSession(attempt.endpoint, event.epoch, at.now_ms),
         membership=event.membership or state.membership,
-        # A control plane without a health replica names none: what was known before is the best guess then.
+        # A control plane without health replicas returns no endpoints. In that case, keep the previous ones.
         endpoints=event.endpoints or state.endpoints,
         sent_to=() if event.endpoints else state.sent_to,
         unreachable=0,
@@ -251,7 +256,8 @@ def _on_move_asked(state: AgentState, event: Event, at: _Input) -> AgentState:
     if state.move is not None:
         if event.is_own_wish:
             return state
-        # What is being opened goes on. The server's order is for a wish of the agent's own as well.
+        # If a stream is already being opened, continue with it. The server's request to move replaces the agent's own
+        # move.
         following = replace(following, attempts=state.move.attempts)
         if state.move.attempt is not None:
             following = replace(state.move, is_own_wish=False)
@@ -288,7 +294,7 @@ def _on_not_opened(state: AgentState, event: Event, at: _Input) -> Step:
 
 
 def _may_ask(state: AgentState, is_round_over: bool, at: _Input) -> bool:
-    # Whether the registry may be asked now where the replicas are.
+    # Whether the registry can be asked for endpoints now.
     is_due = state.held is None and at.now_ms >= state.asks_at_ms
     return is_due and asks_for_endpoints(state.unreachable, state.has_connected, is_round_over)
 
@@ -334,8 +340,10 @@ def _on_due(state: AgentState, at: _Input) -> Step:
 
 
 def _places_to_move_to(state: AgentState, here: str, attempts: int) -> tuple[str, ...]:
-    # Where the server says, then anywhere but here. Where no other endpoint is known, one address may stand for many
-    # replicas: it is tried, too, once no replica has taken the agent where the server says.
+    # Return the endpoints that the server named, then all other known endpoints.
+    #
+    # The current address is a last resort, because it may be a load balancer for many replicas: it follows only if no
+    # other endpoint is known and all endpoints that the server named have been tried.
     others = _in_turn(tuple(one for one in state.endpoints if one != here), state.turn)
     is_here_too = not others and (attempts > 0 or not state.sent_to)
     return _distinct(state.sent_to, others, (here,) if is_here_too else ())
@@ -347,7 +355,7 @@ def _close(state: AgentState) -> Step:
     is_over = state.stage == "connected" and state.move is not None and state.move.over is not None
     if state.held is None or is_over:
         return replace(state, stage="closed", held=None), (Effect("give-up"),)
-    # The present stream is the one that says goodbye.
+    # Abandon the stream that is being opened, and send the goodbye on the current one.
     return replace(state, stage="closing"), (Effect("give-up"), Effect("goodbye"))
 
 
@@ -413,7 +421,7 @@ def _follow(state: AgentState, end: End, following: NextStep, at: _Input) -> Ste
 
 
 def _end_of_move(end: End) -> End:
-    # A Hello of this move may have taken the session although its Welcome was lost.
+    # The move's own Hello may have taken over the session although its Welcome was lost.
     return End("silent") if end.kind == "refused" and end.reason == "SESSION_SUPERSEDED" else end
 
 

@@ -1,4 +1,4 @@
-"""What the control plane wants of this node, and what has to be done for it. Pure."""
+"""Decides what should run on this node according to the control plane, and which actions that requires. Does no I/O."""
 
 from __future__ import annotations
 
@@ -8,55 +8,55 @@ from dataclasses import dataclass, field, replace
 from ..health.v1 import health_pb2
 from ..work.v1 import work_pb2
 
-# A node keeps no more than this of what it is told, whatever it is told.
+# The maximum number of references that a node keeps, regardless of how many it receives.
 _MOST_REFERENCES = 5_000
 _DIGEST_DIGITS = 64
-_LOST = "its machine has lost it: it was started before, and nothing is known of it there"
-_NO_SPEC = "the record has no such spec"
+_LOST = "the execution is lost: it was started before, but its machine no longer knows it"
+_NO_SPEC = "the store has no such spec"
 
 References = Mapping[str, work_pb2.ExecutionReference]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """An execution that the machine has."""
+    """An execution on this machine."""
 
     observation: work_pb2.ExecutionObservation
     log_id: str
-    """The history of the record that knows it."""
+    """The store history that knows the execution."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """What has to be done: "start", "stop", "refuse", "forget" or "bind"."""
+    """A step towards the desired state: "start", "stop", "refuse", "forget" or "bind"."""
 
     kind: str
     reference: work_pb2.ExecutionReference = field(default_factory=work_pb2.ExecutionReference)
     spec: bytes = b""
     message: str = ""
     is_lost: bool = False
-    """It was started here before."""
+    """For "refuse": whether the execution was started here before."""
     ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class DesiredWork:
-    """What the control plane wants."""
+    """What should run on this node, according to the control plane."""
 
     log_id: str = ""
-    """The history of the record that said so; empty before the first list."""
+    """The store history that sent the list; empty before the first list."""
     generation: int = 0
     references: References = field(default_factory=dict)
     partial: References = field(default_factory=dict)
-    """The parts of a whole list that have come so far."""
+    """The parts of a complete list received so far."""
 
     def apply(self, frame: health_pb2.Executions) -> DesiredWork:
-        """Take over a frame. An older generation of the same history changes nothing."""
+        """Apply a frame. Ignores an older generation of the same history."""
         is_same_log = frame.log_id == self.log_id
         if is_same_log and frame.generation < self.generation:
             return self
         if not frame.whole:
-            # Of a history whose whole list has not come, a change says too little.
+            # A change is meaningless without the complete list of the same history.
             if not is_same_log:
                 return self
             generation = self.generation if frame.more else frame.generation
@@ -67,9 +67,9 @@ class DesiredWork:
         return DesiredWork(frame.log_id, frame.generation, partial)
 
     def cast_out(self, kept: Mapping[str, Kept], by: str) -> DesiredWork:
-        """The node was rejected, banned or deleted by a history: all that runs by it is to stop.
+        """Return the desired work after a store history has rejected, banned or deleted the node.
 
-        Nothing more is started. What another history knows goes on.
+        All executions of that history stop, and nothing new starts. Executions of other histories continue.
         """
         stopped = {
             key: work_pb2.ExecutionReference(id=key, desired=work_pb2.DESIRED_STATE_STOP)
@@ -79,7 +79,7 @@ class DesiredWork:
         return DesiredWork(by, self.generation if by == self.log_id else 0, stopped)
 
     def without_forgotten(self, kept: Mapping[str, Kept]) -> DesiredWork:
-        """Let go of executions that are to be forgotten, and have been."""
+        """Drop references that ask to forget an execution that is already gone."""
         left = {
             key: one
             for key, one in self.references.items()
@@ -89,18 +89,18 @@ class DesiredWork:
 
     @property
     def useful_specs(self) -> frozenset[str]:
-        """The digests of specs that are still of use."""
+        """The digests of specs that are still needed."""
         return frozenset(one.spec_digest.hex() for one in self.references.values())
 
 
 def plan_work(
     desired: DesiredWork, kept: Mapping[str, Kept], met: Iterable[str], specs: Mapping[str, bytes | None]
 ) -> tuple[list[Action], list[str]]:
-    """Decide what to do, and which specs are missing. What no list names goes on.
+    """Decide which actions to take and which specs are missing. Executions that no list names continue.
 
-    A history that was restored stops nothing that runs by another one until it has heard of that. What was here
-    before, as the machine (``met``) or the record remembers, and is not here now, was lost: it is never started a
-    second time. ``specs`` has None for one that the record has no more.
+    A list stops only executions of the same store history, so after a restore an execution must first be bound to
+    the restored history. An execution that the machine (``met``) or the store remembers, but that no longer
+    exists, was lost and never starts a second time. ``specs`` has None for a spec that the store no longer has.
     """
     actions: list[Action] = []
     forget: list[str] = []

@@ -1,4 +1,4 @@
-"""How a stream or a call came to its end, as the wire tells it."""
+"""Converts the end of a stream or a call from its wire format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ACTIONS = {health_pb2.GO_AWAY_ACTION_REGISTER: "REGISTER", health_pb2.GO_AWAY_A
 
 
 def end_of_go_away(go_away: health_pb2.GoAway) -> End:
-    """Read a GoAway. A reason of a newer server has no name here."""
+    """Convert a GoAway. A reason that a newer server added has no name in this version."""
     found = error_reason_pb2.ErrorReason.DESCRIPTOR.values_by_number.get(go_away.reason)
     reason = "" if found is None or found.number == 0 else found.name.removeprefix("ERROR_REASON_")
     retry_after = ms_of(go_away.retry_after) if go_away.HasField("retry_after") else None
@@ -23,9 +23,10 @@ def end_of_go_away(go_away: health_pb2.GoAway) -> End:
 
 
 def end_of_status(error: grpc.RpcError | None, is_reached: bool) -> End:
-    """Read the status with which a stream ended; None is an end in good order.
+    """Convert the final status of a stream; None is a normal end.
 
-    An error without a reason of ours, on a stream on which nothing was heard, comes from no health replica.
+    If the stream received nothing and the error has no Rollcall reason, the error does not come from
+    a health replica, so the end is unreachable.
     """
     if error is None:
         if is_reached:
@@ -36,7 +37,9 @@ def end_of_status(error: grpc.RpcError | None, is_reached: bool) -> End:
 
 
 def end_of_call(error: grpc.RpcError) -> End:
-    """Read the failure of a call: refused where the server gave a reason."""
+    """Convert the failure of a call. It is refused if the server gave a reason, and unreachable
+    otherwise.
+    """
     found = error_of_rpc(error)
     if found.reason == "":
         return End("unreachable", message=found.message)

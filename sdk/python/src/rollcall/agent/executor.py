@@ -1,4 +1,4 @@
-"""What runs executions: to be written for each kind of machine."""
+"""The interface for running executions. Implement it for each kind of machine."""
 
 from __future__ import annotations
 
@@ -12,80 +12,82 @@ from ..work.v1 import work_pb2
 
 @dataclass(frozen=True)
 class Execution:
-    """What an Executor runs."""
+    """What an Executor starts."""
 
     id: str
-    """Unique for ever, 64 characters at most, and of any characters: hash it before it becomes a file's name."""
+    """Unique forever, with at most 64 characters. It can contain any characters, so hash it before you use it as a file
+    name.
+    """
     node_id: str
     index: int
-    """Its number within its job, from 0."""
+    """The execution's number within its job, from 0."""
     ports: Mapping[str, int]
-    """Ports granted to it, by label."""
+    """The ports granted to the execution, keyed by label."""
     gpus: tuple[str, ...]
-    """UUIDs of the GPUs granted to it."""
+    """The UUIDs of the GPUs granted to the execution."""
     spec: work_pb2.ExecutionSpec
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What becomes of an execution."""
+    """A change to an execution."""
 
     has_ended: bool = False
     reason: work_pb2.EndReason = work_pb2.END_REASON_UNSPECIFIED
-    """Reason of an end. An end after stop() is told as STOPPED whatever is here."""
+    """Why the execution ended. After stop(), the agent always reports STOPPED."""
     exit_code: int | None = None
     signal: str = ""
-    """Name of the signal that ended it, for example "SIGKILL"."""
+    """The name of the signal that ended the execution, for example "SIGKILL"."""
     message: str = ""
 
 
 @dataclass(frozen=True)
 class OutputPiece:
-    """A part of what an execution wrote."""
+    """A part of an execution's output."""
 
     offset: int
     data: bytes
     is_end: bool
-    """Nothing follows, and the execution has ended."""
+    """Whether the execution has ended and this piece is the last."""
 
 
 Tell = Callable[[Progress], None]
 
 
 class Executor(Protocol):
-    """Runs executions. Its methods are called one at a time, and must return soon.
+    """Runs executions. The agent calls its methods one at a time, and they must return quickly.
 
-    read_output() alone is called beside them, in threads.
+    Only read_output() is called concurrently, in threads.
 
-    ``tell`` may be called from any thread.
+    ``tell`` can be called from any thread.
     """
 
     def capacity(self) -> node_pb2.WorkCapacity:
-        """What the machine offers to executions.
+        """Return what the machine offers to executions.
 
-        ``limits`` and ``lacks`` have to be true: a job is not placed where memory or disk that it asks for are not
-        offered, nor where what it needs is lacking. What comes all the same is refused by start().
+        Report ``limits`` and ``lacks`` accurately, because the scheduler places a job only on nodes with the memory,
+        disk and features that the job asks for. start() must still refuse an execution that cannot run.
         """
 
     def start(self, execution: Execution, tell: Tell) -> None:
-        """Start an execution, whose id it has never been given before.
+        """Start an execution with an id that it has not received before.
 
-        Raises OSError or ValueError where it cannot be started; the text is shown to people. What becomes of it is
-        told: that it runs, then its end.
+        Raises OSError or ValueError if the execution cannot be started; users see the text of the error. Report through
+        ``tell`` first that the execution is running, then that it has ended.
         """
 
     def adopt(self, execution: Execution, tell: Tell) -> bool:
-        """Go on with an execution that an earlier run of the agent started, or was about to.
+        """Take over an execution that an earlier run of the agent started or was about to start.
 
-        False: it is not there, how it ended is not known, and start() is not called for it. An exception counts as
-        False, and its text is shown to people.
+        Return False if the execution is missing. The agent then reports it as GONE and never calls start() for it. An
+        exception counts as False, and users see its text.
         """
 
     def stop(self, execution: Execution) -> None:
-        """Ask an execution to end, as its spec says. Its end is told like any other."""
+        """Ask an execution to end in the way its spec requires. Report the end through ``tell``, like any other end."""
 
     def forget(self, execution_id: str) -> None:
-        """Remove what is left of an execution that has ended."""
+        """Remove what an ended execution left behind."""
 
     def read_output(self, execution_id: str, stream: int, offset: int, tail: int, limit: int) -> OutputPiece:
-        """Read a piece of output, of stream 1 or 2, from an offset or the last ``tail`` bytes. Raises OSError."""
+        """Read output of stream 1 or 2, from an offset or from ``tail`` bytes before the end. Raises OSError."""

@@ -1,4 +1,4 @@
-"""The keys that a node has, as fingerprints. All of them are on the disk."""
+"""The fingerprints of the node's keys. All of these keys are on disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class KeyState:
-    """The node's key, and the one that it rotates to."""
+    """The node's current key, and the key that it rotates to."""
 
     phase: str
     """"settled", "prepared" (the server may not have the next key yet) or "offered" (the next key is tried first)."""
@@ -16,7 +16,7 @@ class KeyState:
 
     @staticmethod
     def on_disk(current: str, next_key: str | None) -> KeyState:
-        """What an agent knows when it starts."""
+        """Return the state when the agent starts."""
         return (
             KeyState("prepared", current, next_key)
             if next_key and next_key != current
@@ -25,15 +25,17 @@ class KeyState:
 
     @property
     def to_use(self) -> str:
-        """The key with which to sign the next proof."""
+        """The key that signs the next proof."""
         return self.next if self.phase == "offered" else self.current
 
     def after_new_key(self, next_key: str) -> KeyState:
-        """A next key is on the disk. A rotation that is under way goes on with the key that it has."""
+        """Return the state after a next key was written to disk. A rotation in progress continues with its own key."""
         return KeyState("prepared", self.current, next_key) if self.phase == "settled" else self
 
     def after_answer(self, current: str, next_key: str) -> KeyState:
-        """The server answered an offer. Late answers to earlier offers name other keys, and change nothing."""
+        """Return the state after the server responded to an offer. A late response to an earlier offer names other keys
+        and changes nothing.
+        """
         if self.phase == "settled":
             return self
         if current == self.next:
@@ -41,11 +43,15 @@ class KeyState:
         return replace(self, phase="offered") if next_key == self.next else self
 
     def after_accepted(self, used: str) -> KeyState:
-        """The server took a proof by this key. If it is the next one, it is the only one that counts from now on."""
+        """Return the state after the server accepted a proof by this key. If it is the next key, it becomes the only
+        one.
+        """
         return self if self.phase == "settled" or used != self.next else KeyState("settled", used)
 
     def after_refused(self, used: str) -> KeyState:
-        """The server refused a proof by this key: the other one is tried next. No key is given up for a refusal."""
+        """Return the state after the server refused a proof by this key. The other key is tried next. A refusal never
+        drops a key.
+        """
         if self.phase == "settled":
             return self
         if used == self.current:

@@ -1,4 +1,4 @@
-"""The agent: carries out what the machines decide."""
+"""The agent, which carries out the decisions of the state machines."""
 
 from __future__ import annotations
 
@@ -25,45 +25,50 @@ from .machine import boot_id, machine_fingerprint
 from .next_step import End
 from .pace import ms_of
 from .proof import resolve_endpoints
-from .registrar import Registrar, Tls
+from .registrar import Registrar
 from .rotation import Rotation
 from .session_machine import SessionEffect, SessionEvent
 from .state_dir import Identity, Sentinel, fingerprint_of
 from .stream import Stream
+from .trust import Tls
 
 
 @dataclass(frozen=True)
 class Options:
-    """Who the agent is and what its machine does."""
+    """Configures an agent."""
 
     server: str
     """The registry's address: HOST:PORT, or a URL with http or https."""
     node_id: str
     """1-63 characters of [A-Za-z0-9._-]."""
     state_dir: Path
-    """Holds the node's key, the sentinel and the record of executions. Each agent of a machine needs its own."""
+    """Holds the node's key, the sentinel and the ledger of executions. Each agent on a machine needs its own."""
     version: str = ""
     join_token: str = ""
     """A join token, or the token of a Kubernetes service account."""
     join_token_file: Path | None = None
-    """Holds the token in place of ``join_token``; it is read at each registration."""
+    """A file with the join token, instead of ``join_token``. It is read at each registration."""
     tls: Tls | None = None
-    """None: clear text, unless ``server`` is an https URL."""
+    """TLS settings. If None, connections use clear text, unless ``server`` is an https URL."""
     info: Callable[[], node_pb2.NodeInfo] | None = None
-    """What the machine is, called in a thread at least once a minute. None: the host name alone. The kit fills in
-    agent_version, and work from the executor."""
+    """Describes the machine. It is called in a thread, when the agent starts and at least once every
+    ``info_check_interval``. If None, only the host name is reported. The kit fills in agent_version, and takes work
+    from the executor.
+    """
     usage: Callable[[], usage_pb2.ResourceUsage] | None = None
-    """What the machine is doing, with all totals; called in a thread before each heartbeat."""
+    """Reports the machine's current usage, with all totals. It is called in a thread before each heartbeat."""
     executor: Executor | None = None
-    """Runs executions. None: the node runs none, and says so of what it is told to run or to stop."""
+    """Runs executions. If None, the node runs none and refuses those it receives."""
     machine_fingerprint: str = ""
-    """Distinguishes this machine from a copy of its disk. Empty: made from its id and its hardware addresses."""
+    """Distinguishes this machine from a copy of its disk. If empty, it is a hash of /etc/machine-id and the hardware
+    addresses.
+    """
     key_rotation_interval: float = 0.0
-    """The age in seconds at which the key is replaced without being asked. 0: never."""
+    """The age in seconds at which the agent rotates its key even if nobody requests it. 0 means never."""
     info_check_interval: float = 60.0
     """The longest time in seconds between two calls of ``info``."""
     wall_clock: Callable[[], float] = time.time
-    """Seconds since 1970; shown to the control plane, and decides nothing."""
+    """Returns the time in seconds since 1970. It is reported to the control plane and affects no decisions."""
 
 
 @dataclass(frozen=True)
@@ -71,27 +76,29 @@ class Status:
     """The state of an agent."""
 
     phase: str
-    """"starting", "registering", "opening", "connected", "waiting", "idle" (deleted), "closing" or "closed"."""
+    """"starting", "registering", "opening", "connected", "waiting", "idle" (an operator deleted the node), "closing" or
+    "closed".
+    """
     endpoint: str
-    """The health replica that holds the stream; empty for none."""
+    """The health replica that holds the stream; empty without a stream."""
     session_epoch: int
     membership: str
-    """"PENDING", "APPROVED", "REJECTED", or empty while it is not known."""
+    """"PENDING", "APPROVED" or "REJECTED". Empty while the agent does not know it."""
 
 
 class Agent:
-    """Speaks for one machine. Run it once.
+    """Represents one machine. Call run() only once.
 
-    Raises OSError for a state directory that cannot be used or that another agent uses, and ValueError for a broken key
-    or address.
+    Raises OSError for a state directory that is unusable or that another agent uses, and ValueError for a damaged key
+    or an invalid address.
     """
 
     def __init__(self, options: Options, log: logging.Logger | None = None) -> None:
         self.options = options
         self.log = logging.LoggerAdapter(log or logging.getLogger("rollcall.agent"), {"node_id": options.node_id})
-        self.registrar = Registrar(options.server, options.node_id, options.tls)
+        self.registrar = Registrar(options.server, options.node_id, options.tls, options.state_dir)
         self.boot_id = boot_id()
-        # Random, and only of this process.
+        # A random id of this process.
         self.instance_id = str(uuid.uuid4())
         self.fingerprint = options.machine_fingerprint or machine_fingerprint()
         self.usage: usage_pb2.ResourceUsage | None = None
@@ -123,14 +130,14 @@ class Agent:
 
     @property
     def status(self) -> Status:
-        """How it is."""
+        """The current status."""
         held = self._state.held
         return Status(
             self._state.stage, held.endpoint if held else "", held.epoch if held else 0, self._state.membership
         )
 
     async def run(self) -> None:
-        """Work until close() is called, or the task is cancelled, which leaves without a goodbye."""
+        """Run until close() is called. If the task is cancelled instead, the agent leaves without a goodbye."""
         try:
             self._loop = asyncio.get_running_loop()
             found = self.identity.read_sentinel()
@@ -151,11 +158,11 @@ class Agent:
                 self.identity.release()
 
     def close(self) -> None:
-        """Say goodbye, 5 s at most, and end run(). Executions that run go on."""
+        """Say goodbye, which takes at most 5 s, and end run(). Running executions continue."""
         self.dispatch(Event("close"))
 
     def dispatch(self, event: Event) -> None:
-        """Take in what has happened."""
+        """Handle an event."""
         self._state, effects = step_agent(self._state, event, self.now_ms(), random.random())
         for effect in effects:
             self._carry_out(effect)
@@ -171,12 +178,12 @@ class Agent:
         return time.monotonic() * 1000
 
     def call_at(self, at_ms: float, run: Callable[[], None]) -> asyncio.TimerHandle:
-        """Call back at a time."""
+        """Call back at the given time."""
         loop = asyncio.get_running_loop()
         return loop.call_later(max(0.0, at_ms - self.now_ms()) / 1000, run)
 
     def spawn(self, work: asyncio.Task[None]) -> asyncio.Task[None]:
-        """Keep a task until it ends; it ends with the agent."""
+        """Keep a reference to a task until it ends. The task is cancelled when the agent ends."""
         self._tasks.add(work)
         work.add_done_callback(self._on_done)
         return work
@@ -184,9 +191,10 @@ class Agent:
     def read_info(
         self, refresh: bool, then: Callable[[node_pb2.NodeInfo], None], failed: Callable[[str], None]
     ) -> None:
-        """Read the machine where that is wanted or was never done, and call back.
+        """Read the machine's description if ``refresh`` is set or no description was read yet, then call ``then``.
 
-        Where it cannot be read, what was read last counts. Without that the message goes to ``failed``.
+        If reading fails, ``then`` receives the previous description. If there is none, ``failed`` receives the
+        message.
         """
 
         async def read() -> None:
@@ -204,17 +212,26 @@ class Agent:
         self.spawn(asyncio.ensure_future(read()))
 
     def accepted(self, key: Ed25519PrivateKey) -> None:
-        """The server has taken a proof by this key."""
+        """Record that the server has accepted a proof by this key."""
         before = self.identity.state.phase
         try:
             self.identity.become(self.identity.state.after_accepted(fingerprint_of(key)))
         except OSError as error:
-            self.log.error("next key cannot take the place of the key: %s", error)
+            self.log.error("next key cannot replace the node's key: %s", error)
         if before != "settled" and self.identity.state.phase == "settled":
             self.rotation.used()
 
+    def report_trust(self) -> None:
+        """Report which authorities the agent trusts now."""
+        if self._info is None:
+            return
+        self._info.trust.CopyFrom(self.registrar.trust.describe())
+        for stream in (self._held, self._candidate):
+            if stream is not None:
+                stream.dispatch(SessionEvent("look"))
+
     def on_stream(self, stream: Stream, news: SessionEffect) -> None:
-        """Hear what a stream tells; of one that was dropped nothing counts."""
+        """Handle an effect of a stream. Ignores effects of dropped streams."""
         if stream is self._candidate and news.kind == "opened":
             welcome = news.frame.welcome
             endpoints = tuple(resolve_endpoints(welcome.health_endpoints, self.registrar.host))
@@ -294,7 +311,7 @@ class Agent:
         self._remember(welcome.cluster_id, self._state.endpoints)
 
     async def _read_info(self) -> str:
-        """Read the machine. Answers why it cannot be read, or an empty text."""
+        """Read the machine's description. Return why that failed, or an empty string."""
         info = node_pb2.NodeInfo()
         try:
             if self.options.info is not None:
@@ -306,6 +323,7 @@ class Agent:
         except Exception as error:
             return f"the machine cannot be read: {type(error).__name__}: {error}"
         info.agent_version = self.options.version
+        info.trust.CopyFrom(self.registrar.trust.describe())
         self._info = info
         return ""
 
@@ -316,7 +334,7 @@ class Agent:
             return
         key = self.identity.to_use()
         end = await self._register_with(key)
-        # In a rotation the server may have taken the other key although its answer was lost.
+        # During a rotation, the server may have accepted the other key although its response was lost.
         if end is not None and end.reason == "NODE_KEY_MISMATCH" and self.identity.refused(key):
             end = await self._register_with(self.identity.to_use())
         if end is not None:
@@ -333,7 +351,7 @@ class Agent:
         except grpc.RpcError as error:
             return end_of_call(error)
         except Exception as error:
-            # An attempt that ends otherwise would be the last one.
+            # Catch any exception, because otherwise the agent would not try again.
             return End("unreachable", message=f"{type(error).__name__}: {error}")
         self._on_registered(key, answer)
         return None
@@ -341,7 +359,7 @@ class Agent:
     def _on_registered(self, key: Ed25519PrivateKey, answer: registry_pb2.RegisterNodeResponse) -> None:
         self.accepted(key)
         known = self._sentinel.health_endpoints if self._sentinel else ()
-        # A control plane without a health replica answers none: what was known before is the best guess then.
+        # A control plane without health replicas returns no endpoints. In that case, keep the previous ones.
         endpoints = tuple(resolve_endpoints(answer.health_endpoints, self.registrar.host))
         self._remember(answer.cluster_id, endpoints or known)
         membership = _name_of(answer.node.membership)
@@ -349,7 +367,7 @@ class Agent:
         self.dispatch(Event("registered", membership=membership, endpoints=endpoints))
 
     def _join_token(self) -> str:
-        # Read each time: a secret that is mounted may be replaced. A machine that is known needs none.
+        # Read the token each time, because a mounted secret can be replaced. A known machine needs no token.
         file = self.options.join_token_file
         if file is None:
             return self.options.join_token.strip()
@@ -368,7 +386,8 @@ class Agent:
             self._on_disk("sentinel cannot be written", lambda: self.identity.write_sentinel(sentinel))
 
     def _on_disk(self, message: str, run: Callable[[], None]) -> None:
-        # The registration counts, not the file: without it the agent registers once more at its next start.
+        # Ignore the error, because the registration counts even if the file cannot be written. In that case, the agent
+        # registers again at its next start.
         try:
             run()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The machine's record of executions, on the disk before anything is told of them, and what makes it so."""
+"""The machine's durable list of executions. An execution is written to disk before anything about it is reported."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .next_step import End
 from .proof import executions_digest
 from .state_dir import write_atomically
 
-# An execution that ends before it was started has this number.
+# The change number of an execution that ends without ever starting.
 _CHANGE_OF_REFUSED = 2
-# What the machine lacks although it should not is looked at again this often.
+# The time in seconds between checks for executions that should be running but are not.
 _PLAN_EVERY = 15.0
 _ENDED = work_pb2.OBSERVED_STATE_ENDED
 
@@ -38,7 +38,9 @@ class _Entry:
 
 
 class Ledger:
-    """Executions of this machine. ``tell`` hears of executions that changed, and of specs that are missing."""
+    """Keeps the executions of this machine and carries out planned actions. ``tell`` receives changed executions and
+    missing specs.
+    """
 
     def __init__(
         self,
@@ -71,11 +73,11 @@ class Ledger:
             try:
                 self._read(file)
             except (OSError, ValueError, KeyError, json_format.ParseError, DecodeError) as error:
-                # As lost as what is not there: the record knows that it was reported.
-                log.error("an execution's record cannot be read: %s: %s", file, error)
+                # Treat the execution as lost, because the store knows that it was reported.
+                log.error("an execution's file cannot be read: %s: %s", file, error)
 
     def recover(self) -> None:
-        """Go on with what an earlier run of the agent left running."""
+        """Adopt the executions that an earlier run of the agent left running."""
         for key, entry in list(self._entries.items()):
             if self._kept[key].observation.state == _ENDED:
                 continue
@@ -87,61 +89,64 @@ class Ledger:
 
     @property
     def is_running(self) -> bool:
-        """Whether an execution has not ended."""
+        """Whether any execution has not ended."""
         return any(one.observation.state != _ENDED for one in self._kept.values())
 
     def observations(self, ids: Iterable[str] | None) -> list[work_pb2.ExecutionObservation]:
-        """What is seen of these executions, as far as the machine has them; of all for None."""
+        """The observations of these executions, or of all executions for None. Unknown ids are skipped."""
         named = sorted(self._kept) if ids is None else ids
         return [self._kept[key].observation for key in named if key in self._kept]
 
     def digest(self) -> int:
-        """Of all that the machine has."""
+        """The digest of all executions."""
         return executions_digest(self.observations(None))
 
     def opened(self) -> None:
-        """A session was welcomed. Parts of a list that an earlier one sent are worth nothing."""
+        """Handle a new session. Discard partial lists of an earlier session."""
         self._desired = DesiredWork(self._desired.log_id, self._desired.generation, self._desired.references)
         self._session_log_id = ""
         self._to_bind = {}
 
     def heed(self, frame: health_pb2.Executions) -> None:
-        """Take over what should run."""
+        """Store the list of executions that should run, and plan."""
         self._desired = self._desired.apply(frame)
         self._session_log_id = frame.log_id
         self._bind_reported()
         self._plan()
 
     def ended(self, end: End, told_by: str) -> None:
-        """A stream or a registration has come to its end. ``told_by`` is the history that the server spoke of.
+        """Handle the end of a stream or a registration.
 
-        A server that names none when it casts the node out is one of before, which means that history.
+        If the node was rejected, banned or deleted, stop the executions of the store history that excluded the node.
+        If the server does not name that history, it is ``told_by``: the history of the Executions that the stream
+        received.
         """
         by = end.cast_out_by or told_by
         if not end.is_cast_out or not by:
             return
         self._desired = self._desired.cast_out(self._kept, by)
-        self._log.warning("node was cast out, its executions end: %d", len(self._desired.references))
+        count = len(self._desired.references)
+        self._log.warning("node was rejected, banned or deleted, stopping its executions: %d", count)
         self._plan()
 
     def take_spec(self, frame: health_pb2.SpecFrame) -> None:
-        """Take over a spec that was asked for."""
+        """Store a requested spec, and plan."""
         digest = frame.digest.hex()
         if digest not in self._desired.useful_specs:
             return
         if frame.spec and hashlib.sha256(frame.spec).digest() != frame.digest:
-            self._log.error("spec has another digest than was asked for, it is not used: %s", digest)
+            self._log.error("spec does not have the requested digest, ignoring it: %s", digest)
             return
         self._specs[digest] = frame.spec or None
         self._plan()
 
     def reported(self, ids: Iterable[str]) -> None:
-        """The record has what was reported of these."""
+        """Record that the store has received the reports about these executions."""
         self._to_bind.update(dict.fromkeys(ids))
         self._bind_reported()
 
     def seen(self) -> None:
-        """The control plane was heard. A moment to try again what failed."""
+        """Handle a response from the control plane: retry what failed."""
         if time.monotonic() - self._planned_at >= _PLAN_EVERY:
             self._plan()
 
@@ -161,7 +166,7 @@ class Ledger:
         return Execution(reference.id, self._node_id, reference.index, dict(reference.ports), gpus, spec)
 
     def _bind_reported(self) -> None:
-        # What was reported to a history, and committed there, is known to it from now on.
+        # Bind the reported executions to the store history of this session, because the store now knows them.
         if self._session_log_id:
             self._bind(self._to_bind, self._session_log_id)
             self._to_bind = {}
@@ -210,13 +215,14 @@ class Ledger:
         entry = _Entry(self._execution_of(reference, spec), reference, data)
         observation = _observation_of(reference, spec.job)
         observation.state, observation.change = work_pb2.OBSERVED_STATE_STARTING, 1
-        # On the disk first: what may have been started is never started a second time.
+        # Write to disk before starting, so that an execution that may have been started is never started a second
+        # time.
         if not self._add(key, entry, observation):
             return
         try:
             self._executor.start(entry.execution, self._listener(key))
         except Exception as error:
-            # Whatever it is: an execution whose start is not told to have failed would be waited for.
+            # Catch any exception. If the failure is not reported, the control plane waits for the execution.
             self._log.warning("an execution cannot be started: %s", key, exc_info=error)
             message = str(error) or type(error).__name__
             self._on_progress(key, Progress(True, work_pb2.END_REASON_START_FAILED, message=message))
@@ -224,33 +230,33 @@ class Ledger:
     def _stop(self, reference: work_pb2.ExecutionReference) -> None:
         entry = self._entries.get(reference.id)
         if entry is None:
-            self._end(reference, work_pb2.END_REASON_STOPPED, "it was not there")
+            self._end(reference, work_pb2.END_REASON_STOPPED, "it was not on this machine")
         elif not entry.is_stopping and self._executor is not None:
             entry.is_stopping = True
             self._keep(reference.id, self._kept[reference.id])
             self._ask_to_stop(entry)
 
     def _adopt(self, key: str, entry: _Entry) -> str:
-        """Go on with one. Answers why that cannot be, or an empty text."""
+        """Adopt one execution. Return why that is impossible, or an empty string."""
         try:
             if self._executor is not None and self._executor.adopt(entry.execution, self._listener(key)):
                 return ""
         except Exception as error:
-            # The others go on, and the agent speaks for its machine.
+            # Ignore the error. Continue with the other executions, and keep the session.
             self._log.error("an execution cannot be adopted: %s", key, exc_info=error)
             return f"it cannot be adopted: {str(error) or type(error).__name__}"
-        return "it was gone when the agent looked again"
+        return "it was gone when the agent restarted"
 
     def _ask_to_stop(self, entry: _Entry) -> None:
         try:
             if self._executor is not None:
                 self._executor.stop(entry.execution)
         except Exception as error:
-            # It runs on, and is reported so: an end is told by the executor alone.
+            # The execution is still reported as running, because only the executor reports an end.
             self._log.error("an execution cannot be stopped: %s", entry.execution.id, exc_info=error)
 
     def _end(self, reference: work_pb2.ExecutionReference, reason: work_pb2.EndReason, message: str) -> None:
-        # Of an execution that never ran here.
+        # Record that an execution ended without running here.
         observation = _observation_of(reference, "")
         observation.state, observation.change = _ENDED, _CHANGE_OF_REFUSED
         observation.end_reason, observation.message = reason, message[:512]
@@ -274,14 +280,14 @@ class Ledger:
             try:
                 self._path_of(key).unlink(missing_ok=True)
             except OSError as error:
-                self._log.warning("an execution's record cannot be removed: %s", error)
+                self._log.warning("an execution's file cannot be removed: %s", error)
                 continue
             try:
                 if self._executor is not None:
                     self._executor.forget(key)
             except Exception as error:
-                # What it leaves behind costs room alone.
-                self._log.warning("what is left of an execution cannot be removed: %s", key, exc_info=error)
+                # Ignore the error. The remains only take up space.
+                self._log.warning("the remains of an execution cannot be removed: %s", key, exc_info=error)
             self._kept.pop(key, None)
             self._entries.pop(key, None)
             self._met.discard(key)
@@ -311,7 +317,8 @@ class Ledger:
             after.signal = progress.signal
             if progress.exit_code is not None:
                 after.exit_code = progress.exit_code
-        # Where the disk refuses, it is told all the same: an end that is not told would be waited for.
+        # Report the change even if the disk write fails, because otherwise the control plane would wait for the
+        # execution to end.
         self._keep(key, Kept(after, one.log_id))
         self._tell((key,), self._wanted)
 
@@ -328,7 +335,7 @@ class Ledger:
         try:
             write_atomically(self._path_of(key), json.dumps(content).encode())
         except OSError as error:
-            self._log.error("an execution's record cannot be written: %s: %s", key, error)
+            self._log.error("an execution's file cannot be written: %s: %s", key, error)
             return False
         return True
 
@@ -337,7 +344,7 @@ class Ledger:
 
 
 def file_name_of(execution_id: str) -> str:
-    """A name, of any id, that is no path."""
+    """Return a safe file name for any id."""
     return hashlib.sha256(execution_id.encode()).hexdigest()[:32]
 
 

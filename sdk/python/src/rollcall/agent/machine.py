@@ -1,4 +1,4 @@
-"""What tells this machine, and this boot of it, from others."""
+"""Identifies this machine and its current boot."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def boot_id() -> str:
-    """The id of this boot; one that lasts as long as this process where the kernel tells none."""
+    """Return the id of the machine's current boot. If the kernel provides no id, return a random id."""
     return _read(Path("/proc/sys/kernel/random/boot_id")) or str(uuid.uuid4())
 
 
 def machine_fingerprint() -> str:
-    """A text that two machines do not share although one is a copy of the other's disk."""
+    """Return a value that differs between two machines even if their disks are copies of each other."""
     network = Path("/sys/class/net")
     folders = [one for one in (network.iterdir() if network.is_dir() else ()) if (one / "device").exists()]
     parts = [_read(Path("/etc/machine-id")), *sorted(_read(one / "address") for one in folders)]

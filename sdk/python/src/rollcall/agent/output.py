@@ -1,4 +1,4 @@
-"""Reports in parts, and the output of executions on calls of their own."""
+"""Splits reports into parts, and sends the output of executions on separate calls."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ..work.v1 import work_pb2
 from .executor import Executor
 
 _SERVE_LOGS = "/rollcall.health.v1.HealthService/ServeLogs"
-# A server takes frames of 64 KiB; the rest is for what surrounds the observations.
+# The maximum size of the observations in one frame, in bytes. A server accepts frames of 64 KiB; the rest is for the
+# frame's other fields.
 _MOST_PART_BYTES = 49_152
 _MOST_PART_OBSERVATIONS = 1_000
-# Of tag and length, for each observation.
+# The bytes that the tag and length of one observation use.
 _OVERHEAD_BYTES = 4
 _PIECE_BYTES = 65_536
 _LOOK_EVERY = 0.25
@@ -25,7 +26,7 @@ _LOOK_EVERY = 0.25
 def report_parts(
     number: int, is_whole: bool, digest: int, observations: Iterable[work_pb2.ExecutionObservation]
 ) -> list[health_pb2.ExecutionReport]:
-    """Cut a report into frames that a server takes. One without observations is one frame."""
+    """Split a report into frames that a server accepts. A report without observations fits in one frame."""
     parts = [health_pb2.ExecutionReport(number=number, whole=is_whole, digest=digest)]
     size = 0
     for one in observations:
@@ -43,7 +44,7 @@ def report_parts(
 
 
 async def send_output(channel: grpc.aio.Channel, request: health_pb2.LogRequest, executor: Executor | None) -> None:
-    """Answer a LogRequest until the output's end, or with ``follow`` until the execution has ended."""
+    """Respond to a LogRequest. Send until the end of the output or, with ``follow``, until the execution has ended."""
     call = channel.stream_unary(
         _SERVE_LOGS,
         request_serializer=health_pb2.ServeLogsRequest.SerializeToString,
@@ -52,7 +53,7 @@ async def send_output(channel: grpc.aio.Channel, request: health_pb2.LogRequest,
     try:
         await call(_pieces(request, executor))
     except grpc.RpcError:
-        return  # The reader was told, or has gone.
+        return  # The reader was notified or has disconnected.
 
 
 async def _pieces(
@@ -72,7 +73,7 @@ async def _pieces_of(request: health_pb2.LogRequest, executor: Executor) -> Asyn
     places: dict[int, tuple[int, bool]] = {}
     for stream in (1, 2):
         if request.stream in (0, stream):
-            # A disk that is slow keeps no heartbeat waiting.
+            # Read in a thread, so that a slow disk does not delay heartbeats.
             places[stream] = await asyncio.to_thread(_begin_of, request, executor, stream)
     while places:
         has_sent = False
@@ -91,10 +92,10 @@ async def _pieces_of(request: health_pb2.LogRequest, executor: Executor) -> Asyn
 
 
 def _begin_of(request: health_pb2.LogRequest, executor: Executor, stream: int) -> tuple[int, bool]:
-    """Where an output begins that is asked for, and whether some of that is not kept any more.
+    """Find where to start reading, and whether the beginning of the requested output is no longer kept.
 
-    It is the latest of the places that the request names. When output was written is not known here, so that all of
-    it counts as written since.
+    Reading starts at the latest of the positions in the request. The executor does not know when output was written,
+    so a time filter matches all output.
     """
     is_second = stream == 2 and request.stream == 0
     begin = (request.stderr_offset if is_second else request.offset), False
@@ -108,14 +109,14 @@ def _begin_of(request: health_pb2.LogRequest, executor: Executor, stream: int) -
 
 
 def _last_lines(execution_id: str, executor: Executor, stream: int, lines: int) -> tuple[int, bool]:
-    """Find where the last lines begin, from the end on: no more is read than they take."""
+    """Find where the last lines begin. Reads backwards, and no more than necessary."""
     last = executor.read_output(execution_id, stream, 0, 1, 1)
     end = last.offset + len(last.data)
     is_at_end = True
     while end > 0:
         low = max(0, end - _PIECE_BYTES)
         begin, data = _read_between(execution_id, executor, stream, low, end)
-        # A line break at the very end ends the last line, and begins none.
+        # A line break at the very end ends the last line and does not start a new one.
         at = len(data) - 1 if is_at_end and data.endswith(b"\n") else len(data)
         is_at_end = False
         while (at := data.rfind(b"\n", 0, at)) >= 0:
@@ -129,7 +130,7 @@ def _last_lines(execution_id: str, executor: Executor, stream: int, lines: int) 
 
 
 def _read_between(execution_id: str, executor: Executor, stream: int, low: int, end: int) -> tuple[int, bytes]:
-    """Read what is kept of a part of an output: it begins later where its beginning is gone."""
+    """Read a part of an output. If the beginning of the part is no longer kept, start at the first kept byte."""
     begin, data, at = low, b"", low
     while at < end:
         piece = executor.read_output(execution_id, stream, at, 0, end - at)

@@ -20,8 +20,8 @@ from ..work.v1 import work_pb2
 from .executor import Execution, OutputPiece, Progress, Tell
 from .ledger import file_name_of
 
-# It keeps an execution while no agent is there. Of two shims one makes the file `pid`, so that an execution is started
-# once; the file `exit` has the code with which it ended, as a shell tells it.
+# The shell script that runs an execution, even while no agent is running. Only one shim can create the file `pid`, so
+# an execution starts only once even if two shims start. The file `exit` contains the exit code as a shell reports it.
 _SHIM = """set -C; echo $$ >"$0/pid" || exit 125; trap : TERM INT HUP QUIT USR1 USR2
 "$@" >>"$0/1" 2>>"$0/2" </dev/null; code=$?; echo $code >"$0/exit.new"; mv "$0/exit.new" "$0/exit"
 """
@@ -29,18 +29,18 @@ _MARK = "ROLLCALL_EXECUTION="
 _DEFAULT_GRACE = 5.0
 _LACKS = ("checks", "secrets", "stop-on-agent-after")
 _WATCH_EVERY = 0.2
-# What `pid` and `exit` may hold.
+# The maximum size of the files `pid` and `exit`, in bytes.
 _MOST_NUMBER_BYTES = 32
 _REFERENCE = re.compile(r"\$\$(?=[A-Za-z_{])|\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
 class ProcessExecutor:
-    """Each execution is a process in a session of its own, which goes on while the agent is restarted.
+    """Runs each execution as a process in its own session, which survives a restart of the agent.
 
-    It is an example as much as a tool: it limits no resources, keeps all output, and refuses what it does not do
-    (containers, checks, users that jobs name, secrets, stop_on_agent_after). ``directory`` holds a folder for each
-    execution. ``user`` is whom executions run as; the agent's own user, which could read the node's key, only where
-    ``may_be_own_user`` says so. Raises ValueError otherwise.
+    ProcessExecutor also serves as an example. It limits no resources, keeps all output, and refuses unsupported
+    features (containers, checks, users named by jobs, secrets, stop_on_agent_after). ``directory`` holds one folder
+    for each execution. Executions run as ``user``. Only ``may_be_own_user`` allows them to run as the agent's own
+    user, because they can then read the node's private key. Raises ValueError for a user that is not allowed.
     """
 
     def __init__(
@@ -62,11 +62,13 @@ class ProcessExecutor:
         directory.mkdir(mode=0o711, parents=True, exist_ok=True)
 
     def capacity(self) -> node_pb2.WorkCapacity:
-        """Processes, on all processors unless made for fewer. No job is placed here that needs what is lacking."""
-        return node_pb2.WorkCapacity(executors=["process"], millicores=self._millicores, lacks=_LACKS)
+        """Return the configured processors, by default all, no memory or disk, and what this executor lacks."""
+        return node_pb2.WorkCapacity(
+            executors=["process"], millicores=self._millicores, memory_bytes=0, disk_bytes=0, lacks=_LACKS
+        )
 
     def start(self, execution: Execution, tell: Tell) -> None:
-        """Begin a process of its own session."""
+        """Start the execution as a process in its own session."""
         self._check(execution.spec)
         home = self._home(execution.id)
         home.mkdir(mode=0o700)
@@ -89,11 +91,13 @@ class ProcessExecutor:
         self._watch(execution, process.pid, tell, process, 0.0)
 
     def adopt(self, execution: Execution, tell: Tell) -> bool:
-        """Find the process again by its id and its environment. One that was never begun cannot begin any more."""
+        """Find the process by its process id and by the execution's id in its environment. If the execution was never
+        started, prevent it from starting later.
+        """
         home = self._home(execution.id)
         try:
             with open(home / "pid", "x", encoding="utf-8"):
-                return False  # No shim had come so far, and none can now.
+                return False  # No shim has created the file, and none can do so now.
         except FileExistsError:
             pass
         except OSError:
@@ -107,23 +111,23 @@ class ProcessExecutor:
         try:
             age = age_of(pid)
         except (OSError, ValueError, IndexError):
-            age = 0.0  # It has ended.
+            age = 0.0  # The process has ended.
         self._watch(execution, pid, tell, None, age)
         return True
 
     def stop(self, execution: Execution) -> None:
-        """Send the signal of the spec, and kill after its grace."""
+        """Send the signal from the spec, and kill the execution after its grace period."""
         event = self._stops.get(execution.id)
         if event is not None:
             event.set()
 
     def forget(self, execution_id: str) -> None:
-        """Remove the folder; what cannot be removed costs room alone."""
+        """Remove the execution's folder. Ignores errors, because what remains only takes up space."""
         self._stops.pop(execution_id, None)
         shutil.rmtree(self._home(execution_id), ignore_errors=True)
 
     def read_output(self, execution_id: str, stream: int, offset: int, tail: int, limit: int) -> OutputPiece:
-        """Read the file that the output goes to."""
+        """Read from the execution's output file."""
         home = self._home(execution_id)
         has_ended = os.path.lexists(home / "exit")
         with _open_regular(home / str(stream)) as file:
@@ -137,14 +141,14 @@ class ProcessExecutor:
         return self._directory / file_name_of(execution_id)
 
     def _check(self, spec: work_pb2.ExecutionSpec) -> None:
-        # What a spec asks for must not be left out in silence.
+        # Refuse a spec with settings that this executor does not support, instead of ignoring them.
         process = spec.process
         if not process.command:
-            raise ValueError("this machine runs processes alone")
+            raise ValueError("this machine runs only processes")
         if spec.HasField("check") or spec.HasField("stop_on_agent_after") or process.secret_env:
-            raise ValueError("this machine's executor has no checks, no secrets and no stop_on_agent_after")
+            raise ValueError("this machine's executor does not support checks, secrets or stop_on_agent_after")
         if process.directory or process.user not in ("", self._user):
-            raise ValueError("this machine allows jobs no users and no directories of their own")
+            raise ValueError("jobs cannot set a user or a directory on this machine")
 
     def _watch(
         self, execution: Execution, pid: int, tell: Tell, process: subprocess.Popen[bytes] | None, age: float
@@ -190,9 +194,9 @@ class ProcessExecutor:
 
 
 def _open_regular(path: Path) -> BinaryIO:
-    """Open a file of an execution's folder. Raises OSError for what is none.
+    """Open a file in an execution's folder. Raises OSError if it is not a regular file.
 
-    The folder is the execution's user's: a link could lead anywhere, and a pipe could keep the agent waiting.
+    The execution's user owns the folder, so a link could lead anywhere and a pipe could block the agent.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -202,18 +206,21 @@ def _open_regular(path: Path) -> BinaryIO:
 
 
 def _read_number(path: Path) -> int:
-    """What a shim wrote. Raises OSError or ValueError."""
+    """Read a number written by a shim. Raises OSError or ValueError."""
     with _open_regular(path) as file:
         return int(file.read(_MOST_NUMBER_BYTES))
 
 
 def _close_exit(path: Path) -> None:
-    """Say of an execution whose shim was killed with it that it has ended: who reads its output waits for that."""
+    """Mark an execution as ended, in case its shim was killed along with it.
+
+    Readers of the output wait for this mark.
+    """
     try:
         with open(path, "x", encoding="utf-8") as file:
             file.write("137\n")
     except OSError:
-        return  # The shim wrote it.
+        return  # The shim has written the file.
 
 
 def _ask_to_end(execution: Execution, pid: int) -> float:
@@ -228,7 +235,7 @@ def _signal(pid: int, number: int) -> None:
     try:
         os.killpg(pid, number)
     except OSError:
-        return  # It has ended meanwhile.
+        return  # The process has already ended.
 
 
 def _signal_name(number: int) -> str:
@@ -247,11 +254,13 @@ def _is_execution(pid: int, execution_id: str) -> bool:
 
 
 def age_of(pid: int) -> float:
-    """Seconds since a process began.
+    """Return the seconds since a process started.
 
-    They are counted from the machine's boot: the wall clock may have been set since, and times of files with it.
+    The time is measured from the machine's boot and not from file times, because the wall clock may have changed
+    since.
     """
-    # The second field is the program's name, which may hold anything; the 22nd is when the process began.
+    # The second field is the program's name, which can contain any character. The 22nd is the start time of the
+    # process.
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
 
@@ -270,9 +279,9 @@ def _environment(execution: Execution, home: Path) -> dict[str, str]:
 
 
 def expand(word: str, env: Mapping[str, str]) -> str:
-    """Replace $NAME and ${NAME} by what the environment has.
+    """Replace $NAME and ${NAME} with values from the environment.
 
-    Other names stay as they are, for a shell to see, and so does what follows ``$$``, of which one is left.
+    Leaves unknown names for a shell to expand. ``$$`` becomes one dollar sign, and the name after it is not replaced.
     """
 
     def value_of(found: re.Match[str]) -> str:

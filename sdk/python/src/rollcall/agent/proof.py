@@ -1,4 +1,4 @@
-"""What an agent computes: proofs, fingerprints, digests and addresses."""
+"""Computes an agent's proofs, fingerprints, digests and addresses."""
 
 from __future__ import annotations
 
@@ -24,24 +24,30 @@ _HOST_PORT = re.compile(r"(\[[^\[\]]+\]|[^:\[\]/\s]+):([0-9]{1,5})\Z")
 
 
 def proof_text(method: str, cluster_id: str, node_id: str, nonce: bytes) -> str:
-    """What a node signs to prove that it holds its key: a proof made for one call is worth nothing at another."""
+    """Return the text that a node signs to prove that it holds its key.
+
+    The text names the method and the cluster, so a proof made for one call is worthless for another.
+    """
     return "\n".join(["rollcall-proof-v1", method, cluster_id, node_id, _base64url(nonce)])
 
 
 def key_fingerprint(public_key: bytes) -> str:
-    """How a key is named to people and in answers."""
+    """Return the fingerprint of a key, as people and responses see it."""
     return f"SHA256:{_base64url(hashlib.sha256(public_key).digest())}"
 
 
 def node_info_digest(info: node_pb2.NodeInfo) -> bytes:
-    """What a Hello carries, so that what has not changed is not sent: SHA-256 of protobuf JSON with sorted keys."""
+    """Return the digest that a Hello carries so that the agent need not send an unchanged description.
+
+    It is the SHA-256 of the description as protobuf JSON with sorted keys and without white space.
+    """
     value = _sorted(json_format.MessageToDict(info))
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
 
 def executions_digest(observations: Sequence[work_pb2.ExecutionObservation]) -> int:
-    """What reports and Beats carry of all that a node has; 0 for a node that has nothing."""
+    """Summarize all executions of a node for reports and Beats. Return 0 for a node without executions."""
     if not observations:
         return 0
     lines = sorted(f"{one.id} {one.change}\n" for one in observations)
@@ -49,7 +55,7 @@ def executions_digest(observations: Sequence[work_pb2.ExecutionObservation]) -> 
 
 
 def resolve_endpoints(endpoints: Iterable[str], registry_host: str) -> list[str]:
-    """Complete health endpoints: an empty host is that of the registry. What is no address is left out."""
+    """Complete health endpoints. Replace an empty host with the registry's host, and drop invalid addresses."""
     host = f"[{registry_host}]" if ":" in registry_host else registry_host
     resolved: list[str] = []
     for endpoint in endpoints:
@@ -71,7 +77,8 @@ def _sorted(value: Any) -> Any:
 
 
 def _order(key: str) -> tuple[int, int, bytes]:
-    # Whole numbers come first, by value; then the rest by their UTF-16 code units.
+    # Return the sort key of a JSON key. Integers come first, ordered by value. All others follow, ordered by
+    # their UTF-16 code units.
     if _INDEX.match(key) and int(key) <= _MOST_INDEX:
         return 0, int(key), b""
     return 1, 0, key.encode("utf-16-be", "surrogatepass")

@@ -1,9 +1,10 @@
-"""Calls of the registry, and channels."""
+"""Calls to the registry, and gRPC channels."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -15,13 +16,15 @@ from ..node.v1 import node_pb2
 from ..registry.v1 import registry_pb2
 from .proof import REGISTER_METHOD, ROTATE_METHOD, proof_text
 from .state_dir import public_key
+from .trust import Tls, Trust
 
 _CALL_TIMEOUT = 10.0
 _CHALLENGE_METHOD = "/rollcall.registry.v1.RegistryService/CreateChallenge"
 _OPTIONS: list[tuple[str, Any]] = [
-    # Channels share connections by default; leaving a dead path needs a new one.
+    # By default, channels share connections. Use separate ones, because a channel can leave a dead path only by means
+    # of a new connection.
     ("grpc.use_local_subchannel_pool", 1),
-    # What follows a failure is the kit's own decision.
+    # Disable gRPC's retries, because the agent itself decides what to do after a failure.
     ("grpc.enable_retries", 0),
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.enable_http_proxy", 0),
@@ -30,20 +33,8 @@ _OPTIONS: list[tuple[str, Any]] = [
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Tls:
-    """TLS to registry and health replicas."""
-
-    ca: bytes | None = None
-    """PEM of the authorities that are trusted; None for those of the system."""
-    certificate: tuple[bytes, bytes] | None = None
-    """The agent's own certificate and key, PEM."""
-    server_name: str | None = None
-    """The name that the servers' certificates are for, where that is not the host's."""
-
-
 def open_channel(address: str, tls: Tls | None) -> grpc.aio.Channel:
-    """A channel with a connection of its own."""
+    """Open a channel with a separate connection."""
     if tls is None:
         return grpc.aio.insecure_channel(address, options=_OPTIONS)
     certificate, key = tls.certificate or (None, None)
@@ -54,17 +45,19 @@ def open_channel(address: str, tls: Tls | None) -> grpc.aio.Channel:
 
 
 class Registrar:
-    """Registers the node, and rotates its key. It holds no connection between calls.
+    """Registers the node, and rotates its key. Keeps no connection between calls.
 
-    ``server`` is HOST:PORT or a URL. Its methods raise grpc.RpcError.
+    ``server`` is HOST:PORT or a URL. Methods raise grpc.RpcError. They raise UntrustedError if the agent does
+    not know which authorities to trust.
     """
 
-    def __init__(self, server: str, node_id: str, tls: Tls | None) -> None:
+    def __init__(self, server: str, node_id: str, tls: Tls | None, state_dir: Path) -> None:
         url = urlsplit(server if "://" in server else f"//{server}")
         if not url.hostname or url.port is None:
             raise ValueError(f"cannot use {server!r} as an address: HOST:PORT or a URL is needed")
         self.host = url.hostname
-        self.tls = None if url.scheme == "http" else (tls or (Tls() if url.scheme == "https" else None))
+        spoken = None if url.scheme == "http" else (tls or (Tls() if url.scheme == "https" else None))
+        self.trust = Trust(spoken, url.hostname, url.port, state_dir)
         self._address = url.netloc
         self._node_id = node_id
 
@@ -92,7 +85,7 @@ class Registrar:
     async def rotate_key(
         self, key: Ed25519PrivateKey, next_key: Ed25519PrivateKey
     ) -> registry_pb2.RotateNodeKeyResponse:
-        """Offer the next key, proved by both."""
+        """Offer the next key, with proofs by both keys."""
 
         async def call(channel: grpc.aio.Channel, challenge: Any) -> registry_pb2.RotateNodeKeyResponse:
             text = proof_text(ROTATE_METHOD, challenge.cluster_id, self._node_id, challenge.nonce).encode()
@@ -110,7 +103,8 @@ class Registrar:
         return await self._with_challenge(call)
 
     async def _with_challenge(self, call: Callable[[grpc.aio.Channel, Any], Awaitable[T]]) -> T:
-        channel = open_channel(self._address, self.tls)
+        await asyncio.to_thread(self.trust.prepare)
+        channel = open_channel(self._address, self.trust.for_connection())
         try:
             request = registry_pb2.CreateChallengeRequest()
             challenge = await _unary(channel, _CHALLENGE_METHOD, request, registry_pb2.CreateChallengeResponse)

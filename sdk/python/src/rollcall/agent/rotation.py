@@ -1,4 +1,4 @@
-"""Replaces the node's key, and goes on with a rotation that a crash cut short."""
+"""Replaces the node's key, and resumes a rotation that a crash interrupted."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from .kit import Agent
 
 _BACKOFF_MAX_MS = 300_000.0
-# A stream with the next key should be open by then. If it is not, the offer is made again, signed with the next key.
+# The time within which a stream with the next key should be open. After that time, the agent repeats the
+# offer and signs it with the next key, which also counts as using that key.
 _USE_WITHIN_MS = 15_000.0
-# A timer cannot be set for months.
+# The maximum time between two checks of whether a rotation is due.
 _LONGEST_WAIT_MS = 86_400_000.0
 
 
 class Rotation:
-    """Looks when an offer is due. It lives on the agent's event loop."""
+    """Decides when an offer is due, and makes it. Only the agent's event loop uses it."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -37,7 +38,7 @@ class Rotation:
         self._alarm: asyncio.TimerHandle | None = None
 
     def heed(self, settings: health_pb2.Settings) -> None:
-        """Note what the server's settings say; they say it for as long as the rotation is wanted."""
+        """Apply the server's settings. Schedule a rotation if they request one, and otherwise cancel it."""
         if not settings.HasField("rotate_key_within"):
             self._due_at_ms = None
         elif self._due_at_ms is None:
@@ -45,11 +46,11 @@ class Rotation:
         self.look()
 
     def used(self) -> None:
-        """The next key is the node's key now, however that came about."""
+        """Record that the next key has become the node's key."""
         self._due_at_ms, self._failures, self._not_before_ms = None, 0, 0.0
 
     def look(self) -> None:
-        """Make an offer when one is due, and look again when the next one may be."""
+        """Make an offer when one is due, and schedule the next check."""
         if self._is_under_way:
             return
         agent = self._agent
@@ -84,11 +85,12 @@ class Rotation:
             if isinstance(error, grpc.RpcError) and end_of_call(error).reason == "PROOF_INVALID":
                 has_other_key = identity.refused(key)
             spread = full_jitter(self._failures, BACKOFF_BASE_MS, _BACKOFF_MAX_MS, random.random())
-            # With the other key it is tried at once: the server may have taken that one before its answer was lost.
+            # Try the other key immediately, because the server may have accepted it although its response
+            # was lost.
             wait = 0.0 if has_other_key and self._failures == 0 else BACKOFF_BASE_MS + spread
             self._failures += 1
             self._not_before_ms = agent.now_ms() + wait
-            agent.log.warning("key cannot be rotated, again in %d ms: %s", wait, error)
+            agent.log.warning("key cannot be rotated, retry in %d ms: %s", wait, error)
         else:
             self._failures = 0
             if identity.state.phase == "settled":

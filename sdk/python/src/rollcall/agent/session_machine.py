@@ -1,4 +1,6 @@
-"""What a heartbeat stream does with a frame, a time or an order. Pure; times are monotonic milliseconds."""
+"""Decides what a heartbeat stream does on a frame, a timer or a request. Does no I/O. Times are monotonic
+milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from .next_step import End
 from .pace import Pace
 from .reports import ReportEffect, ReportState
 
-# A new connection that has not brought a Challenge after this is given up: TCP would wait for minutes.
+# How long to wait for a Challenge on a new connection before abandoning it. TCP would wait for minutes.
 _CONNECT_TIMEOUT_MS = 5_000.0
 _WELCOME_TIMEOUT_MS = 20_000.0
-# Measuring shortly before a Beat makes what it sends fresh.
+# How long before a Beat to measure usage, so that the Beat carries fresh data.
 _MEASURE_LEAD_MS = 1_000.0
 _TELL_TIME_EVERY_MS = 60_000.0
 _MOST_REASON = 1_024
@@ -26,10 +28,10 @@ NEVER = math.inf
 
 @dataclass(frozen=True)
 class SessionEvent:
-    """What happens to a stream.
+    """An input of a stream's state machine.
 
-    ``kind`` is "frame", "described" (the digest that a Hello carries was read), "info-read", "due", "stream-ended",
-    "work-changed", "look", "goodbye" or "drop".
+    ``kind`` is "frame", "described" (the digest for the Hello was computed), "info-read", "due",
+    "stream-ended", "work-changed", "look", "goodbye" or "drop".
     """
 
     kind: str
@@ -38,22 +40,23 @@ class SessionEvent:
     digest: bytes = b""
     info: node_pb2.NodeInfo = field(default_factory=node_pb2.NodeInfo)
     is_wanted: bool = False
-    """The server asked for the whole."""
+    """Whether the server asked for the complete description."""
     end: End = field(default_factory=lambda: End("left"))
     ids: tuple[str, ...] = ()
     wanted_specs: tuple[str, ...] = ()
     reason: str = ""
     leaves_work: bool = False
-    """Executions go on, and the agent returns."""
+    """Whether executions continue and the agent will return."""
 
 
 @dataclass(frozen=True)
 class SessionEffect:
-    """What the shell carries out, in order.
+    """What the shell must do, in order.
 
-    ``kind`` is "measure", "describe", "read-info", "send-hello", "send-beat", "send-info", "send-report",
-    "send-want-specs", "send-goodbye", "cancel", or news for the agent: "opened", "settings", "membership", "acked",
-    "executions", "spec", "report-acked", "log-request", "move-asked" and "ended".
+    For "measure", "describe", "read-info", "send-hello", "send-beat", "send-info", "send-report",
+    "send-want-specs", "send-goodbye" and "cancel", the shell does the work itself. It notifies the agent of
+    "opened", "settings", "membership", "acked", "executions", "spec", "report-acked", "log-request",
+    "authorities", "move-asked" and "ended".
     """
 
     kind: str
@@ -77,7 +80,7 @@ class SessionEffect:
 
 @dataclass(frozen=True)
 class SessionState:
-    """One heartbeat stream on the agent's side."""
+    """The agent's state of one heartbeat stream."""
 
     phase: str
     """"connecting", "greeting", "open", "leaving" or "ended"."""
@@ -85,7 +88,7 @@ class SessionState:
     info_check_ms: float
     patience_at_ms: float
     reports: ReportState | None
-    """None on a node that takes no part in work."""
+    """None on a node without executions."""
     sequence: int = 0
     last_beat_at_ms: float = 0.0
     last_ack_at_ms: float = 0.0
@@ -94,7 +97,7 @@ class SessionState:
     told_generation: int = 0
     time_told_at_ms: float = -NEVER
     known_digest: bytes = b""
-    """Of the NodeInfo that the server has, or was told that it could ask for."""
+    """The digest of the NodeInfo that the server has, or that it can request because the Hello named it."""
     info_sent_at_ms: float = 0.0
     beat_at_ms: float = NEVER
     measure_at_ms: float = NEVER
@@ -102,7 +105,7 @@ class SessionState:
 
     @staticmethod
     def begin(pace: Pace, info_check_ms: float, now_ms: float, reports: ReportState | None) -> SessionState:
-        """A stream that begins to connect."""
+        """Return the state of a stream that starts to connect."""
         return SessionState("connecting", pace, info_check_ms, now_ms + _CONNECT_TIMEOUT_MS, reports)
 
     @property
@@ -113,7 +116,7 @@ class SessionState:
 
     @property
     def next_due_ms(self) -> float:
-        """When the next "due" is to come."""
+        """When the next "due" event is needed."""
         return min(self.beat_at_ms, self.measure_at_ms, self.look_at_ms, self.patience_at_ms, self.report_at_ms)
 
 
@@ -121,7 +124,7 @@ Step = tuple[SessionState, tuple[SessionEffect, ...]]
 
 
 def step_session(state: SessionState, event: SessionEvent, now_ms: float) -> Step:
-    """Decide what an event does to a stream. An ended stream ignores all."""
+    """Decide what an event does to a stream. An ended stream ignores all events."""
     kind = event.kind
     if state.phase == "ended":
         return state, ()
@@ -144,7 +147,8 @@ def step_session(state: SessionState, event: SessionEvent, now_ms: float) -> Ste
             return state, ()
         return _with_reports(state, *state.reports.when_changed(event.ids, event.wanted_specs, now_ms))
     if kind == "look":
-        # What is known is enough: to read the machine takes seconds, and a fault of it must not hold up its report.
+        # Use the cached description, because reading the machine takes seconds and an error in it must not delay
+        # the report.
         return state, (SessionEffect("read-info"),) if state.phase == "open" else ()
     if kind == "goodbye" and state.phase == "open":
         leaving = replace(_nothing_due(state), phase="leaving", patience_at_ms=now_ms + GOODBYE_LIMIT_MS)
@@ -168,6 +172,8 @@ def _on_frame(state: SessionState, frame: health_pb2.HeartbeatResponse, now_ms: 
         return _keep_pace(known, state.pace.after(frame.settings), now_ms), effects
     if which == "membership":
         return state, (SessionEffect("membership", frame=frame),)
+    if which == "authorities":
+        return state, (SessionEffect("authorities", frame=frame),)
     if which == "go_away":
         if frame.go_away.action != _MOVE or state.phase != "open":
             return _end(state, end_of_go_away(frame.go_away))
@@ -186,7 +192,7 @@ def _on_frame(state: SessionState, frame: health_pb2.HeartbeatResponse, now_ms: 
         return _with_news(_with_reports(state, reports), news)
     if which == "log_request" and state.phase == "open":
         return state, (SessionEffect("log-request", frame=frame),)
-    # A frame that has no place here, or is of a newer server.
+    # Ignore frames that are unexpected or that a newer server added.
     return state, ()
 
 
@@ -196,7 +202,7 @@ def _with_news(step: Step, news: SessionEffect) -> Step:
 
 
 def _with_reports(state: SessionState, reports: ReportState, effects: tuple[ReportEffect, ...] = ()) -> Step:
-    # Before the Welcome executions may change as well, and the first report has them all.
+    # Before the Welcome, nothing is sent: the first report includes all changes.
     if state.phase != "open":
         return replace(state, reports=replace(reports, asked={})), ()
     done = tuple(SessionEffect(it.kind, number=it.number, is_whole=it.is_whole, ids=it.ids) for it in effects)
@@ -222,7 +228,7 @@ def _on_welcome(state: SessionState, frame: health_pb2.HeartbeatResponse, now_ms
 
 
 def _on_ack(state: SessionState, ack: health_pb2.Ack, now_ms: float) -> Step:
-    # A late Ack shows that the path lives, and leaves the last Beat unanswered.
+    # A late Ack shows that the connection works, but does not answer the last Beat.
     unanswered = NEVER if ack.sequence >= state.sequence else state.last_beat_at_ms
     heard = replace(state, last_ack_at_ms=now_ms, unanswered_since_ms=unanswered)
     paced = _keep_pace(heard, state.pace.after_ack(ack.next_interval_ms), now_ms)
@@ -230,7 +236,7 @@ def _on_ack(state: SessionState, ack: health_pb2.Ack, now_ms: float) -> Step:
 
 
 def _on_info_read(state: SessionState, event: SessionEvent, now_ms: float) -> Step:
-    # The session may have begun to end while the machine was read.
+    # The session may have begun to end while the machine's description was read.
     if state.phase != "open":
         return state, ()
     is_due = now_ms >= state.info_sent_at_ms + state.pace.info_ms
@@ -241,7 +247,7 @@ def _on_info_read(state: SessionState, event: SessionEvent, now_ms: float) -> St
 
 
 def _on_due(state: SessionState, now_ms: float) -> Step:
-    # The one thing that is due first; the shell asks again while something is.
+    # Handle only the first item that is due. The shell calls again while anything is due.
     at = state.next_due_ms
     if at > now_ms:
         return state, ()
@@ -308,7 +314,7 @@ def _next_look_ms(state: SessionState, now_ms: float) -> float:
 
 
 def _patience(state: SessionState) -> float:
-    # When the path counts as dead; never while every Beat is answered.
+    # When the connection counts as dead, or NEVER if every Beat is answered.
     if state.unanswered_since_ms == NEVER:
         return NEVER
     return state.pace.silent_at_ms(state.last_ack_at_ms, state.unanswered_since_ms)

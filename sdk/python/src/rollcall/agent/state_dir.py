@@ -1,4 +1,4 @@
-"""The directory in which an agent keeps who it is."""
+"""The directory that stores an agent's identity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOCK_FILE = "lock"
 
 @dataclass(frozen=True)
 class Sentinel:
-    """What an agent remembers of its registration. Whatever is wrong with it, the agent registers again."""
+    """What an agent saves about its registration. If any part of it is invalid, the agent registers again."""
 
     node_id: str
     key_fingerprint: str
@@ -39,10 +39,9 @@ class Sentinel:
 
 
 class Identity:
-    """The node's keys, in memory and on the disk; one is made at the first start ever.
+    """The node's keys, in memory and on disk. The first start creates a key.
 
-    Raises OSError for a directory that cannot be used or that another agent uses, and ValueError for a key that cannot
-    be read.
+    Raises OSError for a directory that is unusable or that another agent uses, and ValueError for an unreadable key.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -58,24 +57,27 @@ class Identity:
             raise
 
     def release(self) -> None:
-        """Let another agent use the directory."""
+        """Unlock the directory for other agents."""
         self._lock.close()
 
     @property
     def made_at(self) -> float:
-        """When the node's key was made, in seconds since 1970."""
+        """When the node's key was created, in seconds since 1970."""
         return (self.directory / _KEY_FILE).stat().st_mtime
 
     def has(self, fingerprint: str) -> bool:
-        """Whether a key is one of this agent's."""
+        """Whether the agent has the key with this fingerprint."""
         return fingerprint in self._pairs
 
     def to_use(self) -> Ed25519PrivateKey:
-        """The key with which to sign the next proof."""
+        """The key that signs the next proof."""
         return self._pairs[self.state.to_use]
 
     def prepare_next(self) -> Ed25519PrivateKey:
-        """The key to rotate to, made unless there is one. It is on the disk before the server hears of it."""
+        """Return the key to rotate to, and create it if there is none.
+
+        The key is on disk before the server receives it.
+        """
         if self.state.phase == "settled":
             key = Ed25519PrivateKey.generate()
             _write_key(self.directory / _NEXT_KEY_FILE, key)
@@ -83,23 +85,23 @@ class Identity:
         return self._pairs[self.state.next]
 
     def become(self, state: KeyState) -> None:
-        """Take over a state; a next key that is the node's key now takes its place on the disk. Raises OSError."""
+        """Apply a state. If the next key has become the node's key, it replaces the old key on disk. Raises OSError."""
         before = self.state
         if state.phase == "settled" and before.phase != "settled" and state.current == before.next:
-            # Where this fails both keys are there still, and the next one is tried first.
+            # If the adoption fails, both keys are still on disk, and the agent tries the next key first.
             self.state = KeyState("offered", before.current, before.next)
             self._adopt(before)
             self._pairs.pop(before.current, None)
         self.state = state
 
     def refused(self, used: Ed25519PrivateKey) -> bool:
-        """Note that the server refused a key; whether there is another one to try."""
+        """Record that the server refused a key. Return whether to try the other one."""
         before = self.state.to_use
         self.state = self.state.after_refused(fingerprint_of(used))
         return self.state.to_use != before
 
     def read_sentinel(self) -> Sentinel | None:
-        """What an earlier run remembered."""
+        """Read the registration that an earlier run saved."""
         try:
             found = json.loads((self.directory / _SENTINEL_FILE).read_text(encoding="utf-8"))
             endpoints = tuple(str(one) for one in found["healthEndpoints"])
@@ -109,13 +111,13 @@ class Identity:
         return sentinel if endpoints else None
 
     def write_sentinel(self, sentinel: Sentinel) -> None:
-        """Remember a registration. Raises OSError."""
+        """Save a registration. Raises OSError."""
         names = ("nodeId", "keyFingerprint", "clusterId", "healthEndpoints")
         text = json.dumps(dict(zip(names, asdict(sentinel).values(), strict=True)), indent=2)
         write_atomically(self.directory / _SENTINEL_FILE, f"{text}\n".encode())
 
     def remove_sentinel(self) -> None:
-        """Forget it. Raises OSError."""
+        """Remove the saved registration. Raises OSError."""
         (self.directory / _SENTINEL_FILE).unlink(missing_ok=True)
 
     def _load_keys(self) -> KeyState:
@@ -124,13 +126,13 @@ class Identity:
             _write_key(path, Ed25519PrivateKey.generate())
         current = self._add(_read_key(path))
         next_key = None
-        # One that cannot be read is of no use: the server takes the present key until the next one was used.
+        # Ignore an unreadable next key. The server accepts the current key until the next one is used.
         with suppress(OSError, ValueError):
             next_key = self._add(_read_key(self.directory / _NEXT_KEY_FILE))
         return KeyState.on_disk(current, next_key)
 
     def _adopt(self, before: KeyState) -> None:
-        # The sentinel first: a crash between the two leaves one that names a key of this agent in either case.
+        # Write the sentinel first, so that it still names one of the agent's keys if the agent crashes in between.
         known = self.read_sentinel()
         if known is not None and known.key_fingerprint == before.current:
             self.write_sentinel(replace(known, key_fingerprint=before.next))
@@ -143,32 +145,34 @@ class Identity:
 
 
 def _lock(directory: Path) -> IO[bytes]:
-    """Keep other agents out for as long as the file is open: two would share one identity and start work twice."""
+    """Lock the directory while the returned file is open. Two agents would share one identity and start work twice."""
     file = open(directory / _LOCK_FILE, "ab")
     try:
         if sys.platform != "win32":
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise OSError(errno.EBUSY, "another agent runs with this state directory", str(directory)) from None
+        raise OSError(errno.EBUSY, "another agent uses this state directory", str(directory)) from None
     except OSError:
-        # A file system that knows no locks is no reason not to run.
+        # Continue, because the agent can also run on a file system without locks.
         pass
     return file
 
 
 def public_key(key: Ed25519PrivateKey) -> bytes:
-    """32 bytes, as registered."""
+    """Return the public key as the 32 bytes that are registered."""
     return key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
 
 
 def fingerprint_of(key: Ed25519PrivateKey) -> str:
-    """How a key is named."""
+    """Return the fingerprint that identifies a key in messages."""
     return key_fingerprint(public_key(key))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Leave the former file or the whole new one, on the disk for certain, readable by its owner alone."""
+    """Replace a file. A crash leaves either the old file or the complete new one, synced to disk and readable only by
+    its owner.
+    """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""One heartbeat stream: carries out what step_session() decides."""
+"""One heartbeat stream, which carries out what step_session() decides."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import grpc.aio
 
 from ..health.v1 import health_pb2
 from ..node.v1 import node_pb2, usage_pb2
+from .authorities import Decision
 from .ends import end_of_status
 from .next_step import End
 from .output import report_parts, send_output
@@ -19,27 +20,31 @@ from .proof import HEARTBEAT_METHOD, node_info_digest, proof_text
 from .registrar import open_channel
 from .reports import ReportState
 from .session_machine import NEVER, SessionEffect, SessionEvent, SessionState, step_session
+from .trust import UntrustedError
 
 if TYPE_CHECKING:
     from .kit import Agent
 
-# Frames that wait for a path that does not take them. A stream with more is left.
+# The maximum number of queued frames. The agent abandons a stream that exceeds it.
 _MOST_UNSENT = 512
-# A machine that is slow to read delays its report, not the Hello.
+# The maximum time that a Hello waits for the digest of the machine's description.
 _DIGEST_LIMIT_MS = 2_000.0
-# Outputs that are read at a time.
+# The maximum number of outputs that are read at a time.
 _MOST_READINGS = 16
+# The time in seconds before announced authorities are checked again, after a check that could not be made. The
+# check opens a connection, which can fail for other reasons.
+_TAKE_AGAIN = 30.0
 _TOTALS = ("memory_total_mib", "disk_total_mib")
 
 
 class Stream:
-    """It lives on the agent's event loop."""
+    """Carries out one heartbeat stream. Only the agent's event loop uses it."""
 
     def __init__(self, agent: Agent, endpoint: str, pace: Pace) -> None:
         self._agent = agent
         self.endpoint = endpoint
         self.key = agent.identity.to_use()
-        """The key that its Hello is signed with."""
+        """The key that signs the Hello."""
         self.welcome: health_pb2.Welcome | None = None
         now = agent.now_ms()
         check_ms = agent.options.info_check_interval * 1000
@@ -48,17 +53,18 @@ class Stream:
         self._is_finished = False
         self._sent_totals: dict[str, int] = {}
         self._told_digest = 0
-        # The history by which it was told what should run; empty before that.
+        # The store history of the received Executions; empty before the first.
         self._told_by = ""
         self._unacknowledged: dict[int, list[str]] = {}
         self._readings = 0
         self._alarm: asyncio.TimerHandle | None = None
-        self._channel = open_channel(endpoint, agent.registrar.tls)
+        self._channel: grpc.aio.Channel | None = None
+        self._hearing: asyncio.Task[None] | None = None
         self._carrying = agent.spawn(asyncio.ensure_future(self._carry()))
         self._set_alarm()
 
     def dispatch(self, event: SessionEvent) -> None:
-        """Take in what has happened."""
+        """Handle an event."""
         self.state, effects = step_session(self.state, event, self._agent.now_ms())
         try:
             for effect in effects:
@@ -75,23 +81,30 @@ class Stream:
     async def _carry(self) -> None:
         is_reached = False
         end: End | None = None
-        call = self._channel.stream_stream(
-            HEARTBEAT_METHOD,
-            request_serializer=health_pb2.HeartbeatRequest.SerializeToString,
-            response_deserializer=health_pb2.HeartbeatResponse.FromString,
-        )(self._frames())
         try:
+            # for_connection() raises an error if the trusted authorities are unusable.
+            self._channel = open_channel(self.endpoint, self._agent.registrar.trust.for_connection())
+            call = self._channel.stream_stream(
+                HEARTBEAT_METHOD,
+                request_serializer=health_pb2.HeartbeatRequest.SerializeToString,
+                response_deserializer=health_pb2.HeartbeatResponse.FromString,
+            )(self._frames())
             async for frame in call:
                 is_reached = True
                 self.dispatch(SessionEvent("frame", frame=frame))
         except grpc.RpcError as failure:
             end = end_of_status(failure, is_reached)
+        except UntrustedError as failure:
+            end = End("unreachable", message=str(failure))
         except Exception as failure:
-            # The agent waits for the end of its stream, whatever has failed.
+            # Catch any exception, because the agent waits for the end of its stream.
             self._agent.log.error("stream has failed", exc_info=failure)
             end = End("unreachable", message=f"{type(failure).__name__}: {failure}")
         finally:
-            await self._channel.close(None)
+            if self._hearing is not None:
+                self._hearing.cancel()
+            if self._channel is not None:
+                await self._channel.close(None)
         self.dispatch(SessionEvent("stream-ended", end=end or end_of_status(None, is_reached)))
 
     async def _frames(self) -> AsyncIterator[health_pb2.HeartbeatRequest]:
@@ -141,7 +154,7 @@ class Stream:
             agent.on_stream(self, effect)
 
     def _hear(self, news: SessionEffect) -> None:
-        # What the server says of work is handed on.
+        # Handle what the server sends about executions and authorities.
         ledger = self._agent.ledger
         if news.kind == "opened":
             self.welcome = news.frame.welcome
@@ -158,11 +171,40 @@ class Stream:
             ledger.seen()
         elif news.kind == "ended":
             ledger.ended(news.end, self._told_by)
+        elif news.kind == "authorities":
+            # Ignore authorities that arrive in clear text.
+            if self._agent.registrar.trust.tls is not None:
+                self._hear_authorities(list(news.frame.authorities.certificates))
         elif news.kind == "log-request" and self._readings < _MOST_READINGS:
             self._readings += 1
             self._agent.spawn(asyncio.ensure_future(self._send_output(news.frame.log_request)))
 
+    def _hear_authorities(self, announced: list[bytes]) -> None:
+        if self._hearing is not None:
+            self._hearing.cancel()
+        self._hearing = self._agent.spawn(asyncio.ensure_future(self._take_authorities(announced)))
+
+    async def _take_authorities(self, announced: list[bytes]) -> None:
+        agent = self._agent
+        decision = None
+        while decision is None:
+            try:
+                decision = await asyncio.to_thread(agent.registrar.trust.hear, announced, self.endpoint)
+            except OSError as error:
+                agent.log.warning("announced authorities cannot be checked or stored, will retry: %s", error)
+                await asyncio.sleep(_TAKE_AGAIN)
+            except ValueError as error:
+                decision = Decision("refuse", problem=str(error))
+        if decision.kind == "refuse":
+            agent.log.warning("announced authorities rejected, trusted authorities unchanged: %s", decision.problem)
+        if decision.kind == "replace":
+            names = ", ".join(decision.fingerprints)
+            agent.log.info("trusted authorities replaced by those that the control plane announced: %s", names)
+        agent.report_trust()
+
     async def _send_output(self, request: health_pb2.LogRequest) -> None:
+        if self._channel is None:
+            return
         try:
             await send_output(self._channel, request, self._agent.options.executor)
         finally:
@@ -173,7 +215,7 @@ class Stream:
             self._agent.usage = await asyncio.to_thread(self._agent.options.usage)
 
     def _describe(self, challenge: health_pb2.Challenge) -> None:
-        # The machine answers this twice at most, and the second answer comes too late for the machine's phase.
+        # Use only the first result: the digest or the time limit.
         is_answered = False
 
         def answer(digest: bytes) -> None:
@@ -206,6 +248,7 @@ class Stream:
             node_info_digest=effect.digest,
             agent_time_ms=self._wall_ms(effect.tells_time),
             runs_work=True,
+            authorities_digest=agent.registrar.trust.digest,
         )
         self._send(health_pb2.HeartbeatRequest(hello=hello))
 
@@ -218,7 +261,7 @@ class Stream:
             self._send(health_pb2.HeartbeatRequest(execution_report=part))
 
     def _usage(self) -> usage_pb2.ResourceUsage | None:
-        # Without the totals that the stream's server knows already.
+        # Omit totals that the stream's server already knows.
         if self._agent.usage is None:
             return None
         usage = usage_pb2.ResourceUsage()
@@ -235,7 +278,7 @@ class Stream:
         return int(self._agent.options.wall_clock() * 1000) if tells_time else 0
 
     def _send(self, frame: health_pb2.HeartbeatRequest | None) -> None:
-        # None ends the sending side. A path that takes nothing is a dead one.
+        # Queue a frame; None closes the sending side. If the queue is full, the connection is dead.
         if self._is_finished:
             return
         self._is_finished = frame is None
@@ -243,5 +286,5 @@ class Stream:
             self._unsent.put_nowait(frame)
         except asyncio.QueueFull:
             self._is_finished = True
-            # Not within the effects of another event.
-            asyncio.get_running_loop().call_soon(self._on_failure, "the path takes no frames")
+            # Wait until the effects of the current event have been carried out.
+            asyncio.get_running_loop().call_soon(self._on_failure, "the connection accepts no frames")

@@ -8,29 +8,32 @@ import { WebhookPublisher } from "./webhook-publisher.ts";
 import type { WebhookSender } from "./webhook-sender.ts";
 
 const DEFAULT_TIMING: WebhookTiming = {
-  lookEveryMs: 250,
+  scanEveryMs: 250,
   baseMs: 1_000,
   maxMs: 300_000,
   renewEveryMs: 2_000,
   expiryMs: 10_000,
 };
 
-/** What delivers for all webhooks. */
+/** The delivery of all webhooks. */
 export interface WebhookDelivery {
   readonly task: LeasedTask;
-  /** Its status, for readiness. */
+  /** The status of the deliveries, for readiness. */
   report(): CheckResult;
 }
 
-/** Deliver for all webhooks: in one admin process of the cluster, by lease, from places in the record. */
+/**
+ * Deliver for all webhooks from their positions in the store. Runs in one admin process of the cluster,
+ * chosen by a lease.
+ */
 export function deliverWebhooks(
   { store, clock, log, metrics, instance, config, webhookTiming = {} }: AdminProcess,
   { sender, seal }: { readonly sender: WebhookSender; readonly seal: SecretSeal },
 ): WebhookDelivery {
-  const { lookEveryMs, baseMs, maxMs, renewEveryMs, expiryMs } = { ...DEFAULT_TIMING, ...webhookTiming };
+  const { scanEveryMs, baseMs, maxMs, renewEveryMs, expiryMs } = { ...DEFAULT_TIMING, ...webhookTiming };
   const { reserved } = store;
   const publisher = new WebhookPublisher({
-    ...{ store: reserved, clock, log, instance, sender, seal, lookEveryMs },
+    ...{ store: reserved, clock, log, instance, sender, seal, scanEveryMs },
     metrics: webhookMetrics(metrics, () => task.active),
     terms: { baseMs, maxMs, pauseAfterMs: config["Webhooks.PauseAfter"] },
   });

@@ -1,20 +1,22 @@
 import type { BlockedSubject, EventSelection, EventType } from "@rollcall/domain";
 import { selectsEvent } from "@rollcall/domain";
 import type { Limiter } from "@rollcall/rpc";
-import { type ReservedStore, readEvents, type StoredEvent, subjectLabels } from "@rollcall/store";
+import { type EventRow, type ReservedStore, readEvents, subjectLabels } from "@rollcall/store";
 
-/** What was read of the log. */
+/** Events that were read from the log. */
 export interface DeliveryBatch {
-  /** Those that the webhook wants, in order. */
-  readonly events: readonly StoredEvent[];
-  /** Everything that it wants up to here was read. */
+  /** The selected events, in order. */
+  readonly events: readonly EventRow[];
+  /** All selected events up to this revision have been read. */
   readonly through: bigint;
-  /** Whether there may be more at once. */
+  /** Whether more events may be available now. */
   readonly isFull: boolean;
 }
 
 const BATCH_EVENTS = 64;
-/** Where few events are wanted, a read looks no further than this. */
+/**
+ * Maximum number of revisions that one read covers. This limit takes effect for webhooks that select few events.
+ */
 const MOST_REVISIONS = 10_000n;
 
 interface Range {
@@ -23,14 +25,14 @@ interface Range {
   readonly subject?: string;
 }
 
-/** Reads what one webhook wants of one history of the log. */
+/** Reads one webhook's events from one history of the log. */
 export class DeliveryLog {
   readonly #store: ReservedStore;
   readonly #selection: EventSelection;
   readonly #logId: string;
   readonly #reads: Limiter;
 
-  /** @param reads limits reads under way, of all webhooks. */
+  /** @param reads Limits the concurrent reads of all webhooks. */
   constructor(store: ReservedStore, selection: EventSelection, logId: string, reads: Limiter) {
     this.#store = store;
     this.#selection = selection;
@@ -38,7 +40,7 @@ export class DeliveryLog {
     this.#reads = reads;
   }
 
-  /** The next events above a revision; null when the database holds another history of the log by now. */
+  /** Read the next events after a revision; null when the database now has another history of the log. */
   async next(after: bigint): Promise<DeliveryBatch | null> {
     const upTo = after + MOST_REVISIONS;
     const batch = await this.#read({ after, upTo }, null);
@@ -46,15 +48,16 @@ export class DeliveryLog {
   }
 
   /**
-   * What waits of a blocked subject, up to a revision. The event that could not be delivered is wanted, whatever has
-   * become of the labels of its node since.
+   * Read the events of a blocked subject, up to a revision. The event whose delivery failed is always included,
+   * even if its node's labels have changed since.
    */
   of({ subject, fromRevision, failures }: BlockedSubject, upTo: bigint): Promise<DeliveryBatch | null> {
     return this.#read({ after: fromRevision - 1n, upTo, subject }, failures > 0 ? fromRevision : null);
   }
 
   async #read(range: Range, wanted: bigint | null): Promise<DeliveryBatch | null> {
-    // Statements have a time limit of their own: who waits here gets a turn.
+    // Use a signal that never aborts, because statements have their own time limit, so every waiter is eventually
+    // admitted.
     const leave = await this.#reads.enter(new AbortController().signal);
     try {
       return await this.#readNow(range, wanted);
@@ -70,13 +73,13 @@ export class DeliveryLog {
       ...(types.length === 0 ? {} : { types: types as readonly EventType[] }),
       ...(excludeTypes.length === 0 ? {} : { excludeTypes: excludeTypes as readonly EventType[] }),
     });
-    // Asked after the read: whatever database that was of, it was this one or an earlier one.
+    // Check the history after the read, because the database may have been replaced before or during the read.
     if ((await this.#store.refreshLogId()) !== this.#logId) return null;
     const { events, through } = batch;
     return { events: await this.#select(events, wanted), through, isFull: events.length >= BATCH_EVENTS };
   }
 
-  async #select(events: readonly StoredEvent[], wanted: bigint | null): Promise<readonly StoredEvent[]> {
+  async #select(events: readonly EventRow[], wanted: bigint | null): Promise<readonly EventRow[]> {
     if (this.#selection.selector.length === 0) return events;
     const ids = [...new Set(events.filter(({ type }) => type.startsWith("node.")).map(({ subject }) => subject))];
     const labels = await subjectLabels(this.#store.db, ids);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { boundedResolve } from "./guarded-lookup.ts";
 
 describe("boundedResolve()", () => {
-  it("should look a name up once at a time, and two names at a time", async () => {
+  it("should run one lookup per name and two lookups in total at a time", async () => {
     const asked: string[] = [];
     const answers = new Map<string, (addresses: readonly LookupAddress[]) => void>();
     const resolve = boundedResolve((hostname) => {
@@ -25,7 +25,7 @@ describe("boundedResolve()", () => {
     expect(asked).toEqual(["a", "b", "c", "a"]);
   });
 
-  it("should keep no place and no answer of a look-up that failed", async () => {
+  it("should release the slot of a failed lookup, and not cache it", async () => {
     let count = 0;
     const resolve = boundedResolve(async () => {
       count += 1;
@@ -36,7 +36,7 @@ describe("boundedResolve()", () => {
   });
 });
 
-/** Whatever waits for nothing but its turn has had it. */
+/** Let all pending microtasks and timers run. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

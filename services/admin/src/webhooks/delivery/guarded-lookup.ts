@@ -1,17 +1,17 @@
 import { type LookupAddress, lookup as systemLookup } from "node:dns";
 import type { LookupFunction } from "node:net";
-import { judgeAddress, type Network } from "@rollcall/domain";
+import { evaluateAddress, type Network } from "@rollcall/domain";
 import { Limiter } from "@rollcall/rpc";
 
-/** Why no connection was made: the name leads where events may not be posted to. */
+/** No connection was made: the name resolves to an address that deliveries must not use. */
 export class AddressRefusedError extends Error {
   override readonly name = "AddressRefusedError";
 }
 
-/** Finds all addresses of a name, as the system does. */
+/** Resolves a name to all its addresses. */
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
-/** Addresses of a name, by the system's own means: its hosts file, its DNS. */
+/** Resolves a name with the system's hosts file and DNS. */
 export const systemResolve: Resolve = (hostname) =>
   new Promise((resolve, reject) => {
     systemLookup(hostname, { all: true, verbatim: true }, (error, addresses) => {
@@ -20,15 +20,19 @@ export const systemResolve: Resolve = (hostname) =>
     });
   });
 
-/** Names looked up at a time: each holds a thread of the few that files and keys need too. */
+/**
+ * Maximum number of concurrent lookups. Each lookup occupies one of the few threads that file and key
+ * operations also need.
+ */
 const NAMES_AT_A_TIME = 2;
 
-/** Looks a name up once for all who ask meanwhile, and few names at a time: the others wait for their turn. */
+/** Limit concurrent lookups. Callers that ask for the same name at the same time share one lookup. */
 export function boundedResolve(resolve: Resolve): Resolve {
   const limiter = new Limiter(NAMES_AT_A_TIME);
   const underWay = new Map<string, Promise<readonly LookupAddress[]>>();
   const find = async (hostname: string) => {
-    // Who asks goes away when its time is over; one waits here for all who ask for this name.
+    // Use a signal that never aborts, because a caller stops waiting when its time is up, and this lookup
+    // serves all callers of the name.
     const leave = await limiter.enter(new AbortController().signal);
     try {
       return await resolve(hostname);
@@ -45,19 +49,20 @@ export function boundedResolve(resolve: Resolve): Resolve {
 }
 
 /**
- * A look-up for sockets that answers only addresses which may be connected to. One address that may not be refuses the
- * name: what is checked is what is connected to, so that a name whose addresses change in between gains nothing.
+ * Create a lookup function for sockets that returns only allowed addresses. One forbidden address rejects the
+ * name. The socket connects to an address that was checked, so changing the name's addresses in between has no
+ * effect.
  */
 export function guardedLookup(resolve: Resolve, allowed: readonly Network[]): LookupFunction {
   return (hostname, options, callback) => {
-    const judged = resolve(hostname).then((addresses) => {
+    const evaluated = resolve(hostname).then((addresses) => {
       const [first] = addresses;
       if (first === undefined) throw new AddressRefusedError(`${hostname} has no address`);
       for (const { address } of addresses) checkAddress(address, allowed, hostname);
       return { addresses, first };
     });
-    // Not catch() after then(): what a callback throws is no reason to call it twice.
-    judged.then(
+    // Do not use then() with catch(), because if the callback throws, it must not be called again.
+    evaluated.then(
       ({ addresses, first }) => {
         if (options.all === true) callback(null, [...addresses]);
         else callback(null, first.address, first.family);
@@ -67,10 +72,10 @@ export function guardedLookup(resolve: Resolve, allowed: readonly Network[]): Lo
   };
 }
 
-/** Throw AddressRefusedError for an address that may not be connected to. */
+/** Throw AddressRefusedError for a forbidden address. */
 export function checkAddress(address: string, allowed: readonly Network[], hostname = address): void {
-  const judgement = judgeAddress(address, allowed);
-  if (judgement.ok) return;
-  const leads = hostname === address ? address : `${hostname} leads to ${address}, which`;
-  throw new AddressRefusedError(`${leads} is ${judgement.kind}: Webhooks.AllowedNetworks does not have it`);
+  const evaluation = evaluateAddress(address, allowed);
+  if (evaluation.ok) return;
+  const leads = hostname === address ? address : `${hostname} resolves to ${address}, which`;
+  throw new AddressRefusedError(`${leads} is ${evaluation.kind} and not in Webhooks.AllowedNetworks`);
 }

@@ -1,14 +1,15 @@
 import { readUrl } from "@rollcall/config";
 import { type Network, refusedUrl } from "@rollcall/domain";
 
-/** Why events may not be posted to a URL, for people; null when nothing forbids it so far. */
+/** Explains why events cannot be delivered to a URL; null when the URL itself shows no reason. */
 export function refusedWebhookUrl(text: string, allowed: readonly Network[]): string | null {
-  // The platform reads more than URLs of receivers: it leaves out white space, and takes a backslash for a slash.
-  if (!/^https:\/\//i.test(text)) return "it must begin with https://";
+  // Check the text, because the URL parser accepts too much. It ignores white space, and reads a backslash as
+  // a slash.
+  if (!/^https:\/\//i.test(text)) return "it must start with https://";
   const url = URL.canParse(text) ? new URL(text) : null;
   const refused = url === null ? null : refusedUrl(url, allowed);
   if (refused !== null) return refused;
   const read = readUrl(text, { schemes: ["https"], paths: true, queries: true });
   if (!read.ok) return read.reason;
-  return url === null || text !== text.trim() ? "it is no URL" : null;
+  return url === null || text !== text.trim() ? "it is not a URL" : null;
 }

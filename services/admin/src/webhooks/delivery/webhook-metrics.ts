@@ -2,17 +2,17 @@ import type { DeliveryOutcome } from "@rollcall/domain";
 import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
 import type { WebhookHead } from "@rollcall/store";
 
-/** How deliveries are counted. There are few enough webhooks that each has its own. */
+/** Metrics of deliveries. Each webhook has its own series, because there are few webhooks. */
 export interface WebhookMetrics {
-  /** One attempt of a webhook ended. */
+  /** Count a finished attempt. */
   attempted(webhook: string, outcome: DeliveryOutcome["kind"], ms: number): void;
-  /** How all webhooks stand, and the end of the log. */
+  /** Record the state of all webhooks, and the newest revision. */
   observe(webhooks: readonly WebhookHead[], head: bigint): void;
 }
 
 const OUTCOMES: readonly DeliveryOutcome["kind"][] = ["delivered", "failed", "gone"];
 
-/** Count deliveries. Only the process that delivers has samples of how webhooks stand. */
+/** Create the metrics. Only the process that delivers exports the state of webhooks. */
 export function webhookMetrics(registry: MetricsRegistry, isActive: () => boolean): WebhookMetrics {
   const deliveries = counter(registry, {
     name: "rollcall_webhook_deliveries_total",
@@ -21,22 +21,22 @@ export function webhookMetrics(registry: MetricsRegistry, isActive: () => boolea
   });
   const durations = histogram(registry, {
     name: "rollcall_webhook_delivery_seconds",
-    help: "How long attempts to deliver an event to a webhook took.",
+    help: "Duration of attempts to deliver an event to a webhook.",
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
   });
   const lag = gauge(registry, {
     name: "rollcall_webhook_lag",
-    help: "Revisions of the log to which a webhook has not come yet.",
+    help: "Number of revisions by which a webhook is behind the event log.",
     labelNames: ["webhook"],
   });
   const blocked = gauge(registry, {
     name: "rollcall_webhook_blocked_subjects",
-    help: "Subjects whose events wait for one that could not be delivered to a webhook.",
+    help: "Subjects that are blocked by a failed delivery to a webhook.",
     labelNames: ["webhook"],
   });
   const paused = gauge(registry, {
     name: "rollcall_webhook_paused",
-    help: "Whether deliveries of a webhook are held: 1 or 0.",
+    help: "Whether deliveries of a webhook are paused: 1 or 0.",
     labelNames: ["webhook"],
   });
   let seen: { readonly webhooks: readonly WebhookHead[]; readonly head: bigint } = { webhooks: [], head: 0n };
@@ -56,7 +56,7 @@ export function webhookMetrics(registry: MetricsRegistry, isActive: () => boolea
     },
     observe: (webhooks, head) => {
       const names = new Set(webhooks.map(({ name }) => name));
-      // Or those of all webhooks that there ever were would be kept.
+      // Remove the series of deleted webhooks. Otherwise, they would be kept forever.
       for (const { name: webhook } of seen.webhooks) {
         if (!names.has(webhook)) for (const outcome of OUTCOMES) deliveries.remove({ webhook, outcome });
       }

@@ -41,13 +41,21 @@ const leadingTo =
     addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
 
 describe("WebhookSender", () => {
-  it("should post by name to an address that may be connected to, and check the certificate by the name", async () => {
+  it("should post by name to an allowed address, and check the certificate by the name", async () => {
     const url = receiver.url().replace("127.0.0.1", "hook.example");
     const resolve = leadingTo("127.0.0.1");
     expect(await post(url, { resolve })).toMatchObject({ kind: "answered", status: 204 });
     sender.close();
     const other = url.replace("hook.example", "other.example");
     expect(await post(other, { resolve })).toMatchObject({ kind: "failed", error: expect.stringMatching(/altname/i) });
+  });
+
+  it("should return when the receiver asks to be called again", async () => {
+    receiver.answer = () => (response) => response.writeHead(503, { "retry-after": "7" }).end();
+    expect(await post(receiver.url())).toEqual({ kind: "answered", status: 503, retryAfter: "7" });
+    sender.close();
+    receiver.answer = () => 503;
+    expect(await post(receiver.url())).toEqual({ kind: "answered", status: 503, retryAfter: null });
   });
 
   it.each([
@@ -66,11 +74,11 @@ describe("WebhookSender", () => {
     const before = receiver.connections;
     const url = receiver.url().replace("127.0.0.1", "hook.example");
     const answer = await post(url, { allowedNetworks: [], resolve: leadingTo(address) });
-    expect(answer).toMatchObject({ kind: "failed", error: expect.stringContaining("hook.example leads to") });
+    expect(answer).toMatchObject({ kind: "failed", error: expect.stringContaining("hook.example resolves to") });
     expect(receiver.connections).toBe(before);
   });
 
-  it("should refuse a name of which one address of several is private", async () => {
+  it("should refuse a name if one of its addresses is private", async () => {
     const before = receiver.connections;
     const url = receiver.url().replace("127.0.0.1", "hook.example");
     const answer = await post(url, { resolve: leadingTo("127.0.0.1", "10.0.0.1") });
@@ -78,7 +86,7 @@ describe("WebhookSender", () => {
     expect(receiver.connections).toBe(before);
   });
 
-  it("should connect to what was checked, whatever the name leads to a moment later", async () => {
+  it("should connect to the checked address, even if the name resolves differently a moment later", async () => {
     let asked = 0;
     const rebinding: Resolve = async () => {
       asked += 1;
@@ -89,7 +97,7 @@ describe("WebhookSender", () => {
     const answer = await post(url, { allowedNetworks: [], resolve: rebinding, timeoutMs: 300 });
     expect(answer.kind).toBe("failed");
     expect(asked).toBe(1);
-    // By now it leads here: the next connection is refused.
+    // The name now resolves to this machine, so the next connection is refused.
     expect(
       await sender.post({ url, secrets: [SECRET], id: "1", body: BODY }, new AbortController().signal),
     ).toMatchObject({
@@ -123,17 +131,20 @@ describe("WebhookSender", () => {
     expect(await post(receiver.url(), { authorityFile: null })).toMatchObject({ kind: "failed" });
   });
 
-  it("should give up what does not answer in time", async () => {
+  it("should give up on receivers that do not answer in time", async () => {
     receiver.answer = () => "hang";
-    expect(await post(receiver.url(), { timeoutMs: 200 })).toEqual({ kind: "failed", error: "no answer within 0.2 s" });
+    expect(await post(receiver.url(), { timeoutMs: 200 })).toEqual({
+      kind: "failed",
+      error: "no response within 0.2 s",
+    });
   });
 
-  it("should take the status of an answer without an end, and read no more than a little of it", async () => {
+  it("should use the status of an endless response, and read only a little of it", async () => {
     let written = 0;
     receiver.answer = () => (response) => {
       response.writeHead(200);
       const write = (error?: Error | null) => {
-        // A write after the end of the socket fails at once, and `destroyed` is set only once the event loop turns.
+        // A write after the socket ended fails immediately, but `destroyed` is set only in the next tick.
         if (error || response.destroyed) return;
         written += 65_536;
         response.write(Buffer.alloc(65_536), write);
@@ -144,7 +155,7 @@ describe("WebhookSender", () => {
     expect(written).toBeLessThan(16 * 1_048_576);
   });
 
-  it("should fail on an answer that is no HTTP, with endless headers, or cut short", async () => {
+  it("should fail on a response that is not HTTP, has endless headers, or is truncated", async () => {
     receiver.answer = () => (response) => response.socket?.end("SSH-2.0-OpenSSH_9\r\n\r\n");
     expect(await post(receiver.url())).toMatchObject({ kind: "failed" });
     sender.close();
@@ -155,16 +166,16 @@ describe("WebhookSender", () => {
     expect(await post(receiver.url())).toMatchObject({ kind: "failed" });
   });
 
-  it("should fail on an answer of 101, which is none", async () => {
+  it("should fail on a response of 101, which is not final", async () => {
     const upgrade = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
     receiver.answer = () => (response) => response.socket?.end(upgrade);
     expect(await post(receiver.url())).toMatchObject({
       kind: "failed",
-      error: "the connection was closed without an answer",
+      error: "the connection was closed without a response",
     });
   });
 
-  it("should use a connection again", async () => {
+  it("should reuse a connection", async () => {
     const before = receiver.connections;
     await post(receiver.url());
     const again = { url: receiver.url(), secrets: [SECRET], id: "2", body: BODY };

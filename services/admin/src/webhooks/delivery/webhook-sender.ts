@@ -17,12 +17,11 @@ import {
 } from "./guarded-lookup.ts";
 import { refusedWebhookUrl } from "./refused-url.ts";
 
-/** One delivery. */
 export interface Delivery {
   readonly url: string;
-  /** Secrets as Standard Webhooks writes them: each of them signs. */
+  /** Secrets in the format of Standard Webhooks. Each secret adds a signature. */
   readonly secrets: readonly string[];
-  /** The event's id, by which receivers recognise a repetition. */
+  /** The event's id. It lets receivers recognize a repeated delivery. */
   readonly id: string;
   /** A CloudEvent in structured JSON. */
   readonly body: string;
@@ -30,31 +29,30 @@ export interface Delivery {
 
 /** Posts events to receivers. */
 export interface WebhookSender {
-  /** The outcome of one attempt. Rejects only when the signal aborts. */
+  /** Make one attempt. Rejects only when the signal aborts. */
   post(delivery: Delivery, signal: AbortSignal): Promise<Attempt>;
-  /** Why events may not be posted to a URL, for people; null when nothing forbids it so far. */
+  /** Explains why events cannot be delivered to a URL; null when the URL itself shows no reason. */
   refusedUrl(url: string): string | null;
   close(): void;
 }
 
-/** How events are posted. */
 export interface SenderOptions {
   readonly clock: Clock;
   readonly allowedNetworks: readonly string[];
-  /** Further authorities; null for none. */
+  /** Additional certificate authorities; null for none. */
   readonly authorityFile: string | null;
   readonly timeoutMs: number;
   readonly userAgent: string;
-  /** Finds the addresses of a name; the system's way when absent. */
+  /** Resolves a name; the system's resolver when absent. */
   readonly resolve?: Resolve;
 }
 
-/** Answers are read to their end, so that their connection can be used again, as far as they are this short. */
+/** Size up to which responses are read to their end, so that their connections can be reused. */
 const MOST_ANSWER_BYTES = 16_384;
 const MOST_IDLE_CONNECTIONS = 32;
 const IDLE_MS = 15_000;
 
-/** Create what posts events. Redirects are not followed, and no proxy is used. */
+/** Create a sender. It follows no redirects and uses no proxy. */
 export function createWebhookSender(options: SenderOptions): WebhookSender {
   const { clock, timeoutMs, userAgent, authorityFile, resolve = systemResolve } = options;
   const allowed = options.allowedNetworks.map(networkOf);
@@ -63,7 +61,7 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     maxFreeSockets: MOST_IDLE_CONNECTIONS,
     timeout: IDLE_MS,
     minVersion: "TLSv1.2",
-    // Whatever the environment says.
+    // Set explicitly, because the environment could turn off the verification.
     rejectUnauthorized: true,
     ...(authorityFile === null ? {} : { ca: [...rootCertificates, readFileSync(authorityFile, "utf8")] }),
   });
@@ -75,22 +73,22 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     if (refused !== null) return { kind: "failed", error: refused };
     signal.throwIfAborted();
     const headers = { ...signedHeaders(delivery, clock.wallMs()), "user-agent": userAgent };
-    // Not AbortSignal.any(): of a signal that lives as long as the process it keeps something for each delivery.
+    // Do not use AbortSignal.any(), which would retain memory for each delivery as long as the process's signal exists.
     const ending = new AbortController();
     const onAbort = () => ending.abort(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      ending.abort(new Error("the time is over"));
+      ending.abort(new Error("timed out"));
     }, timeoutMs);
     const request = httpsRequest(delivery.url, { method: "POST", agent, headers, lookup, signal: ending.signal });
     request.once("socket", (socket) => checkPeer(socket as TLSSocket, allowed));
     try {
       const answered = new Promise<IncomingMessage>((resolve, reject) => {
         request.once("response", resolve).on("error", reject);
-        // An answer of 101 is none to a request without an upgrade: only this event comes.
-        request.once("close", () => reject(new Error("the connection was closed without an answer")));
+        // Also reject on `close`, the only event after a response with 101 to a request without an upgrade.
+        request.once("close", () => reject(new Error("the connection was closed without a response")));
       });
       request.end(delivery.body);
       const response = await answered;
@@ -102,7 +100,8 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
       };
     } catch (error) {
       signal.throwIfAborted();
-      // The receiver closed an idle connection as it was used again: the event has not reached it.
+      // Retry, because the receiver closed an idle connection at the moment when it was reused, and did not receive the
+      // event.
       if (request.reusedSocket && !isAgain && errorCode(error) === "ECONNRESET") return attempt(delivery, signal, true);
       return { kind: "failed", error: wordsOf(error, isLate ? timeoutMs : null) };
     } finally {
@@ -118,18 +117,21 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
   };
 }
 
-/** The host of a URL, for lines that others than admins see. */
+/** The host of a URL, for log lines that people other than admins can read. */
 export function hostOf(text: string): string {
   return URL.canParse(text) ? new URL(text).host : "";
 }
 
 function networkOf(text: string): Network {
   const network = parseNetwork(text);
-  if (network === null) throw new Error(`Webhooks.AllowedNetworks: ${text} is no network`);
+  if (network === null) throw new Error(`Webhooks.AllowedNetworks: ${text} is not a network`);
   return network;
 }
 
-/** See https://www.standardwebhooks.com: a repetition has the same id, and a signature of its own time. */
+/**
+ * The headers of https://www.standardwebhooks.com. A repeated delivery has the same id, and a signature over its own
+ * time.
+ */
 function signedHeaders({ secrets, id, body }: Delivery, wallMs: number): Record<string, string> {
   const at = new Date(wallMs);
   return {
@@ -141,7 +143,7 @@ function signedHeaders({ secrets, id, body }: Delivery, wallMs: number): Record<
   };
 }
 
-/** What was connected to is looked at again, before anything is sent: a literal address needs no look-up. */
+/** Check the connected address again before sending, because a literal address needs no lookup. */
 function checkPeer(socket: TLSSocket, allowed: readonly Network[]): void {
   if (!socket.connecting) return;
   socket.once("connect", () => {
@@ -153,7 +155,7 @@ function checkPeer(socket: TLSSocket, allowed: readonly Network[]): void {
   });
 }
 
-/** Read a short answer to its end; the connection of a longer one is closed. Its status counts in either case. */
+/** Read a short response completely, and close the connection of a longer one. The status counts in both cases. */
 async function readShort(response: IncomingMessage): Promise<void> {
   let bytes = 0;
   try {
@@ -162,13 +164,13 @@ async function readShort(response: IncomingMessage): Promise<void> {
       if (bytes > MOST_ANSWER_BYTES) break;
     }
   } catch {
-    // An answer that is cut short has been given: its status is known.
+    // Ignore a truncated response, because its status is known.
   }
 }
 
-/** An error for people; never more of a URL than its host. */
+/** Format an error for people. The text contains no part of a URL except the host. */
 function wordsOf(error: unknown, timedOutMs: number | null): string {
-  if (timedOutMs !== null) return `no answer within ${timedOutMs / 1_000} s`;
+  if (timedOutMs !== null) return `no response within ${timedOutMs / 1_000} s`;
   if (error instanceof AddressRefusedError) return error.message;
   const code = errorCode(error);
   const words = error instanceof Error ? error.message : String(error);

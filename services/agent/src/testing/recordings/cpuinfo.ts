@@ -1,4 +1,4 @@
-/** The first processor of a dual-socket server with Intel Xeon Platinum 8480C, as /proc/cpuinfo tells it. */
+/** The first processor of a dual-socket server with Intel Xeon Platinum 8480C, from /proc/cpuinfo. */
 export const XEON_CPUINFO = `processor	: 0
 vendor_id	: GenuineIntel
 cpu family	: 6
@@ -29,7 +29,7 @@ vendor_id	: GenuineIntel
 model name	: Intel(R) Xeon(R) Platinum 8480C
 `;
 
-/** A virtual machine whose hypervisor does not hand on the extension for virtual machines. */
+/** A virtual machine whose hypervisor does not pass on the virtualization extension. */
 export const VIRTUAL_CPUINFO = `processor	: 0
 vendor_id	: AuthenticAMD
 cpu family	: 25
@@ -44,7 +44,7 @@ flags		: fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36
 bogomips	: 5299.99
 `;
 
-/** A laptop with AMD Ryzen; the model's name is padded as the processor gives it. */
+/** A laptop with AMD Ryzen; the model name is padded by the processor. */
 export const LAPTOP_CPUINFO = `processor	: 0
 vendor_id	: AuthenticAMD
 cpu family	: 25

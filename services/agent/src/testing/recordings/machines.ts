@@ -58,7 +58,7 @@ export const VIRTUAL_MACHINE: RecordedMachine = {
   system: { addresses: () => [address("ens5", "172.31.5.9/20")] },
 };
 
-/** Raspberry Pi 4: one temperature, no NUMA, Wi-Fi beside a cable that is not plugged in. */
+/** Raspberry Pi 4: one temperature, no NUMA, Wi-Fi and an unplugged cable port. */
 export const RASPBERRY_PI: RecordedMachine = {
   files: {
     "/etc/os-release": `PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\n`,
@@ -129,7 +129,8 @@ fe80000000000000a1b2c3d4e5f60718 02 40 20 80   wlp1s0
 };
 
 /**
- * The files of a machine whose threads are numbered as Linux does: first each core's first, then each core's second.
+ * The files that describe a machine's processors. Threads are numbered as on Linux: first the first thread of
+ * each core, then the second of each core.
  */
 export function topologyFiles(shape: {
   readonly sockets: number;

@@ -4,7 +4,7 @@ import type { NodeVerb } from "../state/cli-command.ts";
 
 const VerbDialog = lazy(() => import("./verb-dialog.tsx").then((module) => ({ default: module.VerbDialog })));
 
-/** What to do with which nodes, once it is confirmed. */
+/** A verb that waits for confirmation, and its nodes. */
 interface Asked {
   readonly verb: NodeVerb | "label";
   readonly ids: readonly string[];
@@ -12,12 +12,12 @@ interface Asked {
 
 const asked = new Observable<Asked | null>(null);
 
-/** Ask the reader to confirm something about nodes. */
+/** Ask the user to confirm a verb for some nodes. */
 export function ask(verb: Asked["verb"], ids: readonly string[]): void {
   if (ids.length > 0) asked.set({ verb, ids });
 }
 
-/** The confirmation that is open, if any; once in the page. */
+/** The open confirmation, if any. Rendered once in the page. */
 export function AskedDialog() {
   const open = useObservable(asked);
   if (open === null) return null;

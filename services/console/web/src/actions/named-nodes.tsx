@@ -5,7 +5,7 @@ import { Notice } from "../ui/notices.tsx";
 
 const FIRST = 12;
 
-/** The nodes that something is about to be done with, by name: the first, and all on demand. */
+/** The names of the nodes that a verb applies to: the first few, and all on demand. */
 export function NamedNodes({ ids }: { readonly ids: readonly string[] }) {
   const [all, setAll] = useState(false);
   const shown = all ? ids : ids.slice(0, FIRST);
@@ -25,7 +25,10 @@ export function NamedNodes({ ids }: { readonly ids: readonly string[] }) {
   );
 }
 
-/** What was done, or would be, with each node; refusals are named. */
+/**
+ * The result for each node, or the expected result of a dry run. Refusals are listed by
+ * node.
+ */
 export function Outcomes({ outcomes }: { readonly outcomes: readonly Outcome[] }) {
   const refused = outcomes.filter(({ refusal }) => refusal !== "");
   const done = outcomes.length - refused.length;

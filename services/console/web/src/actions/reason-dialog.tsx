@@ -5,7 +5,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 import { useAct } from "../ui/toasts.tsx";
 
-/** Ask for a reason before something is done that is not about nodes. */
+/** Asks for a reason before an action that is not about nodes. */
 export function ReasonDialog({
   title,
   verb,
@@ -14,15 +14,18 @@ export function ReasonDialog({
   run,
   onClose,
   danger,
+  ready = true,
 }: {
   readonly title: string;
-  /** What the button says. */
+  /** The label of the button. */
   readonly verb: string;
   readonly children: ReactNode;
   readonly commandOf: (reason: string) => string;
   readonly run: (reason: string) => Promise<unknown>;
   readonly onClose: () => void;
   readonly danger?: boolean;
+  /** Whether the other fields of the dialog are complete. */
+  readonly ready?: boolean;
 }) {
   const [reason, setReason] = useState("");
   const { busy, act } = useAct();
@@ -36,16 +39,16 @@ export function ReasonDialog({
       {children}
       <Field
         label="Reason (optional)"
-        hint="Kept with the change"
+        hint="Stored with the change"
         maxLength={1024}
         value={reason}
         onChange={(event) => setReason(event.target.value)}
         autoFocus
       />
-      <CopyCommand text={commandOf(reason)} label="The same in a terminal" />
+      <CopyCommand text={commandOf(reason)} label="Command line" />
       <div className="actions">
         <Button onClick={onClose}>Cancel</Button>
-        <Button look={danger ? "danger" : "primary"} disabled={busy} onClick={confirm}>
+        <Button look={danger ? "danger" : "primary"} disabled={busy || !ready} onClick={confirm}>
           {verb}
         </Button>
       </div>

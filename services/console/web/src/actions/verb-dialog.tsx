@@ -12,13 +12,13 @@ import { say, sayFailure } from "../ui/toasts.tsx";
 import { NamedNodes, Outcomes } from "./named-nodes.tsx";
 import { runVerb, VERBS, type VerbOptions } from "./verbs.ts";
 
-/** The outcome of it; `dryFor` has the wishes of a dry run. */
+/** The outcomes of a call. For a dry run, `dryFor` has the options that were used. */
 interface Told {
   readonly outcomes: readonly Outcome[];
   readonly dryFor: string | null;
 }
 
-/** Ask before something is done with nodes: which ones, why, and what would come of it. */
+/** Asks the user to confirm a verb: shows the nodes, asks for a reason, and offers a dry run. */
 export function VerbDialog({
   verb,
   ids,
@@ -49,7 +49,7 @@ export function VerbDialog({
     ...(verb === "label" && words.ok ? { labels: words } : {}),
     ...(verb === "drain" ? { drain: { deadlineS: Math.ceil((deadlineMs ?? 0) / 1000), force, ignoreDaemons } } : {}),
   });
-  // A dry run says nothing about other wishes than those that it was run for.
+  // Compare the options, because a dry run is valid only for the options that were used for it.
   const wished = JSON.stringify(options(true));
   const outcomes = told === null || (told.dryFor !== null && told.dryFor !== wished) ? null : told.outcomes;
   const run = async (validateOnly: boolean) => {
@@ -62,7 +62,7 @@ export function VerbDialog({
     setBusy(null);
     if (failure !== null) sayFailure(description.label, failure);
     else if (!validateOnly && !signal.aborted) requestIds.current.answered();
-    // What is dry or was not done stays in sight.
+    // Keep dry runs and refusals on screen.
     if (validateOnly || all.some(({ refusal }) => refusal !== "")) {
       return setTold({ outcomes: all, dryFor: validateOnly ? wished : null });
     }
@@ -99,22 +99,22 @@ export function VerbDialog({
         <>
           <Field
             label="Deadline"
-            hint="What still runs then is ended; 0s is at once"
+            hint="When to stop the remaining work; 0s means immediately"
             value={deadline}
             wrong={deadlineMs === null ? "for example 30m or 1h" : undefined}
             onChange={(event) => setDeadline(event.target.value)}
           />
           <Check checked={force} onChange={setForce}>
-            End everything at once, and do not wait for a node that is lost
+            Stop everything immediately, and do not wait for a lost node
           </Check>
           <Check checked={ignoreDaemons} onChange={setIgnoreDaemons}>
-            Let daemons run on
+            Keep daemons running
           </Check>
         </>
       )}
       <Field
         label={description.needsReason ? "Reason" : "Reason (optional)"}
-        hint="Kept with the change, and shown to the node"
+        hint="Stored with the change and shown to the node"
         maxLength={1024}
         value={reason}
         onChange={(event) => setReason(event.target.value)}
@@ -122,9 +122,9 @@ export function VerbDialog({
       />
       {outcomes !== null && <Outcomes outcomes={outcomes} />}
       {ids.length <= MOST_NAMES ? (
-        <CopyCommand text={text} label="The same in a terminal" />
+        <CopyCommand text={text} label="Command line" />
       ) : (
-        <p className="soft small">A command names {MOST_NAMES} nodes at most.</p>
+        <p className="soft small">Too many nodes for one command (maximum {MOST_NAMES}).</p>
       )}
       {busy !== null && <Notice tone="busy">{`${busy} of ${ids.length} done`}</Notice>}
       <div className="actions">
@@ -146,7 +146,7 @@ export function VerbDialog({
 
 const LABEL = {
   label: "Label",
-  tells: "Labels of operators win over those of join tokens and of the node itself.",
+  tells: "Operators' labels override those of join tokens and of the node itself.",
   danger: false,
   needsReason: false,
 };

@@ -8,7 +8,7 @@ import { enumWord } from "../state/words.ts";
 
 const admin = clientOf(AdminService);
 
-/** What every verb about nodes is called with. */
+/** The request fields that all node verbs have. */
 interface VerbRequest {
   readonly reason: string;
   readonly requestId: string;
@@ -22,105 +22,105 @@ interface VerbAnswer {
   readonly nextPageToken: string;
 }
 
-/** A verb, as the pages offer it. */
+/** A verb as the pages offer it. */
 export interface VerbDescription {
   readonly label: string;
-  /** What it does, in the confirmation. */
+  /** Describes the effect in the confirmation. */
   readonly tells: string;
   readonly danger?: boolean;
-  /** Whether a reason is asked for before it is done; others may have one. */
+  /** Whether a reason is required. For other verbs, a reason is optional. */
   readonly needsReason?: boolean;
-  /** Whether it makes sense for a node as it is now; the server decides. */
+  /** Whether to offer the verb for a node in its current state. The server has the final decision. */
   readonly fits: (row: NodeRow) => boolean;
 }
 
 const isMachine = (row: NodeRow) => row.type === "compute";
 const holds = (row: NodeRow, kind: string) => row.holds.includes(kind);
 
-/** The verbs in the order in which menus show them. */
+/** The verbs, in the order of the menus. */
 export const VERBS: Readonly<Record<NodeVerb, VerbDescription>> = {
   approve: {
     label: "Approve",
-    tells: "They become members of the fleet and may take work.",
+    tells: "Approved machines join the fleet and can take work.",
     fits: (row) => isMachine(row) && row.membership.word !== "APPROVED",
   },
   reject: {
     label: "Reject",
-    tells: "Their streams are closed at once, and they cannot come back until they are approved or deleted.",
+    tells: "Rejected machines are disconnected at once, and cannot reconnect until they are approved or deleted.",
     danger: true,
     needsReason: true,
     fits: (row) => isMachine(row) && row.membership.word !== "REJECTED",
   },
   cordon: {
     label: "Cordon",
-    tells: "No new work comes to them; what runs there keeps running.",
+    tells: "A cordoned node gets no new work; running work continues.",
     fits: (row) => isMachine(row) && !holds(row, "OPERATOR"),
   },
   uncordon: {
     label: "Uncordon",
-    tells: "New work may come again. Holds of other owners stay.",
+    tells: "Each node can get new work again, unless it has other holds.",
     fits: (row) => holds(row, "OPERATOR"),
   },
   drain: {
     label: "Drain",
-    tells: "No new work comes to them, and what runs there is moved or ended.",
+    tells: "A draining node gets no new work, and its running work is moved or stopped.",
     fits: (row) => isMachine(row) && !holds(row, "DRAIN"),
   },
   undrain: {
     label: "Cancel drain",
-    tells: "Work may come again. What was moved stays where it is.",
+    tells: "Each node can get new work again. Work that was moved stays where it is.",
     fits: (row) => holds(row, "DRAIN"),
   },
   "mark-unhealthy": {
     label: "Mark unhealthy",
-    tells: "They are shown as UNHEALTHY, whatever they send, until the mark is cleared.",
+    tells: "A marked node is UNHEALTHY until the mark is cleared, regardless of its heartbeats.",
     needsReason: true,
     fits: (row) => isMachine(row) && row.health.reason !== "OPERATOR_MARKED",
   },
   "clear-mark": {
     label: "Clear mark",
-    tells: "The judgement of the failure detector shows again.",
+    tells: "The failure detector decides each node's health again.",
     fits: (row) => row.health.reason === "OPERATOR_MARKED",
   },
   "accept-hardware": {
     label: "Accept hardware",
-    tells: "Their hardware as they report it now is what it should be from now on.",
+    tells: "The hardware that each node reports now becomes its expected hardware.",
     fits: (row) => holds(row, "HARDWARE"),
   },
   "rotate-key": {
     label: "Require key rotation",
-    tells: "Their agents replace their keys, now or when they next connect.",
+    tells: "Each agent replaces its key, now or when it next connects.",
     fits: isMachine,
   },
   unban: {
     label: "Lift ban",
-    tells: "They may register again; a node that is there stays REJECTED until it is approved.",
+    tells: "Each node can register again; an existing node stays REJECTED until it is approved.",
     fits: (row) => row.membership.word === "REJECTED",
   },
   ban: {
     label: "Ban",
-    tells: "Neither their ids nor their keys can register until the ban is lifted, even when they are deleted.",
+    tells: "A banned id or key cannot register until the ban is lifted, even if the node is deleted.",
     danger: true,
     needsReason: true,
     fits: isMachine,
   },
   delete: {
     label: "Delete",
-    tells: "They are removed from the record; a tombstone stays. They may register again, as new nodes.",
+    tells: "Each node is removed; a tombstone stays. It can register again as a new node.",
     danger: true,
     needsReason: true,
     fits: isMachine,
   },
 };
 
-/** What a drain is asked with. */
+/** The options of a drain. */
 export interface DrainWish {
   readonly deadlineS: number;
   readonly force: boolean;
   readonly ignoreDaemons: boolean;
 }
 
-/** What a verb is done with. */
+/** The options of a verb. */
 export interface VerbOptions {
   readonly reason: string;
   readonly validateOnly: boolean;
@@ -128,18 +128,20 @@ export interface VerbOptions {
   readonly labels?: { readonly set: Readonly<Record<string, string>>; readonly remove: readonly string[] };
 }
 
-/** Nodes of one call: the most that the API takes. */
+/** The maximum number of nodes that the API accepts in one call. */
 const MOST_NODES = 500;
 
 /** How a verb is sent. */
 interface Sending {
   readonly signal?: AbortSignal;
-  /** Where the ids of its requests are kept, when it may be sent again. */
+  /** The request ids, for verbs that can be sent again. */
   readonly requestIds?: RequestIds;
   readonly onOutcomes?: (done: number) => void;
 }
 
-/** Do something with nodes, in as many calls as that takes. Answers each node's outcome, also when a call fails. */
+/**
+ * Carry out a verb for some nodes, in as many calls as needed. Returns each node's outcome, even when a call fails.
+ */
 export function runVerb(
   verb: NodeVerb | "label",
   ids: readonly string[],

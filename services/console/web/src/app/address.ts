@@ -1,16 +1,16 @@
 import { createBrowserHistory, useLocation } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 
-/** The addresses that the reader came through; apart from the router, so that any part of a page can go to another. */
+/** The browser's history; separate from the router, so that any part of a page can navigate. */
 export const history = createBrowserHistory();
 
-/** The values of the present address. */
+/** The search parameters of the current address. */
 export function useSearch(): Readonly<Record<string, string>> {
   const searchStr = useLocation({ select: (location) => location.searchStr });
   return useMemo(() => Object.fromEntries(new URLSearchParams(searchStr)), [searchStr]);
 }
 
-/** Change values of the present address in place; undefined removes one. */
+/** Replace search parameters of the current address; undefined removes one. */
 export function useSetSearch(): (change: Readonly<Record<string, string | undefined>>) => void {
   return useCallback((change) => {
     const search = new URLSearchParams(window.location.search);
@@ -23,12 +23,12 @@ export function useSetSearch(): (change: Readonly<Record<string, string | undefi
   }, []);
 }
 
-/** Go to a path of the pages, which may have values. */
+/** Navigate to a path, which can have search parameters. */
 export function goTo(path: string): void {
   history.push(path);
 }
 
-/** A path with values; undefined ones are left out. */
+/** A path with search parameters; undefined ones are omitted. */
 export function pathWith(path: string, search: Readonly<Record<string, string | undefined>>): string {
   const entries = Object.entries(search).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const text = new URLSearchParams(entries).toString();

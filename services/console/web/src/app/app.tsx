@@ -10,7 +10,7 @@ import { router } from "./router.tsx";
 
 const SignInPage = lazy(() => import("../session/sign-in-page.tsx").then((module) => ({ default: module.SignInPage })));
 
-/** The whole page: sign-in before everything else. */
+/** The whole app: sign-in first, then the pages. */
 export function App() {
   const current = useObservable(session);
   switch (current.state) {
@@ -26,7 +26,7 @@ export function App() {
       return (
         <div className="sign-in">
           <main>
-            <Empty title="The control plane does not answer">
+            <Empty title="The control plane is unreachable">
               <p>{current.error.message}</p>
               <Button onClick={() => openSession()}>Try again</Button>
             </Empty>

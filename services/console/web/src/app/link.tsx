@@ -1,7 +1,7 @@
 import type { MouseEvent, ReactNode } from "react";
 import { goTo } from "./address.ts";
 
-/** A link to a path of the pages. New tabs and windows work as for any link. */
+/** A link to a page. It opens in new tabs and windows like any link. */
 export function PageLink({
   to,
   className,

@@ -4,26 +4,26 @@ import type { Rights } from "../state/roles.ts";
 export interface NavPage {
   readonly path: string;
   readonly title: string;
-  /** The second key after "g". */
+  /** The key to press after "g". */
   readonly key: string;
   readonly group: "Fleet" | "Work" | "Rules" | "Control plane";
-  /** Who is offered it; everyone without this. */
+  /** The right that a user needs to see the page; everyone sees it when absent. */
   readonly needs?: keyof Rights;
-  /** What it is about, for the palette. */
+  /** The description in the palette. */
   readonly about: string;
 }
 
-/** Every page of the navigation, in its order. */
+/** The pages of the navigation, in order. */
 export const NAV_PAGES: readonly NavPage[] = [
   { path: "/", title: "Overview", key: "o", group: "Fleet", about: "the fleet at a glance" },
   { path: "/nodes", title: "Nodes", key: "n", group: "Fleet", about: "every machine, with filters" },
   { path: "/approvals", title: "Approvals", key: "a", group: "Fleet", about: "machines that wait for a decision" },
   { path: "/join", title: "Join", key: "i", group: "Fleet", about: "join tokens, and the command for a machine" },
-  { path: "/events", title: "Events", key: "e", group: "Fleet", about: "everything that changes, live" },
+  { path: "/events", title: "Events", key: "e", group: "Fleet", about: "changes as they happen" },
   { path: "/jobs", title: "Jobs", key: "j", group: "Work", about: "jobs and their executions" },
-  { path: "/drains", title: "Drains", key: "d", group: "Work", about: "nodes that are emptied" },
+  { path: "/drains", title: "Drains", key: "d", group: "Work", about: "nodes that are draining" },
   { path: "/policies", title: "Health policies", key: "p", group: "Rules", about: "thresholds and intervals" },
-  { path: "/brake", title: "Brake", key: "b", group: "Rules", about: "what holds reactions back" },
+  { path: "/brake", title: "Brake", key: "b", group: "Rules", about: "delays reactions to many losses" },
   {
     path: "/access",
     title: "Access",
@@ -39,7 +39,7 @@ export const NAV_PAGES: readonly NavPage[] = [
     key: "w",
     group: "Control plane",
     needs: "administer",
-    about: "who is told of events over HTTPS",
+    about: "events delivered over HTTPS",
   },
   {
     path: "/control-plane",

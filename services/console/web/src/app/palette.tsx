@@ -3,7 +3,7 @@ import { type KeyboardEvent, useEffect, useId, useMemo, useState } from "react";
 import { ask } from "../actions/asked.tsx";
 import { VERBS } from "../actions/verbs.ts";
 import { registry } from "../live/clients.ts";
-import { fleet } from "../live/fleet.ts";
+import { fleet, useLarge } from "../live/fleet.ts";
 import { useObservable } from "../live/observable.ts";
 import { useRead } from "../live/queries.ts";
 import { useRights } from "../session/session.ts";
@@ -24,10 +24,10 @@ interface Command extends Findable {
 }
 
 const MOST = 14;
-/** The server is asked when typing pauses. */
+/** How long typing must pause before the server is asked. */
 const REST_MS = 250;
 
-/** Search over pages, nodes and what can be done with them; or the list of shortcuts. */
+/** Searches pages, nodes and their verbs, or lists the shortcuts. */
 export function Palette({ mode }: { readonly mode: "commands" | "keys" }) {
   const close = () => palette.set(null);
   return (
@@ -80,9 +80,9 @@ function Commands({ onClose }: { readonly onClose: () => void }) {
           setAt(0);
         }}
       />
-      <div role="listbox" id={list} aria-label="Found">
+      <div role="listbox" id={list} aria-label="Results">
         {found.map((command, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: keys go to the text field above, as in every combobox.
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the text field above handles keys, as in any combobox.
           <div
             key={`${command.title} ${command.about}`}
             id={`${list}-${index}`}
@@ -96,7 +96,7 @@ function Commands({ onClose }: { readonly onClose: () => void }) {
             <span className="soft small cut">{command.about}</span>
           </div>
         ))}
-        {found.length === 0 && <p className="soft small">Nothing is called that.</p>}
+        {found.length === 0 && <p className="soft small">No match.</p>}
       </div>
     </>
   );
@@ -122,17 +122,17 @@ function useCommands(): readonly Command[] {
     return [
       ...actions,
       ...pages,
-      { title: "Sign out", about: "of this browser", run: () => signOut() },
-      { title: "Sign out everywhere", about: "every session that acts for you", run: () => signOutEverywhere() },
-      { title: "Change the theme", about: "light, dark or as the system", run: nextTheme },
+      { title: "Sign out", about: "in this browser only", run: () => signOut() },
+      { title: "Sign out everywhere", about: "end all of your sessions", run: () => signOutEverywhere() },
+      { title: "Change the theme", about: "light, dark or system", run: nextTheme },
       { title: "Keyboard shortcuts", about: "?", run: () => palette.set("keys") },
     ];
   }, [rights]);
 }
 
-/** The nodes that the server finds, where the fleet is too large to be kept whole. */
+/** The nodes that the server finds, for fleets that are too large to load completely. */
 function useSearchedNodes(query: string): readonly NodeRow[] {
-  const large = useObservable(fleet.large);
+  const large = useLarge();
   const [asked, setAsked] = useState("");
   useEffect(() => {
     const timer = window.setTimeout(() => setAsked(query.trim()), REST_MS);
@@ -145,10 +145,10 @@ function useSearchedNodes(query: string): readonly NodeRow[] {
   return useMemo(() => (found.data?.nodes ?? []).map(toRow), [found.data]);
 }
 
-/** Commands first, then every node, or those that the server found. */
+/** The commands first, then all loaded nodes, or for a large fleet those that the server found. */
 function* allOf(commands: readonly Command[], beyond: readonly NodeRow[]): Generator<Command> {
   yield* commands;
-  for (const row of fleet.large.value ? beyond : fleet.rows.values()) {
+  for (const row of fleet.state.value.large ? beyond : fleet.rows.values()) {
     yield {
       title: row.id,
       about: `${row.hostname} ${row.status.toLowerCase()} ${row.labelsText}`,
@@ -177,7 +177,7 @@ function KeyList() {
             <dt>
               <kbd>z</kbd>
             </dt>
-            <dd>Take the last decision back</dd>
+            <dd>Undo the last decision</dd>
           </>
         )}
         {keys.map(({ key, does }) => (

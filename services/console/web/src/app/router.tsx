@@ -3,7 +3,7 @@ import { Failure, Loading } from "../ui/notices.tsx";
 import { history } from "./address.ts";
 import { NotFound, Shell } from "./shell.tsx";
 
-/** The values of an address, as texts; each page reads its own. */
+/** The search parameters of an address as strings; each page parses its own. */
 export type Search = Readonly<Record<string, string | undefined>>;
 
 const root = createRootRoute({
@@ -50,14 +50,14 @@ const routeTree = root.addChildren([
   }),
 ]);
 
-/** The addresses of the pages. Each page is loaded when it is first shown. */
+/** The routes. Each page is loaded when it is first shown. */
 export const router = createRouter({
   routeTree,
   history,
   defaultPreload: "intent",
   defaultPendingComponent: () => <Loading />,
   defaultErrorComponent: ({ error }) => <Failure cause={error} />,
-  // Texts as they are: "?q=10" is no number, and an address can be read.
+  // Do not parse strings further, so that "?q=10" is not a number, and addresses stay readable.
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {
     const entries = Object.entries(search).filter((entry): entry is [string, string] => typeof entry[1] === "string");

@@ -6,7 +6,7 @@ import { activates, type KeyState, nextKey, PREFIX_MS } from "../state/keys.ts";
 import { goTo } from "./address.ts";
 import { NAV_PAGES } from "./pages.ts";
 
-/** What is open over the page: the palette, the list of shortcuts, or nothing. */
+/** The overlay on the page: the palette, the list of shortcuts, or nothing. */
 export const palette = new Observable<"commands" | "keys" | null>(null);
 
 /** Open the palette or the list of shortcuts. */
@@ -14,22 +14,22 @@ export function openPalette(mode: "commands" | "keys"): void {
   palette.set(mode);
 }
 
-/** Shortcuts that a page adds, with what they do; the newest page's come first. */
+/** Shortcuts that a page adds, with their descriptions. Those of the newest page come first. */
 interface PageKeys {
   readonly keys: readonly { readonly key: string; readonly does: string }[];
 }
 
-/** What the present page's own shortcuts are. */
+/** The shortcuts of the current page. */
 export const pageKeys = new Observable<PageKeys>({ keys: [] });
 
-/** Whether a key goes to something that takes text, or to a dialog. */
+/** Whether a key press goes to a text field or a dialog. */
 function isTyping(event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement | null;
   const isField = target?.matches("input:not([type=checkbox]), textarea, select, [contenteditable]") ?? false;
   return isField || target?.closest("[role=dialog], [role=menu]") != null;
 }
 
-/** The shortcuts that work everywhere; once in the page. */
+/** The shortcuts that work everywhere. Used once. */
 export function useShellKeys(): void {
   useEffect(() => {
     let state: KeyState = { prefix: null };
@@ -41,7 +41,7 @@ export function useShellKeys(): void {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event)) return;
       const step = nextKey(state, event.key, event.timeStamp);
       state = step.state;
-      // Decisions are shown on every page, and so can be taken back on every page.
+      // Handle undo on every page, because every page shows the decisions.
       if (event.key === "z" && step.means === null && palette.value === null) takeBack();
       if (step.means === null) return;
       if (step.means.kind === "help") openPalette("keys");
@@ -58,16 +58,19 @@ export function useShellKeys(): void {
   }, []);
 }
 
-/** When "g" was pressed last: kept over renders, or the key after it would be taken for one of the page's own. */
+/**
+ * When "g" was last pressed. Stored outside the component, because a render would reset it, and the next key would
+ * count as a shortcut of the page.
+ */
 let afterG = -Infinity;
 
-/** Shortcuts of a page, while it is shown. Keys are as KeyboardEvent.key has them. */
+/** Add shortcuts while a page is shown. The keys are values of KeyboardEvent.key. */
 export function usePageKeys(keys: Readonly<Record<string, { readonly does: string; readonly run: () => void }>>): void {
   useEffect(() => {
     pageKeys.set({ keys: Object.entries(keys).map(([key, { does }]) => ({ key, does })) });
     const press = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event) || palette.value !== null) return;
-      // The key after "g" goes to a page.
+      // The key after "g" selects a page.
       const isSecond = event.timeStamp - afterG < PREFIX_MS;
       if (event.key === "g") afterG = event.timeStamp;
       const known = keys[event.key];

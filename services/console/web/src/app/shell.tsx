@@ -1,18 +1,17 @@
 import { Outlet, useLocation } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { AskedDialog } from "../actions/asked.tsx";
-import { fleet } from "../live/fleet.ts";
+import { fleet, useSummary } from "../live/fleet.ts";
 import { stale } from "../live/follow.ts";
 import { Observable, useObservable } from "../live/observable.ts";
 import { Undoable } from "../pages/approvals/undoable.tsx";
 import { session, useRights } from "../session/session.ts";
-import { signOut, signOutEverywhere } from "../session/sign-out.ts";
+import { signOut } from "../session/sign-out.ts";
 import { CONNECTING, type Link } from "../state/link.ts";
 import { roleWord } from "../state/roles.ts";
 import { decodedPart } from "../state/words.ts";
 import { Button } from "../ui/button.tsx";
 import { Logo } from "../ui/logo.tsx";
-import { Menu } from "../ui/menu.tsx";
 import { Empty, Loading } from "../ui/notices.tsx";
 import { Shape } from "../ui/state-mark.tsx";
 import { ExactTime } from "../ui/time.tsx";
@@ -23,18 +22,21 @@ import { openPalette, palette, useShellKeys } from "./shell-keys.ts";
 import { nextTheme, theme } from "./theme.ts";
 
 const Palette = lazy(() => import("./palette.tsx").then((module) => ({ default: module.Palette })));
+// Menus need a library that no page needs to be shown.
+const SessionMenu = lazy(() => import("./session-menu.tsx").then((module) => ({ default: module.SessionMenu })));
 const GROUPS = ["Fleet", "Work", "Rules", "Control plane"] as const;
 const IS_MAC = navigator.userAgent.includes("Mac");
 const IDLE = new Observable<Link>(CONNECTING);
 
-/** The frame of every page: navigation, what is stale, and what can be opened from anywhere. */
+/** The frame of every page: the navigation, the banner for stale data, and the dialogs that open from anywhere. */
 export function Shell() {
   const { pathname } = useLocation();
-  const [open, setOpen] = useState(false);
+  // On a narrow screen, a new page closes the navigation.
+  const [openOn, setOpenOn] = useState<string | null>(null);
+  if (openOn !== null && openOn !== pathname) setOpenOn(null);
+  const open = openOn !== null;
   const overlay = useObservable(palette);
   useShellKeys();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the navigation of a narrow screen.
-  useEffect(() => setOpen(false), [pathname]);
   useEffect(() => {
     const page = NAV_PAGES.find((one) => isOn(one, pathname));
     const last = decodedPart(pathname.split("/").at(2) ?? "");
@@ -43,10 +45,10 @@ export function Shell() {
   return (
     <div className="shell">
       <a className="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <div className="topbar">
-        <Button icon aria-label="Navigation" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Button icon aria-label="Navigation" aria-expanded={open} onClick={() => setOpenOn(open ? null : pathname)}>
           ☰
         </Button>
         <strong className="grow">Rollcall</strong>
@@ -57,6 +59,7 @@ export function Shell() {
       <Navigation path={pathname} open={open} />
       <main className="page" id="content" tabIndex={-1}>
         <StaleBanner />
+        <GroupsBanner />
         <Suspense fallback={<Loading />}>
           <Outlet />
         </Suspense>
@@ -72,7 +75,7 @@ export function Shell() {
 
 function Navigation({ path, open }: { readonly path: string; readonly open: boolean }) {
   const rights = useRights();
-  const summary = useObservable(fleet.summary);
+  const summary = useSummary();
   const current = useObservable(session);
   const chosen = useObservable(theme);
   const waiting = summary.membership.PENDING ?? 0;
@@ -103,19 +106,9 @@ function Navigation({ path, open }: { readonly path: string; readonly open: bool
         <LinkState />
         {current.state === "signed-in" && (
           <>
-            <Menu
-              label={`Session of ${current.name} (${roleWord(current.role)})`}
-              look="small plain who"
-              items={[
-                { label: "Sign out", onSelect: () => signOut() },
-                { label: "Sign out everywhere", hint: "every browser", onSelect: () => signOutEverywhere() },
-              ]}
-            >
-              <span className="small cut" title={current.actor}>
-                {current.name} <span className="soft">({roleWord(current.role)})</span>
-              </span>
-              <span aria-hidden="true">▾</span>
-            </Menu>
+            <Suspense fallback={<span className="small cut">{current.name}</span>}>
+              <SessionMenu name={current.name} actor={current.actor} role={roleWord(current.role)} />
+            </Suspense>
             <div className="row tight">
               <Button small onClick={() => signOut()}>
                 Sign out
@@ -134,7 +127,7 @@ function Navigation({ path, open }: { readonly path: string; readonly open: bool
   );
 }
 
-/** Whether the page is live, at the foot of the navigation. */
+/** Shows at the bottom of the navigation whether the page is live. */
 function LinkState() {
   const ofFleet = useObservable(fleet.following?.link ?? IDLE);
   const link = useObservable(stale) ?? ofFleet;
@@ -147,7 +140,7 @@ function LinkState() {
   );
 }
 
-/** Says when what is shown may be wrong, and since when. */
+/** Shows when data may be stale, and since when. */
 function StaleBanner() {
   const link = useObservable(stale);
   return (
@@ -156,8 +149,8 @@ function StaleBanner() {
         <div className="notice bad banner" role="alert">
           <Shape tone="bad" />
           <div className="grow">
-            <strong>What is shown is stale</strong> since <ExactTime ms={link.sinceMs} />: {link.why} The page goes on
-            by itself.
+            <strong>Data may be stale</strong> since <ExactTime ms={link.sinceMs} />. The page reconnects automatically.
+            Cause: {link.why}
           </div>
         </div>
       )}
@@ -165,11 +158,26 @@ function StaleBanner() {
   );
 }
 
-/** A path that is no page. */
+/** Warns that the user's groups are unknown, so that the role may be lower than expected. */
+function GroupsBanner() {
+  const current = useObservable(session);
+  const leftOut = current.state === "signed-in" ? current.leftOut : null;
+  if (leftOut === null) return null;
+  return (
+    <div className="notice warn banner" role="status">
+      <Shape tone="warn" />
+      <div className="grow">
+        <strong>Your groups are unknown:</strong> {leftOut}.
+      </div>
+    </div>
+  );
+}
+
+/** The page for a path that does not exist. */
 export function NotFound() {
   return (
-    <Empty title="There is no such page">
-      <PageLink to="/">To the overview</PageLink>
+    <Empty title="Page not found">
+      <PageLink to="/">Go to the overview</PageLink>
     </Empty>
   );
 }

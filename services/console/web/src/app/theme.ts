@@ -1,28 +1,28 @@
 import { Observable } from "../live/observable.ts";
 
-/** Light, dark, or as the system has it. */
+/** Light, dark, or the system's choice. */
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "rollcall.theme";
 const THEMES: readonly Theme[] = ["system", "light", "dark"];
 
-/** The theme that the reader chose. */
+/** The theme that the user chose. */
 export const theme = new Observable<Theme>(THEMES.find((one) => one === localStorage.getItem(KEY)) ?? "system");
 
-/** Show the page in the chosen theme. */
+/** Apply the chosen theme. */
 export function applyTheme(): void {
   if (theme.value === "system") document.documentElement.removeAttribute("data-theme");
   else document.documentElement.setAttribute("data-theme", theme.value);
 }
 
-/** Choose a theme, for this browser. */
+/** Store the chosen theme in this browser. */
 function chooseTheme(chosen: Theme): void {
   localStorage.setItem(KEY, chosen);
   theme.set(chosen);
   applyTheme();
 }
 
-/** Go on to the next theme. */
+/** Switch to the next theme. */
 export function nextTheme(): void {
   chooseTheme(THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? "system");
 }

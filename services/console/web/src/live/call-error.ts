@@ -1,15 +1,18 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 
-/** A failed call, for people. */
+/** A failed call, for display. */
 export interface CallError {
-  /** The ErrorReason, for example "NODE_ALREADY_APPROVED"; the code's name where there is none. */
+  /**
+   * The ErrorReason, such as "NODE_ALREADY_APPROVED"; the name of the status code when there is
+   * none.
+   */
   readonly reason: string;
   readonly message: string;
   readonly kind: "signed-out" | "forbidden" | "missing" | "invalid" | "away" | "other";
 }
 
-/** Read what a call failed with. */
+/** Convert the error of a call. */
 export function toCallError(cause: unknown): CallError {
   const error = ConnectError.from(cause);
   const [info] = error.findDetails(ErrorInfoSchema);
@@ -30,10 +33,10 @@ function kindOf({ code, cause }: ConnectError): CallError["kind"] {
     case Code.Unavailable:
     case Code.DeadlineExceeded:
     case Code.Aborted:
-    // The page itself gave up, as after too long a silence.
+    // The page itself canceled the call, for example after a timeout.
     case Code.Canceled:
       return "away";
-    // What fetch() throws when there is no network.
+    // The error of fetch() when there is no network.
     case Code.Unknown:
       return cause instanceof TypeError ? "away" : "other";
     default:

@@ -15,7 +15,10 @@ const proving: Interceptor = (next) => (request) => {
 
 let seen = 0n;
 
-/** No service answers from an earlier state than the page shows. Watches begin with what the database says. */
+/**
+ * Send the newest revision that the page has seen, so that no service answers from an older state. Watches
+ * need no revision, because they start from the database's state.
+ */
 const remembering: Interceptor = (next) => async (request) => {
   if (seen > 0n && !request.stream) request.header.set(MIN_REVISION_HEADER, String(seen));
   try {
@@ -23,20 +26,21 @@ const remembering: Interceptor = (next) => async (request) => {
     seen = seenAfter(seen, answer.header.get(REVISION_HEADER));
     return answer;
   } catch (error) {
-    // The log may have been restored, and end before what was seen. The next call sends none.
+    // Send no revision with the next call, because after a restore from a backup, the event log may end before
+    // the revision that the page has seen.
     if (error instanceof ConnectError && error.code === Code.OutOfRange) seen = 0n;
     throw error;
   }
 };
 
-/** All calls go to the origin of the page, with its cookie and the proof that belongs to it. */
+/** All calls go to the page's origin, with the cookie and its matching proof. */
 const transport: Transport = createConnectTransport({
   baseUrl: window.location.origin,
   useBinaryFormat: true,
   interceptors: [proving, remembering],
 });
 
-/** Make the client of a service that only some pages need. */
+/** Create a client for a service that only some pages need. */
 export function clientOf<S extends DescService>(service: S) {
   return createClient(service, transport);
 }

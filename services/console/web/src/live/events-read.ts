@@ -1,10 +1,10 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
-import { describeChange, type EventType } from "@rollcall/domain";
+import { describeChange, type EventType, eventSentence } from "@rollcall/domain";
 import { toMs } from "../state/nodes/node-row.ts";
 import type { Tone } from "../state/words.ts";
 
-/** An event as the pages show it. */
+/** An event, prepared for display. */
 export interface ShownEvent {
   readonly id: string;
   readonly revision: string;
@@ -17,6 +17,9 @@ export interface ShownEvent {
   /** What changed: "PENDING -> APPROVED". */
   readonly change: string;
   readonly tone: Tone;
+  /** What happened to the subject, and why, in words. */
+  readonly did: string;
+  readonly cause: string;
 }
 
 const BAD = [
@@ -26,17 +29,22 @@ const BAD = [
   "node.identity.duplicated",
   "job.execution.lost",
 ];
-const GOOD = ["node.approved", "node.hardware.restored", "node.identity.cleared", "job.execution.found"];
+const GOOD = [
+  ...["node.approved", "node.hardware.restored", "node.identity.cleared"],
+  ...["job.execution.found", "job.execution.restored"],
+];
 
-/** Make what is shown of an event. */
+/** Prepare an event for display. */
 export function showEvent(event: Event): ShownEvent {
   const atMs = toMs(event.time);
-  const change = describeChange({
+  const told = {
     type: event.type as EventType,
     atMs: atMs ?? 0,
+    ...{ reason: event.reason, message: event.message, actor: event.actor },
     before: (event.before ?? null) as JsonObject | null,
     after: (event.after ?? null) as JsonObject | null,
-  });
+  };
+  const change = describeChange(told);
   return {
     id: event.id,
     revision: String(event.revision),
@@ -48,10 +56,11 @@ export function showEvent(event: Event): ShownEvent {
     message: event.message,
     change,
     tone: eventTone(event.type, change),
+    ...eventSentence(told),
   };
 }
 
-/** What an event says at a glance, by its type and the state that it led to. */
+/** The color of an event, from its type and the new state. */
 function eventTone(type: string, change: string): Tone {
   if (BAD.includes(type)) return "bad";
   if (GOOD.includes(type)) return "good";

@@ -7,29 +7,39 @@ import { mostRows, NodeSnapshot, type RowChange } from "../state/nodes/node-snap
 import { registry } from "./clients.ts";
 import { type Following, follow } from "./follow.ts";
 import { log } from "./log.ts";
-import { Observable, useObservable } from "./observable.ts";
+import { Observable, useSelected } from "./observable.ts";
 import { ScopedNodes } from "./scoped-nodes.ts";
 
-/** Where a browser keeps how many nodes a page of it keeps at most. */
+/** Where the browser stores the maximum number of nodes that a page keeps. */
 const MOST_KEY = "rollcall.most-nodes";
-/** How often at most the server counts a fleet that is too large to be kept whole. */
+/** Minimum time between two counts by the server, in a fleet that is too large to load completely. */
 const COUNT_MS = 3_000;
 
-/** Changes that come together are drawn together: pages that look at all nodes do so at most this often. */
+/** Minimum time between two states whose nodes differ. Changes within this time are drawn together. */
 const VERSION_MS = 150;
-/** How often at most what is added up over all nodes is added up again. */
+/** Minimum time between two summaries over all nodes. */
 const SUMMARY_MS = 500;
-/** What the pages know of the fleet, by one stream for all of them. */
+
+/** The fleet at one moment. Each change makes another object. */
+export interface FleetState {
+  /** The nodes that the page has. The map changes in place, shortly before the next state is published. */
+  readonly rows: ReadonlyMap<string, NodeRow>;
+  /** Whether the first snapshot is complete. */
+  readonly complete: boolean;
+  /** Whether the fleet is too large to load completely. If so, `rows` has the loaded part of what the page shows. */
+  readonly large: boolean;
+  /** Whether the server has nodes of the scope that are not loaded, in a large fleet. */
+  readonly hasMore: boolean;
+  readonly summary: FleetSummary;
+}
+
+/** The copy of the fleet that all pages use, kept up to date by one stream. */
 class Fleet {
-  readonly version = new Observable(0);
-  readonly complete = new Observable(false);
-  /** Whether the fleet is too large to be kept whole: then `rows` has what the page looks at, as far as it was read. */
-  readonly large = new Observable(false);
-  readonly summary = new Observable<FleetSummary>(summarize([]));
+  readonly state: Observable<FleetState>;
   following: Following | null = null;
-  /** Grows with all changes, so that one who listens late knows that some were missed. */
+  /** The number of changes so far, so that a late listener knows that it missed some. */
   changes = 0;
-  /** How many machines are kept at most, also of those that are looked at. */
+  /** Maximum number of loaded machines, including the machines on display. */
   readonly most = mostRows(localStorage.getItem(MOST_KEY));
   readonly #snapshot = new NodeSnapshot(this.most);
   readonly #scoped = new ScopedNodes(this.most, {
@@ -39,23 +49,28 @@ class Fleet {
   #caughtUp = false;
   #countTimer: number | undefined;
   #isCounting = false;
-  /** How long a count waits for further changes. */
+  /** Delay before the server counts again: at least COUNT_MS, and ten times as long as the last count took. */
   #countMs = COUNT_MS;
   readonly #listeners = new Set<(changes: readonly RowChange[]) => void>();
   #summaryTimer: number | undefined;
   #versionTimer: number | undefined;
 
+  constructor() {
+    const { rows } = this.#snapshot;
+    this.state = new Observable({ rows, complete: false, large: false, hasMore: false, summary: summarize([]) });
+  }
+
   get rows(): ReadonlyMap<string, NodeRow> {
     return this.#snapshot.rows;
   }
 
-  /** Hear of changes as they come, before `version` tells of them. */
+  /** Subscribe to changes. Listeners are called before `state` changes. Returns an unsubscribe function. */
   listen(listener: (changes: readonly RowChange[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Begin to follow; once for a session. */
+  /** Start following the fleet. Called once in a session. */
   start(): void {
     if (this.following !== null) return;
     this.following = follow({
@@ -73,36 +88,38 @@ class Fleet {
         return true;
       },
     });
+    // Let the server count, because totals must not grow with the rows that are loaded so far.
+    this.#count();
     log.listen((events) => {
-      if (this.large.value && events.some(({ type }) => type.startsWith("node."))) this.#countSoon();
+      if (this.#isLarge && events.some(({ type }) => type.startsWith("node."))) this.#countSoon();
     });
   }
 
-  /** Say which nodes the page looks at. It matters where the fleet is too large to be kept whole. */
+  /** Set which nodes the page shows. This has an effect only in a fleet that is too large to load completely. */
   look(scope: NodeScope): void {
-    if (this.#scoped.set(scope) && this.large.value) this.complete.set(false);
+    if (this.#scoped.set(scope) && this.#isLarge) this.#publish({ complete: false });
   }
 
-  /** Read further nodes of those that the page looks at, where the fleet is too large to be kept whole. */
+  /** Load more of the nodes that the page shows, in a fleet that is too large to load completely. */
   more(): void {
-    if (!this.large.value || this.rows.size >= this.most) return;
+    if (!this.#isLarge || this.rows.size >= this.most) return;
     this.#scoped.more().catch(() => {
-      // It keeps what went wrong to itself.
+      // Ignore errors here, because more() handles its own.
     });
   }
 
   async *#open(signal: AbortSignal): AsyncGenerator<WatchNodesResponse> {
-    if (!this.large.value) {
+    if (!this.#isLarge) {
       const whole = new AbortController();
       try {
         for await (const message of this.#watchAll(AbortSignal.any([signal, whole.signal]))) {
           yield message;
-          if (this.large.value) break;
+          if (this.#isLarge) break;
         }
       } finally {
         whole.abort();
       }
-      if (!this.large.value) return;
+      if (!this.#isLarge) return;
     }
     yield* this.#scoped.stream(signal);
   }
@@ -116,19 +133,21 @@ class Fleet {
   }
 
   #hear(message: WatchNodesResponse): void {
-    const changes = this.#snapshot.apply(message, this.large.value ? this.#scoped.belongs : undefined);
+    const changes = this.#snapshot.apply(message, this.#isLarge ? this.#scoped.belongs : undefined);
     this.#caughtUp ||= message.snapshotComplete;
-    if (!this.large.value && this.#snapshot.progress.leftOut > 0) {
+    if (!this.#isLarge && this.#snapshot.progress.leftOut > 0) {
       this.#turnLarge();
       return;
     }
     this.#changed(changes);
-    if (this.#snapshot.progress.complete && !this.complete.value) {
-      // Pages must not say that a fleet is empty whose nodes they have not been told of.
-      this.#tell();
+    const { complete } = this.#snapshot.progress;
+    const hasMore = this.#isLarge && this.#scoped.hasMore;
+    const { value } = this.state;
+    if (complete && !value.complete) {
+      // Publish the counts with `complete`. Otherwise pages would show an empty fleet for a moment.
+      this.#publish({ complete, hasMore });
       this.#summarize();
-    }
-    this.complete.set(this.#snapshot.progress.complete);
+    } else if (complete !== value.complete || hasMore !== value.hasMore) this.#publish({ complete, hasMore });
   }
 
   #changed(changes: readonly RowChange[]): void {
@@ -139,10 +158,9 @@ class Fleet {
     this.#summarizeSoon();
   }
 
-  /** From now on the page keeps what is looked at alone, and the server counts. */
+  /** From now on, load only the nodes on display, and let the server count. */
   #turnLarge(): void {
-    this.large.set(true);
-    this.complete.set(false);
+    this.#publish({ large: true, complete: false });
     this.#changed(this.#snapshot.clear());
     this.#count();
   }
@@ -154,7 +172,7 @@ class Fleet {
   #count(): void {
     window.clearTimeout(this.#countTimer);
     this.#countTimer = undefined;
-    // What has come meanwhile is counted after the answer.
+    // If a count is in progress, count again after its response, to include changes made in between.
     if (this.#isCounting) {
       this.#countSoon();
       return;
@@ -164,16 +182,30 @@ class Fleet {
     registry
       .getClusterSummary({})
       .then((counted) => {
-        this.summary.set(fromCounts(counted));
+        // Ignore the result once all nodes are loaded, because the page then counts them itself.
+        if (!this.#countsItself) this.#publish({ summary: fromCounts(counted) });
       })
       .catch(() => {
-        // The stream beside it says what is wrong; the next event has it counted again.
+        // Ignore the error. The stream reports the problem, and the next event triggers another count.
       })
       .finally(() => {
         this.#isCounting = false;
-        // What is costly to count is counted for a tenth of the time at most.
+        // Wait ten times as long as the count took, so that expensive counts take at most a tenth of the time.
         this.#countMs = Math.max(COUNT_MS, 10 * (performance.now() - beganMs));
       });
+  }
+
+  /** Whether all nodes are loaded. Until then, and in a large fleet, the server counts. */
+  get #countsItself(): boolean {
+    return !this.#isLarge && this.#snapshot.progress.complete;
+  }
+
+  get #isLarge(): boolean {
+    return this.state.value.large;
+  }
+
+  #publish(change: Partial<FleetState>): void {
+    this.state.set({ ...this.state.value, ...change });
   }
 
   #tellSoon(): void {
@@ -183,7 +215,7 @@ class Fleet {
   #tell(): void {
     window.clearTimeout(this.#versionTimer);
     this.#versionTimer = undefined;
-    this.version.set(this.version.value + 1);
+    this.#publish({});
   }
 
   #summarizeSoon(): void {
@@ -193,20 +225,41 @@ class Fleet {
   #summarize(): void {
     window.clearTimeout(this.#summaryTimer);
     this.#summaryTimer = undefined;
-    if (this.large.value) return;
-    this.summary.set(summarize(this.rows.values()));
+    if (this.#countsItself) this.#publish({ summary: summarize(this.rows.values()) });
   }
 }
 
-/** The one fleet of the page. */
+/** The fleet, which all parts of the page share. */
 export const fleet = new Fleet();
 
+/** The current state of the fleet. A component that uses it renders after each change. */
+export function useFleet(): FleetState {
+  return useSelected(fleet.state, itself);
+}
+
+/** The counts of the fleet. */
+export function useSummary(): FleetSummary {
+  return useSelected(fleet.state, ({ summary }) => summary);
+}
+
+/** Whether the first snapshot of the fleet is complete. */
+export function useComplete(): boolean {
+  return useSelected(fleet.state, ({ complete }) => complete);
+}
+
+/** Whether the fleet is too large to load completely. */
+export function useLarge(): boolean {
+  return useSelected(fleet.state, ({ large }) => large);
+}
+
+const itself = (state: FleetState) => state;
+
 /**
- * Say which nodes a page looks at, which is what it has of a fleet that is too large to be kept whole. Answers whether
- * it is.
+ * Set which nodes a page shows. Of a large fleet, only these nodes are loaded. Returns whether the fleet is too
+ * large to load completely.
  */
 export function useLook(scope: NodeScope): boolean {
   const words = JSON.stringify(scope);
   useEffect(() => fleet.look(JSON.parse(words) as NodeScope), [words]);
-  return useObservable(fleet.large);
+  return useLarge();
 }

@@ -1,22 +1,22 @@
-import { useEffect, useState } from "react";
+import { useEffect, useEffectEvent, useState } from "react";
 import { CONNECTING, type Link, nextLink, retryDelayMs, SILENCE_MS, type StaleLink, stalest } from "../state/link.ts";
 import { type CallError, toCallError } from "./call-error.ts";
 import { Observable, useObservable } from "./observable.ts";
 import { sessionEnded } from "./session-end.ts";
-import { looked, untilLooked } from "./visibility.ts";
+import { looked, untilScanned } from "./visibility.ts";
 
-/** A stream of the server to follow for as long as it is wanted. */
+/** A stream of the server to keep open. */
 export interface Followed<M> {
-  /** Open it where it is to go on. */
+  /** Open the stream at the position to resume from. */
   readonly open: (signal: AbortSignal) => AsyncIterable<M>;
   readonly onMessage: (message: M) => void;
-  /** Whether more must come before what is shown is as it is now; asked after each message. */
+  /** Whether more messages must arrive before the display is current; called after each message. */
   readonly isBehind?: () => boolean;
-  /** How long it may say nothing before it is taken for dead; null for one that may be quiet as long as it likes. */
+  /** How long the stream can be silent before it counts as dead; null for a stream that can be silent forever. */
   readonly silenceMs?: number | null;
-  /** Whether the part of the page that shows it says itself how it fares. */
+  /** Whether the component that shows the data also shows the stream's status. */
   readonly tellsItself?: boolean;
-  /** Learn of an end; answers whether to try again. */
+  /** Called when the stream ends; returns whether to retry. */
   readonly onEnd?: (error: CallError) => boolean;
 }
 
@@ -26,13 +26,16 @@ export interface Following {
   readonly stop: () => void;
 }
 
+/** The parts of a browser's window that streams need. */
+export type FollowingWindow = Pick<Window, "setTimeout" | "clearTimeout" | "addEventListener" | "removeEventListener">;
+
 const IDLE = new Observable<Link>(CONNECTING);
 
-/** The stream of the page that has been stale for longest; null when none is. */
+/** The stream that has been stale for longest; null when none is. */
 export const stale = new Observable<StaleLink | null>(null);
 const counted = new Set<Observable<Link>>();
 
-/** Have a stream count for what the page says of all of them. Answers how to end that. */
+/** Include a stream in the page's overall status. Returns a function that removes it. */
 function count(link: Observable<Link>): () => void {
   const tell = () => stale.set(stalest([...counted].map(({ value }) => value)));
   counted.add(link);
@@ -44,55 +47,66 @@ function count(link: Observable<Link>): () => void {
   };
 }
 
-/** Follow a stream: it is opened again after every end, with growing pauses, until it is stopped. */
-export function follow<M>(followed: Followed<M>): Following {
+/** Keep a stream open: reopen it after every end, with growing pauses, until it is stopped. */
+export function follow<M>(followed: Followed<M>, page: FollowingWindow = window): Following {
   const stopper = new AbortController();
   const link = new Observable<Link>(CONNECTING);
   const forget = followed.tellsItself === true ? () => {} : count(link);
-  run(followed, link, stopper.signal)
+  run(followed, link, stopper.signal, page)
     .catch(() => {
-      // Only by stop(): nothing is left to tell.
+      // Ignore the rejection, because it only happens when stop() aborts.
     })
     .finally(forget);
   return { link, stop: () => stopper.abort() };
 }
 
-async function run<M>(followed: Followed<M>, link: Observable<Link>, signal: AbortSignal): Promise<void> {
+async function run<M>(
+  followed: Followed<M>,
+  link: Observable<Link>,
+  signal: AbortSignal,
+  page: FollowingWindow,
+): Promise<void> {
   let attempt = 0;
   while (!signal.aborted) {
-    await untilLooked(signal);
-    const ended = await once(followed, signal, () => {
+    await untilScanned(signal);
+    const onLife = () => {
       attempt = 0;
       link.set(nextLink(link.value, { kind: "message", isBehind: followed.isBehind?.() ?? false }));
-    });
+    };
+    const ended = await once(followed, signal, { onLife, page });
     if (signal.aborted) return;
-    const why = ended?.message ?? "The page was not looked at.";
-    // What is not there, or cannot be, is not stale, where nothing beside it says why.
+    const why = ended?.message ?? "The page was hidden.";
+    // A missing or invalid object is an error to show, so it does not mark the page as stale. A component that shows
+    // the status itself always gets the reason.
     const isNothing = ended?.kind === "missing" || ended?.kind === "invalid";
     if (followed.tellsItself === true || !isNothing)
       link.set(nextLink(link.value, { kind: "ended", nowMs: Date.now(), why }));
-    // Closed because the page was not looked at: nothing is wrong, and it goes on at once when it is again.
+    // The page was hidden and closed the stream. This is not an error, so resume as soon as the page is visible.
     if (ended === null) continue;
     if (ended.kind === "signed-out") sessionEnded.set(ended);
     if (followed.onEnd?.(ended) === false) return;
     attempt += 1;
-    await pause(retryDelayMs(attempt, Math.random()), signal);
+    await pause(retryDelayMs(attempt, Math.random()), signal, page);
   }
 }
 
-/** One opening of the stream. Answers why it ended; null when the page closed it by itself. */
-async function once<M>(followed: Followed<M>, signal: AbortSignal, onLife: () => void): Promise<CallError | null> {
+/** Open the stream once. Returns why it ended; null when the page closed it. */
+async function once<M>(
+  followed: Followed<M>,
+  signal: AbortSignal,
+  { onLife, page }: { readonly onLife: () => void; readonly page: FollowingWindow },
+): Promise<CallError | null> {
   const opening = new AbortController();
   const close = () => opening.abort(signal.reason);
   signal.addEventListener("abort", close);
-  const stopLooking = looked.subscribe(() => {
+  const stopScanning = looked.subscribe(() => {
     if (!looked.value) close();
   });
   const { silenceMs = SILENCE_MS } = followed;
   let silence = 0;
   const heard = () => {
-    window.clearTimeout(silence);
-    if (silenceMs !== null) silence = window.setTimeout(close, silenceMs);
+    page.clearTimeout(silence);
+    if (silenceMs !== null) silence = page.setTimeout(close, silenceMs);
   };
   try {
     heard();
@@ -106,34 +120,37 @@ async function once<M>(followed: Followed<M>, signal: AbortSignal, onLife: () =>
     if (!looked.value) return null;
     return toCallError(cause);
   } finally {
-    window.clearTimeout(silence);
-    stopLooking();
+    page.clearTimeout(silence);
+    stopScanning();
     signal.removeEventListener("abort", close);
     opening.abort();
   }
 }
 
-/** Wait, or less when the browser says that it has a network again. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Wait for a time, or until the browser reports that it is online again. */
+function pause(ms: number, signal: AbortSignal, page: FollowingWindow): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
-      window.clearTimeout(timer);
-      window.removeEventListener("online", end);
+      page.clearTimeout(timer);
+      page.removeEventListener("online", end);
       signal.removeEventListener("abort", end);
       resolve();
     };
-    const timer = window.setTimeout(end, ms);
-    window.addEventListener("online", end);
+    const timer = page.setTimeout(end, ms);
+    page.addEventListener("online", end);
     signal.addEventListener("abort", end);
   });
 }
 
-/** Follow a stream while a component is shown. `key` names the stream: another one is opened when it changes. */
-export function useStream<M>(key: string, followed: () => Followed<M> | null): Link {
+/**
+ * Follow a stream while a component is mounted. `key` identifies the stream; when it changes, another stream is
+ * opened. `followed` gets the key.
+ */
+export function useStream<M>(key: string, followed: (key: string) => Followed<M> | null): Link {
   const [following, setFollowing] = useState<Following | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for what the stream is opened with.
+  const describe = useEffectEvent(followed);
   useEffect(() => {
-    const wanted = followed();
+    const wanted = describe(key);
     if (wanted === null) return;
     const started = follow(wanted);
     setFollowing(started);

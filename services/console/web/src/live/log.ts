@@ -3,36 +3,42 @@ import { events, registry } from "./clients.ts";
 import { type Following, follow } from "./follow.ts";
 import { Observable } from "./observable.ts";
 
-/** Events that the page keeps, the newest first. */
+/** Number of events that the page keeps, newest first. */
 const MOST_KEPT = 200;
-/** Revisions before the head with which the log begins. */
+/** Number of revisions before the newest one at which the log starts. */
 const BEFORE_HEAD = 60n;
 
-/** The log as it goes on, for every part of the page that has to know when something changed. */
+/** Follows the event log, for every part of the page that depends on changes. */
 class Log {
+  /** Whether the first events have arrived. Until then, `latest` is empty because they are loading. */
+  readonly begun = new Observable(false);
   readonly latest = new Observable<readonly Event[]>([]);
-  /** How often the log began at its head: what changed before that was not told. */
+  /**
+   * Number of times that the log has started at its newest revision. Changes before each start were not
+   * reported.
+   */
   readonly begins = new Observable(0);
-  /** How often the log was live again. */
+  /** Number of times that the log became live again. */
   readonly returns = new Observable(0);
   following: Following | null = null;
   readonly #listeners = new Set<(events: readonly Event[]) => void>();
   #resumeToken = "";
   #head = 0n;
 
-  /** Hear of events as they come; not of those that were there when the page was opened. */
+  /** Subscribe to events that happen after the page was opened. Returns an unsubscribe function. */
   listen(listener: (events: readonly Event[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Begin to follow; once for a session. */
+  /** Start following the log. Called once in a session. */
   start(): void {
     if (this.following !== null) return;
     this.following = follow({
       open: (signal) => this.#open(signal),
       onMessage: ({ events: came, resumeToken }) => {
         this.#resumeToken = resumeToken;
+        this.begun.set(true);
         if (came.length === 0) return;
         const fresh = came.filter(({ revision }) => revision > this.#head);
         this.latest.set([...[...came].reverse(), ...this.latest.value].slice(0, MOST_KEPT));
@@ -65,5 +71,5 @@ class Log {
   }
 }
 
-/** The one log of the page. */
+/** The event log, which all parts of the page share. */
 export const log = new Log();

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** A value that components can follow. */
+/** A value that components can subscribe to. */
 export class Observable<T> {
   #value: T;
   readonly #followers = new Set<() => void>();
@@ -25,7 +25,12 @@ export class Observable<T> {
   };
 }
 
-/** Follow a value from a component. */
+/** Subscribe a component to a part of a value. `select` returns the same object while that part is the same. */
+export function useSelected<T, P>(observable: Observable<T>, select: (value: T) => P): P {
+  return useSyncExternalStore(observable.subscribe, () => select(observable.value));
+}
+
+/** Subscribe a component to a value. */
 export function useObservable<T>(observable: Observable<T>): T {
   return useSyncExternalStore(observable.subscribe, () => observable.value);
 }

@@ -1,12 +1,13 @@
 import { QueryClient, type UseQueryResult, useQuery } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { useEffect, useEffectEvent } from "react";
 import { toCallError } from "./call-error.ts";
 import { log } from "./log.ts";
 import { sessionEnded } from "./session-end.ts";
 
 /**
- * What is read once and again when the log says that it changed; nothing is read by the clock. What no page showed
- * for a while is shown as it was, and read again at once: no one has heard meanwhile whether it changed.
+ * The cache of queries. Queries are refetched when the event log reports a change, never by a timer. Changes to a
+ * query that is not on screen are not reported, so such a query is shown from the cache and refetched immediately
+ * when it is on screen again.
  */
 export const queries = new QueryClient({
   defaultOptions: {
@@ -14,41 +15,41 @@ export const queries = new QueryClient({
   },
 });
 
-// What was read before the log began may have changed without a word. What is being read as the page is opened is new.
+// Data from before the log started may have changed unnoticed, so refetch it. Queries that are currently loading are
+// fresh.
 log.begins.subscribe(() => {
   queries.invalidateQueries({}, { cancelRefetch: log.begins.value > 1 }).catch(() => {
-    // The queries themselves keep what went wrong.
+    // Ignore errors here, because queries store their own.
   });
 });
 
-// What could not be read while the control plane was away.
+// Refetch what failed while the control plane was unreachable.
 log.returns.subscribe(() => {
   queries.invalidateQueries({ predicate: ({ state }) => state.status === "error" }).catch(() => {
-    // The queries themselves keep what went wrong.
+    // Ignore errors here, because queries store their own.
   });
 });
 
 /** Events of every type. */
 export const EVERY_EVENT = ["*"] as const;
 
-/** Events that come together are one reason to read again. */
+/** Time within which events trigger one refetch. */
 const GATHER_MS = 400;
-/** The same for what may change with every event of a fleet. */
+/** How long to gather events for data that every type of event can change. */
 export const RARE_MS = 3_000;
 
-/** Which events are a reason to read again, and how long at most one waits for others. */
+/** Which events trigger a refetch, and how long to wait for others. */
 export interface Reasons {
-  /** What their types begin with. */
+  /** Prefixes of event types. */
   readonly on?: readonly string[];
   readonly subject?: string;
   readonly gatherMs?: number;
 }
 
-/** Do something soon after events that are a reason for it; once for those that come together. */
+/** Call `act` soon after a matching event, and once for events that arrive together. */
 export function useEvents({ on = [], subject, gatherMs = GATHER_MS }: Reasons, act: () => unknown): void {
   const types = on.join(" ");
-  const latest = useRef(act);
-  latest.current = act;
+  const answer = useEffectEvent(act);
   useEffect(() => {
     let timer: number | undefined;
     const stop = log.listen((events) => {
@@ -60,7 +61,7 @@ export function useEvents({ on = [], subject, gatherMs = GATHER_MS }: Reasons, a
       if (!concerned) return;
       timer ??= window.setTimeout(() => {
         timer = undefined;
-        latest.current();
+        answer();
       }, gatherMs);
     });
     return () => {
@@ -70,16 +71,16 @@ export function useEvents({ on = [], subject, gatherMs = GATHER_MS }: Reasons, a
   }, [types, subject, gatherMs]);
 }
 
-/** Read something again, if it is shown. */
+/** Refetch a query if it is on screen. */
 export function readAgain(...key: readonly unknown[]): void {
   queries.invalidateQueries({ queryKey: key }).catch(() => {
-    // The query itself keeps what went wrong.
+    // Ignore errors here, because queries store their own.
   });
 }
 
 /**
- * Read something, and read it again soon after an event whose type begins with one of `on`. `key` names what is read;
- * it is read again too when the key changes.
+ * Fetch data, and refetch it soon after an event whose type begins with one of `on`. `key` identifies the data; when
+ * the key changes, the data is also refetched.
  */
 export function useRead<T>(
   key: readonly unknown[],

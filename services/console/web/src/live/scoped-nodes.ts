@@ -6,21 +6,21 @@ import { belongsTo, type NodeScope, toListing, toWatched, WHOLE_FLEET } from "..
 import { toCallError } from "./call-error.ts";
 import { registry } from "./clients.ts";
 
-/** Nodes of one piece at most: the server's largest page. */
+/** The largest page of nodes that the server returns. */
 const LARGEST_PIECE = 1_000;
 const READ_MASK = { paths: [...ROW_PATHS] };
 
-/** What happens to a scope's nodes. */
+/** Called for changes to a scope's nodes. */
 interface ScopedHooks {
-  /** The nodes so far are those of another scope: they go when the first piece of this one has come. */
+  /** Called when the loaded nodes belong to another scope. Drop them when the first page of the new scope arrives. */
   readonly onRestart: () => void;
-  /** A further piece, or what changed while it was read. */
+  /** Called with a page, and then with the changes made while it was loading. */
   readonly onPiece: (message: WatchNodesResponse) => void;
 }
 
 /**
- * The nodes of a fleet that is too large for the page: those of one scope, as the server lists them, piece by piece,
- * and what happens to them. A piece is told of like a part of a snapshot.
+ * The nodes of one scope in a fleet that is too large to load completely. Loads the server's list page by page, and
+ * follows its changes. A page is delivered like a part of a snapshot.
  */
 export class ScopedNodes {
   readonly #hooks: ScopedHooks;
@@ -29,23 +29,28 @@ export class ScopedNodes {
   #belongs = belongsTo(WHOLE_FLEET);
   #opening = new AbortController();
   #resumeToken = "";
-  /** Where the list goes on; "" where it does not. */
+  /** Token of the next page; "" after the last. */
   #pageToken = "";
-  /** The last node that was read, until all were. */
+  /** The last loaded node; null once all are loaded. */
   #last: NodeRow | null = null;
-  /** What changes while a piece is read, which may have it older. */
+  /** Changes that arrive while a page is loading. They are applied after the page, which may have older values. */
   #meanwhile: WatchNodesResponse["changes"] | null = null;
 
-  /** @param most Nodes that a page keeps: a piece is a part of them. */
+  /** @param most Maximum number of nodes that the console keeps; a page is a fraction of it. */
   constructor(most: number, hooks: ScopedHooks) {
     this.#hooks = hooks;
     this.#pageSize = Math.min(LARGEST_PIECE, Math.ceil(most / 4));
   }
 
-  /** Whether a node is one of those that were read so far, or would have been. */
+  /** Whether a node belongs to the part of the list that is loaded. */
   readonly belongs = (row: NodeRow, isKnown: boolean): boolean => this.#belongs(row, isKnown, this.#last);
 
-  /** Look at other nodes. */
+  /** Whether the server has more pages. */
+  get hasMore(): boolean {
+    return this.#pageToken !== "";
+  }
+
+  /** Switch to another scope. */
   set(scope: NodeScope): boolean {
     if (JSON.stringify(scope) === JSON.stringify(this.#scope)) return false;
     this.#scope = scope;
@@ -55,14 +60,14 @@ export class ScopedNodes {
     return true;
   }
 
-  /** List again when the stream is next opened. */
+  /** Load the list again when the stream is opened next. */
   forget(): void {
     this.#resumeToken = "";
     this.#pageToken = "";
     this.#last = null;
   }
 
-  /** The first piece, and then every change; those of another scope follow when it is set. */
+  /** The first page, then every change. A changed scope continues in the same stream. */
   async *stream(signal: AbortSignal): AsyncGenerator<WatchNodesResponse> {
     for (;;) {
       const opening = new AbortController();
@@ -95,7 +100,7 @@ export class ScopedNodes {
     }
   }
 
-  /** Read the next piece, if there is one and none is being read. */
+  /** Load the next page, unless there is none or one is loading. */
   async more(): Promise<void> {
     if (this.#pageToken === "" || this.#meanwhile !== null) return;
     const { signal } = this.#opening;
@@ -114,9 +119,10 @@ export class ScopedNodes {
       this.#hooks.onPiece(asMessage(nodes, false));
       this.#hooks.onPiece(create(WatchNodesResponseSchema, { changes: meanwhile }));
     } catch (cause) {
-      // Of a scope that was left, or while the server is away, as the banner says: it is asked again when scrolled to.
+      // Ignore the error if the scope has changed or the server is unreachable. The banner reports an outage, and
+      // scrolling retries.
       if (signal.aborted || toCallError(cause).reason !== "INVALID_PAGE_TOKEN") return;
-      // Of another log, or an older release: the list begins again.
+      // The token belongs to another event log or an older release, so load the list again.
       this.forget();
       this.#opening.abort();
     } finally {

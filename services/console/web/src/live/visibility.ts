@@ -2,14 +2,15 @@ import { HIDDEN_MS } from "../state/link.ts";
 import { Observable } from "./observable.ts";
 
 /**
- * Whether the page is looked at. A browser has six connections to an origin for all its tabs over HTTP/1.1, and every
- * stream takes one: a page that is hidden for a while gives its own back, and goes on from its tokens later.
+ * Whether the page is visible. Over HTTP/1.1 a browser has six connections per origin for all its tabs, and every
+ * stream uses one. A page that is hidden for a while therefore closes its streams, and resumes them later from
+ * their tokens.
  */
 export const looked = new Observable(true);
 
 let timer: number | undefined;
 
-/** Follow the page's visibility; once, at the start. */
+/** Start following the page's visibility. Called once. */
 export function followVisibility(): void {
   document.addEventListener("visibilitychange", () => {
     window.clearTimeout(timer);
@@ -18,8 +19,8 @@ export function followVisibility(): void {
   });
 }
 
-/** Wait until the page is looked at; rejects when the signal aborts. */
-export function untilLooked(signal: AbortSignal): Promise<void> {
+/** Wait until the page is visible; rejects when the signal aborts. */
+export function untilScanned(signal: AbortSignal): Promise<void> {
   if (looked.value) return Promise.resolve();
   return new Promise((resolve, reject) => {
     const stop = looked.subscribe(() => {

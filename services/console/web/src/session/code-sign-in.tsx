@@ -10,8 +10,8 @@ import { RoleText, SignInError } from "./sign-in-error.tsx";
 const sessions = clientOf(ConsoleService);
 
 /**
- * Ask before a code is used: a link with the code of another person would sign the reader in as that one, who could
- * then see what the reader does.
+ * Asks the user before using a code. A link with another person's code would sign the user in as that person, who
+ * could then see what the user does.
  */
 export function CodeSignIn({
   code,
@@ -55,8 +55,8 @@ export function CodeSignIn({
         Sign in as <strong className="breaks">{whose.name || whose.actor}</strong> with the role{" "}
         <RoleText role={whose.role} />?
       </p>
-      {as !== undefined && <Notice tone="warn">This browser is signed in as {as}. That session is left.</Notice>}
-      <p className="soft small">Go on only if you ran rollcall console yourself just now.</p>
+      {as !== undefined && <Notice tone="warn">This browser is signed in as {as}. That session will end.</Notice>}
+      <p className="soft small">Continue only if you just ran rollcall console yourself.</p>
       <div className="row">
         <Button look="primary" disabled={busy} onClick={confirm} autoFocus>
           Sign in as {whose.name || whose.actor}

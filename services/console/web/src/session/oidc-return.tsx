@@ -7,22 +7,25 @@ import { Loading } from "../ui/notices.tsx";
 import { enterWith } from "./proof.ts";
 import { SignInError } from "./sign-in-error.tsx";
 
-/** Where this tab keeps the sign-in that it began at an issuer. */
+/** Where this tab stores the attempt of a sign-in that it started with an issuer. */
 export const ATTEMPT_KEY = "rollcall.oidc-attempt";
 
 const NOT_BEGUN: CallError = {
   reason: "NOT_BEGUN_HERE",
-  message: "This sign-in was not begun in this browser tab. Begin it again.",
+  message: "This sign-in was not started in this browser tab. Start again.",
   kind: "other",
 };
 
-/** The way back from an issuer: only a sign-in that this tab began is finished. */
+/**
+ * Handles the return from an issuer. It finishes only a sign-in that this tab started.
+ */
 export function OidcReturn() {
   const [error, setError] = useState<CallError | null>(null);
   useEffect(() => {
     const callbackUrl = window.location.href;
     const attempt = sessionStorage.getItem(ATTEMPT_KEY);
-    // React runs an effect twice in development: the second time has neither.
+    // Skip the second run of this effect. React runs effects twice in development, and
+    // the query and the attempt are gone by then.
     if (!callbackUrl.includes("?")) return;
     window.history.replaceState(null, "", "/sign-in/oidc");
     sessionStorage.removeItem(ATTEMPT_KEY);

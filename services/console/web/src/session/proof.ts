@@ -1,35 +1,38 @@
 import type { SignInResponse } from "@rollcall/api/rollcall/console/v1/console_pb";
 
-/** The header that carries the page's half of a session. The other half is a cookie that no script can read. */
+/** The header with the page's half of a session. The other half is a cookie that scripts cannot read. */
 export const PROOF_HEADER = "x-rollcall-console";
 
 const KEY = "rollcall.proof";
 
-/** The proof of the session for which the page was loaded: what another tab keeps later is another reader's. */
+/**
+ * The proof of the session that the page was loaded with. A proof that another tab stores later belongs to
+ * another session.
+ */
 let own = localStorage.getItem(KEY);
 
-/** The proof of the page's session; null when it has none. */
+/** The proof of the page's session; null when there is no session. */
 export function readProof(): string | null {
   return own;
 }
 
-/** Keep the proof for all tabs of the browser. */
+/** Store the proof for all tabs of the browser. */
 function keepProof(proof: string): void {
   localStorage.setItem(KEY, proof);
 }
 
-/** Remove it: the other tabs notice. That of another session stays. */
+/** Remove the proof, which other tabs notice. Keeps a proof that belongs to another session. */
 export function dropProof(): void {
   if (localStorage.getItem(KEY) === own) localStorage.removeItem(KEY);
   own = null;
 }
 
-/** Send no proof any more, as when the browser has another session. */
+/** Stop sending the proof, for example because the browser has another session. */
 export function forgetProof(): void {
   own = null;
 }
 
-/** Learn that another tab signed in or out. */
+/** Subscribe to sign-ins and sign-outs in other tabs. Returns an unsubscribe function. */
 export function onProofChange(listener: () => void): () => void {
   const heard = (event: StorageEvent) => {
     if ((event.key === KEY || event.key === null) && localStorage.getItem(KEY) !== own) listener();
@@ -38,7 +41,7 @@ export function onProofChange(listener: () => void): () => void {
   return () => window.removeEventListener("storage", heard);
 }
 
-/** Keep what sign-in answered, and load the page again as who it is now: nothing of an earlier reader stays. */
+/** Store the new session's proof, and reload the page, so that no data of an earlier user remain. */
 export function enterWith({ proof }: SignInResponse): void {
   keepProof(proof);
   const { pathname, search } = window.location;

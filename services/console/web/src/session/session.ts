@@ -1,4 +1,5 @@
 import type { Role, WhoAmIResponse } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { groupsLeftOutText } from "@rollcall/domain";
 import { type CallError, toCallError } from "../live/call-error.ts";
 import { access } from "../live/clients.ts";
 import { fleet } from "../live/fleet.ts";
@@ -6,15 +7,15 @@ import { log } from "../live/log.ts";
 import { Observable, useObservable } from "../live/observable.ts";
 import { sessionEnded } from "../live/session-end.ts";
 import { dropWaiting } from "../pages/approvals/decisions.ts";
-import { type Rights, rightsOf } from "../state/roles.ts";
+import { type Rights, rightsOf, roleWord } from "../state/roles.ts";
 import { say } from "../ui/toasts.tsx";
 import { dropProof, forgetProof, onProofChange } from "./proof.ts";
 
-/** Who reads the page. */
+/** Who is signed in. */
 export type Session =
   | { readonly state: "unknown" }
   | { readonly state: "signed-out"; readonly why: CallError | null }
-  /** The server cannot be asked just now. */
+  /** The server is unreachable at the moment. */
   | { readonly state: "away"; readonly error: CallError }
   | {
       readonly state: "signed-in";
@@ -23,12 +24,13 @@ export type Session =
       readonly role: Role;
       readonly rights: Rights;
       readonly clusterId: string;
+      /** Explains to the user why no group grants a role; null if groups count. */
+      readonly leftOut: string | null;
     };
 
-/** The session of the page. */
 export const session = new Observable<Session>({ state: "unknown" });
 
-/** Ask the server who reads the page, and begin to follow the fleet when it knows. */
+/** Ask the server who is signed in, and then start following the fleet. */
 export async function openSession(): Promise<void> {
   try {
     enter(await access.whoAmI({}));
@@ -39,12 +41,12 @@ export async function openSession(): Promise<void> {
   }
 }
 
-/** End a session that the server refuses, and follow what other tabs do. Once, at the start. */
+/** Leave when the server rejects the session or another tab changes it. Called once. */
 export function followSession(): void {
   sessionEnded.subscribe(() => {
     if (sessionEnded.value !== null) leave(sessionEnded.value);
   });
-  // Another tab signed in as another, or out: nothing of this one's may stay.
+  // Leave if another tab signed in or out, because no data of this session may remain.
   onProofChange(() => {
     forgetProof();
     stopStreams();
@@ -54,7 +56,7 @@ export function followSession(): void {
   });
 }
 
-/** Where this tab keeps, over a reload, what the reader has to know. */
+/** Where this tab stores a message to show after a reload. */
 const NOTE_KEY = "rollcall.note";
 
 function takeNote(): string {
@@ -72,7 +74,7 @@ function stopStreams(): void {
   log.following?.stop();
 }
 
-/** Stop everything and ask to sign in. */
+/** Stop everything and show the sign-in page. */
 export function leave(why: CallError | null): void {
   if (session.value.state === "signed-out") return;
   dropProof();
@@ -82,6 +84,7 @@ export function leave(why: CallError | null): void {
 
 function enter(who: WhoAmIResponse): void {
   const name = who.credential.case === "accessToken" ? who.credential.value.name : "";
+  const claim = who.credential.case === "person" ? who.credential.value.groupsLeftOut : "";
   fleet.start();
   log.start();
   session.set({
@@ -91,6 +94,7 @@ function enter(who: WhoAmIResponse): void {
     role: who.role,
     rights: rightsOf(who.role),
     clusterId: who.clusterId,
+    leftOut: groupsLeftOutText(claim, roleWord(who.role)),
   });
   const note = takeNote();
   if (note !== "") say("bad", note);
@@ -98,7 +102,7 @@ function enter(who: WhoAmIResponse): void {
 
 const NO_RIGHTS: Rights = { operate: false, submit: false, administer: false };
 
-/** What the reader may do. */
+/** The rights of the signed-in user. */
 export function useRights(): Rights {
   const current = useObservable(session);
   return current.state === "signed-in" ? current.rights : NO_RIGHTS;

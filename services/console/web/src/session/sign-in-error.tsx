@@ -3,21 +3,21 @@ import type { CallError } from "../live/call-error.ts";
 import { roleWord } from "../state/roles.ts";
 import { Notice } from "../ui/notices.tsx";
 
-/** What sign-in failed with. */
+/** Explains why sign-in failed. */
 export function SignInError({ error }: { readonly error: CallError }) {
   return (
     <Notice tone="bad">
       {error.message} <code>{error.reason}</code>
       {error.reason === "SIGN_IN_CODE_USED" && (
         <p>
-          If it was not you who used it, <code>rollcall console --sign-out</code> ends every session that acts for you.
+          If you did not use it, <code>rollcall console --sign-out</code> ends all of your sessions.
         </p>
       )}
     </Notice>
   );
 }
 
-/** A role for the question whether to sign in with it. */
+/** The role, in the question whether to sign in with this role. */
 export function RoleText({ role }: { readonly role: Role }) {
   return <strong>{roleWord(role)}</strong>;
 }

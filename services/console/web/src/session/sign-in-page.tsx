@@ -14,7 +14,9 @@ import { SignInError } from "./sign-in-error.tsx";
 
 const sessions = clientOf(ConsoleService);
 
-/** Signing in: by the code of `rollcall console`, by a token, or by an issuer. `as` is who is signed in already. */
+/**
+ * Sign-in with the code of `rollcall console`, a token, or an issuer. `as` is the user who is already signed in.
+ */
 export function SignInPage({ why, as }: { readonly why: CallError | null; readonly as?: string }) {
   const [code, setCode] = useState(takeCode);
   const path = window.location.pathname;
@@ -41,7 +43,7 @@ export function SignInPage({ why, as }: { readonly why: CallError | null; readon
   );
 }
 
-/** Read the code from the address, and take it out of the address bar and of the history at once. */
+/** Read the code from the address, and remove it immediately from the address bar and the history. */
 function takeCode(): string | null {
   const code = new URLSearchParams(window.location.hash.slice(1)).get("code");
   if (code !== null) window.history.replaceState(null, "", window.location.pathname);
@@ -58,7 +60,7 @@ function Ways() {
       .getLoginOptions({})
       .then(({ issuers: known }) => setIssuers(known.map(({ issuer }) => issuer)))
       .catch(() => {
-        // Without them a token still serves; that call says what is wrong.
+        // Ignore the error, because a token works without these options, and using an issuer shows the error.
       });
   }, []);
   const submit = async (event: FormEvent) => {
@@ -85,12 +87,12 @@ function Ways() {
   return (
     <>
       <p className="soft">
-        On a machine with the command line, <code>rollcall console</code> opens this page signed in.
+        On a machine with the rollcall CLI, <code>rollcall console</code> opens this page and signs you in.
       </p>
       <form className="stack" onSubmit={submit}>
         <Field
           label="Access token"
-          hint="rollcall access create NAME --role viewer makes one"
+          hint="rollcall access create NAME --role viewer creates one"
           type="password"
           autoComplete="off"
           value={token}

@@ -3,19 +3,23 @@ import { sendWaiting } from "../pages/approvals/decisions.ts";
 import { sayFailure } from "../ui/toasts.tsx";
 import { leave } from "./session.ts";
 
-/** End the session here and on the server. */
+/** End the session in this browser and on the server. */
 export async function signOut(): Promise<void> {
-  // What waits was decided under this session, and cannot be sent after it.
+  // Send queued decisions first. They belong to this session, and cannot be sent after it.
   const wrong = await sendWaiting();
   try {
     await endSessions(false);
   } catch {
-    // The page forgets its half whatever the server says; without that half the other is worth nothing.
+    // Forget the page's half of the secret even if the server does not respond, because the cookie
+    // is useless without it.
   }
   leave(wrong.length === 0 ? null : { reason: "NOT_DONE", message: wrong.join(" "), kind: "other" });
 }
 
-/** End every session that acts for the reader, in other browsers too. This one stays when that fails. */
+/**
+ * End all sessions of the user, including those in other browsers. This session stays if the call
+ * fails.
+ */
 export async function signOutEverywhere(): Promise<void> {
   const wrong = await sendWaiting();
   try {

@@ -6,7 +6,7 @@ const fates = (outcomes: readonly Outcome[]) => outcomes.map(({ id, fate = "told
 const IDS = ["a", "b", "c", "d", "e"];
 
 describe("inParts()", () => {
-  it("should answer an outcome for each node, and count on the way", async () => {
+  it("should report an outcome for each node, and count progress", async () => {
     const counts: number[] = [];
     const parts: (readonly string[])[] = [];
     const result = await inParts(IDS, {
@@ -36,7 +36,7 @@ describe("inParts()", () => {
     expect(fates(outcomes)).toEqual(["a told", "b told", "c not-sent", "d not-sent", "e not-sent"]);
   });
 
-  it("should keep what is known when it fails", async () => {
+  it("should keep the known outcomes when a call fails", async () => {
     const broken = new Error("broken");
     const { outcomes, failure } = await inParts(IDS, {
       size: 2,
@@ -51,7 +51,7 @@ describe("inParts()", () => {
 });
 
 describe("RequestIds", () => {
-  it("should give the same intent the same id until it was answered", () => {
+  it("should give the same intent the same id until it is answered", () => {
     const made = ["1", "2", "3"];
     const ids = new RequestIds(() => made.shift() ?? "");
     expect([ids.of("stop", 1), ids.of("stop", 2), ids.of("stop", 1)]).toEqual(["1", "2", "1"]);

@@ -1,31 +1,31 @@
-/** What was, or would be, done with one node. */
+/** The result for one node. */
 export interface Outcome {
   readonly id: string;
-  /** Empty when it was done. */
+  /** The reason of the refusal; "" when the call succeeded. */
   readonly refusal: string;
   readonly reason: string;
-  /** Set when the server answered nothing about it. */
+  /** Set when the server sent no result for the node. */
   readonly fate?: "unknown" | "not-sent";
 }
 
-/** The outcome of a call about many nodes; it has an outcome for each of them. */
+/** The result of a bulk call, with an outcome for every node. */
 export interface BulkResult {
   readonly outcomes: readonly Outcome[];
-  /** What it failed with; null when it did not. */
+  /** The error that ended the call; null for none. */
   readonly failure: unknown;
 }
 
-/** How something is done with many nodes. */
+/** How to carry out a bulk call. */
 export interface Bulk {
   readonly size: number;
-  /** Do it with some of them; outcomes are heard of as they come, also before it fails. */
+  /** Call the server for some nodes. Reports outcomes as they arrive, even if an error follows. */
   readonly send: (nodes: readonly string[], hear: (outcomes: readonly Outcome[]) => void) => Promise<void>;
-  /** Checked before each part; the one that is on its way is waited for. */
+  /** Checked before each batch. A batch in progress is finished. */
   readonly signal?: AbortSignal | undefined;
   readonly onOutcomes?: ((done: number) => void) | undefined;
 }
 
-/** Do something with nodes, one part of them after the other, until all are done, it fails, or it is stopped. */
+/** Send nodes in batches, one after the other, until all are done, one fails, or the signal aborts. */
 export async function inParts(ids: readonly string[], { size, send, signal, onOutcomes }: Bulk): Promise<BulkResult> {
   const outcomes: Outcome[] = [];
   let [sent, failure]: [number, unknown] = [0, null];
@@ -47,7 +47,7 @@ export async function inParts(ids: readonly string[], { size, send, signal, onOu
   return {
     outcomes: [
       ...outcomes,
-      ...unknown.map((id) => ({ id, refusal: "whether it was done is not known", reason: "UNKNOWN", fate: UNKNOWN })),
+      ...unknown.map((id) => ({ id, refusal: "the result is unknown", reason: "UNKNOWN", fate: UNKNOWN })),
       ...ids.slice(sent).map((id) => ({ id, refusal: "not sent", reason: "NOT_SENT", fate: NOT_SENT })),
     ],
     failure,
@@ -57,7 +57,7 @@ export async function inParts(ids: readonly string[], { size, send, signal, onOu
 const UNKNOWN = "unknown" as const;
 const NOT_SENT = "not-sent" as const;
 
-/** Ids of requests: the same one for the same intent, so that what is sent again is done once. */
+/** Assigns request ids: the same id for the same intent, so that repeating a request has one effect. */
 export class RequestIds {
   readonly #known = new Map<string, string>();
   readonly #make: () => string;
@@ -66,7 +66,7 @@ export class RequestIds {
     this.#make = make;
   }
 
-  /** The id of what is intended, in any words that tell it from what else may be. */
+  /** The request id for an intent. An intent is described by any values that distinguish it from others. */
   of(...intent: readonly unknown[]): string {
     const key = JSON.stringify(intent);
     const id = this.#known.get(key) ?? this.#make();
@@ -74,13 +74,13 @@ export class RequestIds {
     return id;
   }
 
-  /** Learn that everything was answered: what is asked for from now on is another intent. */
+  /** Forget all ids after a complete response, because the next request is a new intent. */
   answered(): void {
     this.#known.clear();
   }
 }
 
-/** Parts of a list, each of a bounded size. */
+/** Split a list into chunks of bounded size. */
 export function chunksOf<T>(items: readonly T[], size: number): readonly (readonly T[])[] {
   return Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size));
 }

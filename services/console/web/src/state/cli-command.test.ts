@@ -3,7 +3,7 @@ import { command, joinCommand, joinServer, listCommand, nodeCommand, tokenComman
 import { NO_FILTER } from "./nodes/node-filter.ts";
 
 describe("command()", () => {
-  it("should quote what a shell would take for something else", () => {
+  it("should quote what a shell would interpret", () => {
     expect(command("node", "reject", "n1", "-m", "it's $(reboot)")).toBe(
       "rollcall node reject n1 -m 'it'\\''s $(reboot)'",
     );
@@ -35,7 +35,7 @@ describe("listCommand()", () => {
     );
   });
 
-  it("should leave out an order that the command line has not, and how it runs", () => {
+  it("should leave out an order that the command line does not support", () => {
     expect(listCommand(NO_FILTER, { by: "labels", reversed: true }, ["reasons"])).toBe(
       "rollcall node list --show reasons",
     );
@@ -44,7 +44,7 @@ describe("listCommand()", () => {
 });
 
 describe("tokenCommand()", () => {
-  it("should leave out what is not asked for", () => {
+  it("should leave out what was not requested", () => {
     const none = { description: "", uses: "", ttl: "", namePattern: "", group: "", labels: [] };
     expect(tokenCommand({ ...none, preauthorized: false, ephemeral: false })).toBe("rollcall token create");
     expect(

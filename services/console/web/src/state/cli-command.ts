@@ -1,18 +1,18 @@
 import { filterToSearch, type NodeFilter } from "./nodes/node-filter.ts";
-import { orderWord, toSearch } from "./nodes/node-scope.ts";
+import { approvalOf, orderWord, toSearch } from "./nodes/node-scope.ts";
 import type { OrderBy } from "./nodes/sorted-view.ts";
 
-/** A word of a command line, in quotes where a shell needs them. */
+/** Quote a word of a command line if a shell needs it. */
 function quoted(word: string): string {
   return /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** A command from words, each quoted as needed. */
+/** Join words to a command line, quoted as needed. */
 export function command(...words: readonly (string | number)[]): string {
   return ["rollcall", ...words.map((word) => quoted(String(word)))].join(" ");
 }
 
-/** The verbs of nodes that the pages offer. */
+/** The node verbs that the pages offer. */
 export type NodeVerb =
   | "approve"
   | "reject"
@@ -28,23 +28,23 @@ export type NodeVerb =
   | "rotate-key"
   | "accept-hardware";
 
-/** The command of a verb about named nodes. */
+/** The command that applies a verb to some nodes. */
 export function nodeCommand(verb: NodeVerb, ids: readonly string[], reason = "", more: readonly string[] = []): string {
   const message = reason === "" ? [] : ["-m", reason];
   const names = ids.length > MOST_NAMES ? [...ids.slice(0, MOST_NAMES), "..."] : ids;
   return command("node", verb, ...names, ...message, ...more);
 }
 
-/** Names that a command has at most; beyond that it is cut short, and cannot be run. */
+/** Maximum number of names in a command. A longer command is truncated, and cannot be run. */
 export const MOST_NAMES = 50;
 
-/** The command that lists what a view of nodes shows. An order that the command line has not is left out. */
+/** The command that lists the nodes of a view. A sort order that the CLI lacks is omitted. */
 export function listCommand(
   filter: NodeFilter,
   order: { readonly by: OrderBy; readonly reversed: boolean },
   show: readonly string[] = [],
 ): string {
-  const search = filterToSearch(filter);
+  const search = filterToSearch({ ...filter, approval: approvalOf(filter) });
   const by = orderWord(order.by);
   return command(
     "node",
@@ -66,10 +66,10 @@ function option(flag: string, value: string | undefined): readonly string[] {
   return value === undefined ? [] : [flag, value];
 }
 
-/** What is asked for when a join token is made. */
+/** The options of a new join token. */
 export interface JoinTokenWish {
   readonly description: string;
-  /** "" is one use, "unlimited" any number. */
+  /** The number of uses: "" means one, "unlimited" any number. */
   readonly uses: string;
   readonly ttl: string;
   readonly namePattern: string;
@@ -79,7 +79,7 @@ export interface JoinTokenWish {
   readonly ephemeral: boolean;
 }
 
-/** The command that makes such a token. */
+/** The command that creates a join token with these options. */
 export function tokenCommand(wish: JoinTokenWish): string {
   return command(
     "token",
@@ -95,14 +95,13 @@ export function tokenCommand(wish: JoinTokenWish): string {
   );
 }
 
-/** The ways in which a machine can be made to join. */
+/** The ways to run an agent on a machine. */
 export const PLATFORMS = ["shell", "service", "container"] as const;
-/** One of them. */
 export type Platform = (typeof PLATFORMS)[number];
 
 /**
- * The server that machines are told to join: where the page is from, with its scheme, since without one an agent asks
- * for a port, and speaks TLS only where it is given an authority. A loopback address leads nowhere from other machines.
+ * The server address for machines that join: the page's origin with its scheme. Without a scheme, an agent requires a
+ * port, and uses TLS only if it is given an authority. A loopback address does not work from other machines.
  */
 export function joinServer({ origin, hostname }: { readonly origin: string; readonly hostname: string }) {
   const isLoopback = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname);
@@ -110,8 +109,8 @@ export function joinServer({ origin, hostname }: { readonly origin: string; read
 }
 
 /**
- * What to run on a machine so that it joins `server`, http://HOST or https://HOST with or without a port, as
- * docs/install.md has it for each way.
+ * The commands that join a machine to `server`, as in docs/install.md. `server` is http://HOST or https://HOST with an
+ * optional port.
  */
 export function joinCommand(platform: Platform, server: string, token: string): string {
   const agent = `rollcall agent --server ${quoted(server)}`;
@@ -121,11 +120,12 @@ export function joinCommand(platform: Platform, server: string, token: string): 
     case "service":
       return [
         `printf %s ${quoted(token)} | install -m 0640 -g rollcall-agent /dev/stdin /etc/rollcall/join-token`,
-        // A key set twice is refused, whether dotted or in its section.
+        // Remove both spellings of each key, dotted and within its section, because the agent refuses a key that is set
+        // twice.
         "sed -E -i '/^ *(Compute\\.)?(Server|JoinTokenFile):/d' /etc/rollcall/agent.yaml",
         `printf '%s\\n' ${quoted(`Compute.Server: ${server}`)} 'Compute.JoinTokenFile: /etc/rollcall/join-token' \\`,
         "  >> /etc/rollcall/agent.yaml",
-        // One that runs already reads its configuration again only so.
+        // Restart the agent, because a running agent does not reread its configuration.
         "systemctl enable rollcall-agent && systemctl restart rollcall-agent",
       ].join("\n");
     case "container":

@@ -1,6 +1,6 @@
 /**
- * Rows as RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe before it: machines choose
- * their names and labels, and an export must run nothing at who opens it.
+ * Format rows as RFC 4180. A value that a spreadsheet would read as a formula gets an apostrophe in front,
+ * because machines choose their names and labels, and opening an export must not run anything.
  */
 export function toCsv(header: readonly string[], rows: Iterable<readonly (string | number)[]>): string {
   const lines = [header.map(field).join(",")];

@@ -5,13 +5,13 @@ const changed = (atMs: number, before: string, after: string): HealthChange => (
 const span = { fromMs: 0, nowMs: 9_600 };
 
 describe("healthOverTime()", () => {
-  it("should be level where nothing changed", () => {
+  it("should be level while nothing changes", () => {
     const points = healthOverTime({ HEALTHY: 3, UNKNOWN: 1 }, [], span);
     expect(points.map(({ atMs }) => atMs)).toEqual(Array.from({ length: 97 }, (_, at) => at * 100));
     expect(new Set(points.map(({ well, unwell }) => `${well} ${unwell}`))).toEqual(new Set(["3 1"]));
   });
 
-  it("should take back what changed, the latest first, and end with the present", () => {
+  it("should undo changes, latest first, and end with the current state", () => {
     const changes = [
       changed(1_000, "UNKNOWN", "HEALTHY"),
       changed(5_000, "HEALTHY", "UNHEALTHY"),
@@ -27,7 +27,7 @@ describe("healthOverTime()", () => {
     expect(points.at(-1)).toEqual({ atMs: 9_600, well: 2, unwell: 0 });
   });
 
-  it("should count no machine before it was here", () => {
+  it("should count no machine before it existed", () => {
     const changes = [changed(5_000, "", "UNKNOWN"), changed(6_000, "UNKNOWN", "HEALTHY")];
     const points = healthOverTime({ HEALTHY: 1 }, changes, span);
     const seen = [4_900, 5_000, 6_000].map((atMs) => points.find((point) => point.atMs === atMs));
@@ -38,7 +38,15 @@ describe("healthOverTime()", () => {
     ]);
   });
 
-  it("should never count fewer than none", () => {
+  it("should have a gap before the first change that the log has", () => {
+    const points = healthOverTime({ HEALTHY: 1 }, [], { ...span, knownFromMs: 4_850 });
+    expect(points.filter(({ well, unwell }) => well === null && unwell === null).map(({ atMs }) => atMs)).toEqual(
+      Array.from({ length: 49 }, (_, at) => at * 100),
+    );
+    expect(points.find(({ atMs }) => atMs === 4_900)).toMatchObject({ well: 1, unwell: 0 });
+  });
+
+  it("should never count below zero", () => {
     const [first] = healthOverTime({ HEALTHY: 0 }, [changed(5, "UNKNOWN", "HEALTHY")], span);
     expect(first).toMatchObject({ well: 0, unwell: 1 });
   });

@@ -1,30 +1,34 @@
-/** A change of a machine's health. */
+/** A change to a machine's health. */
 export interface HealthChange {
   readonly id: string;
   readonly atMs: number;
-  /** "" before it was here. */
+  /** The health before the change; "" for a new machine. */
   readonly before: string;
   readonly after: string;
 }
 
-/** How many machines were well at a time, and how many were not. */
+/** Number of healthy and unhealthy machines at a point in time; null where it is unknown. */
 export interface HealthAt {
   readonly atMs: number;
-  readonly well: number;
-  readonly unwell: number;
+  readonly well: number | null;
+  readonly unwell: number | null;
 }
 
-/** Points of a line: about as many as there is room for. */
+/** Number of points in a line, about the maximum that fits. */
 const POINTS = 96;
 
 /**
- * How many of the machines that are counted now were well at each time since, told from what is now and what changed
- * until then, the oldest first. The last point is the present.
+ * Compute how many machines were healthy at each time, from the current counts and the changes up to now, oldest
+ * first. The last point is the present. Counts before `knownFromMs` are unknown, because the log lacks those changes.
  */
 export function healthOverTime(
   now: Readonly<Record<string, number>>,
   changes: readonly HealthChange[],
-  { fromMs, nowMs }: { readonly fromMs: number; readonly nowMs: number },
+  {
+    fromMs,
+    nowMs,
+    knownFromMs = fromMs,
+  }: { readonly fromMs: number; readonly nowMs: number; readonly knownFromMs?: number },
 ): readonly HealthAt[] {
   let well = now.HEALTHY ?? 0;
   let unwell = (now.UNHEALTHY ?? 0) + (now.UNKNOWN ?? 0);
@@ -32,16 +36,20 @@ export function healthOverTime(
   let at = changes.length - 1;
   for (let point = POINTS; point >= 0; point -= 1) {
     const atMs = fromMs + ((nowMs - fromMs) * point) / POINTS;
+    if (atMs < knownFromMs) {
+      points.push({ atMs, well: null, unwell: null });
+      continue;
+    }
     for (let change = changes[at]; change !== undefined && change.atMs > atMs; change = changes[at]) {
       well += isWell(change.before) - isWell(change.after);
-      unwell += isUnwell(change.before) - isUnwell(change.after);
+      unwell += isUnhealthy(change.before) - isUnhealthy(change.after);
       at -= 1;
     }
-    // What the log no longer tells of may have been otherwise: there are never fewer than none.
+    // Clamp the counts at zero, because a change and the counts can arrive in either order.
     points.push({ atMs, well: Math.max(0, well), unwell: Math.max(0, unwell) });
   }
   return points.reverse();
 }
 
 const isWell = (health: string) => (health === "HEALTHY" ? 1 : 0);
-const isUnwell = (health: string) => (health === "" || health === "HEALTHY" ? 0 : 1);
+const isUnhealthy = (health: string) => (health === "" || health === "HEALTHY" ? 0 : 1);

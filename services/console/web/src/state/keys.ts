@@ -1,4 +1,4 @@
-/** Which key was pressed before, and when. */
+/** The previously pressed key, and when it was pressed. */
 export interface KeyState {
   readonly prefix: { readonly atMs: number } | null;
 }
@@ -9,20 +9,20 @@ export interface KeyStep {
   readonly means: { readonly kind: "help" } | { readonly kind: "go"; readonly key: string } | null;
 }
 
-/** What has the focus, as far as keys ask. */
+/** The part of the focused element that shortcuts use. */
 interface Focused {
   closest(selectors: string): unknown;
 }
 
-/** Whether a key activates what has the focus, a link or a button: then it is no shortcut. */
+/** Whether a key activates the focused link or button, and is therefore no shortcut. */
 export function activates(key: string, target: Focused | null): boolean {
   return (key === "Enter" || key === " ") && target?.closest("a, button, [role=button], input, summary") != null;
 }
 
-/** How long "g" waits for the key after it. */
+/** How long "g" waits for the next key. */
 export const PREFIX_MS = 1000;
 
-/** Read a key: "?" asks for help, "g" and another key in time go to a page. */
+/** Interpret a key: "?" opens help, and "g" with another key in time opens a page. */
 export function nextKey({ prefix }: KeyState, key: string, nowMs: number): KeyStep {
   if (prefix !== null && nowMs - prefix.atMs < PREFIX_MS)
     return { state: { prefix: null }, means: { kind: "go", key } };

@@ -1,23 +1,25 @@
-/** What was written, up to a bound: pieces of text, the oldest first. */
+/** The most recent output, up to about MOST_CHARACTERS: chunks of text, oldest first. */
 export interface Output {
   readonly pieces: readonly string[];
   readonly characters: number;
-  /** Characters that were dropped from the beginning. */
+  /** Number of characters dropped from the beginning. */
   readonly dropped: number;
 }
 
-/** Before anything was written. */
+/** The output before anything was written. */
 export const NO_OUTPUT: Output = { pieces: [], characters: 0, dropped: 0 };
 
-/** Most characters that a page keeps. */
+/** Maximum number of characters that a page keeps. */
 export const MOST_CHARACTERS = 2 * 1024 * 1024;
 
-/** Pieces are filled up to a number of characters: an output of many short ones would be copied with each. */
+/**
+ * Number of characters up to which short chunks are joined, because a long list would be copied with each chunk.
+ */
 const FULL_PIECE = 64 * 1024;
 
 /**
- * Add bytes. What is not UTF-8 is shown by a mark; control sequences of terminals are taken out. `decoder` keeps the
- * first bytes of a character whose others come later; it is the one of this output alone.
+ * Append bytes. Invalid UTF-8 is replaced by a marker, and terminal control sequences are removed. `decoder` keeps
+ * the first bytes of an incomplete character until the rest arrives; each output needs its own decoder.
  */
 export function addOutput(output: Output, bytes: Uint8Array, decoder?: InstanceType<typeof TextDecoder>): Output {
   const text = plain(decoder?.decode(bytes, { stream: true }) ?? new TextDecoder().decode(bytes));
@@ -34,12 +36,12 @@ export function addOutput(output: Output, bytes: Uint8Array, decoder?: InstanceT
   return { pieces, characters, dropped };
 }
 
-/** All of it. */
+/** The complete text of an output. */
 export function outputText({ pieces }: Output): string {
   return pieces.join("");
 }
 
-/** Without colours and movements of a cursor, which mean nothing here. */
+/** Remove colors and cursor movements, which mean nothing on a page. */
 function plain(text: string): string {
   const [first = "", ...sequences] = text.split(ESCAPE);
   const rest = sequences.map((part) => part.replace(/^\[[0-9;?]*[ -/]*[@-~]/, "").replace(/^\][^\p{Cc}]*/u, ""));

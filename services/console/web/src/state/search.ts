@@ -1,10 +1,13 @@
-/** Something that can be found by its words. */
+/** An item that can be found by its words. */
 export interface Findable {
   readonly title: string;
   readonly about: string;
 }
 
-/** Find by words in any order: those that begin a title come first, then those found in it, then the rest. */
+/**
+ * Find items by words in any order. Matches at the start of a title come first, then matches within a
+ * title, then the rest.
+ */
 export function find<T extends Findable>(items: Iterable<T>, query: string, most: number): readonly T[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found: { readonly item: T; readonly rank: number }[] = [];
@@ -13,7 +16,7 @@ export function find<T extends Findable>(items: Iterable<T>, query: string, most
     if (!words.every((word) => title.includes(word) || about.includes(word))) continue;
     const first = words[0] ?? "";
     found.push({ item, rank: title.startsWith(first) ? 0 : title.includes(first) ? 1 : 2 });
-    // Enough of the best: the rest cannot be better than those.
+    // Stop after many matches, to bound the work. A later item may be a better match.
     if (found.length >= MOST_FOUND) break;
   }
   return found

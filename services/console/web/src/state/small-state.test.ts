@@ -17,17 +17,23 @@ import { countOf, formatBytes } from "./units.ts";
 import { decodedPart } from "./words.ts";
 
 describe("summarize()", () => {
-  it("should add up approved machines alone", () => {
+  it("should add up only approved machines", () => {
     const pending = testRow("b", {}, { membership: { state: MembershipState.PENDING }, mayTakeWork: false });
     const summary = summarize([testRow("a"), pending]);
     expect(summary).toMatchObject({ machines: 2, mayTakeWork: 1, membership: { APPROVED: 1, PENDING: 1 } });
     expect(summary.total).toEqual({ cores: 8, memoryBytes: 1024 ** 3, gpus: 0 });
     expect(summary.health).toEqual({ HEALTHY: 1 });
   });
+
+  it("should not count last known GPUs as available", () => {
+    const gpus = [{ index: 0, uuid: "GPU-1" }];
+    const summary = summarize([testRow("a", {}, { info: { gpus, unknownFacts: [{ fact: "gpus" }] } })]);
+    expect([summary.total.gpus, summary.available.gpus]).toEqual([1, 0]);
+  });
 });
 
 describe("fromCounts()", () => {
-  it("should say of what the server counted what a page says that has all nodes", () => {
+  it("should summarize the server's counts like a page that has all nodes", () => {
     const [well, cordoned, waits] = [
       testRow("a"),
       testRow("b", {}, { scheduling: { state: SchedulingState.INELIGIBLE, holds: [{ kind: HoldKind.HARDWARE }] } }),
@@ -65,7 +71,7 @@ describe("likelyDuplicates()", () => {
 });
 
 describe("duplicateFilters()", () => {
-  it("should ask for what the machine has, within what a list takes", () => {
+  it("should request what the machine has, within the limits of a list", () => {
     const interfaces = Array.from({ length: 70 }, (_, n) => ({ name: `e${n}`, mac: `m${n}` }));
     const [byAddress, byName] = duplicateFilters(testRow("a", {}, { info: { hostname: "h", interfaces } }));
     expect([byAddress?.hardwareAddresses?.length, byName?.hostnames]).toEqual([64, ["h"]]);
@@ -105,7 +111,7 @@ describe("addOutput()", () => {
     expect(outputText(addOutput(NO_OUTPUT, new TextEncoder().encode(text)))).toBe("red <b>\tend\n");
   });
 
-  it("should put characters together that come in two parts", () => {
+  it("should join a character that arrives in two parts", () => {
     const decoder = new TextDecoder();
     const bytes = new TextEncoder().encode("aü€");
     const output = [...bytes].reduce((before, byte) => addOutput(before, Uint8Array.of(byte), decoder), NO_OUTPUT);
@@ -113,7 +119,7 @@ describe("addOutput()", () => {
     expect(output.characters).toBe(3);
   });
 
-  it("should fill a piece before it begins another", () => {
+  it("should fill a piece before it starts another", () => {
     const line = new TextEncoder().encode("x".repeat(1024));
     const output = Array.from({ length: 65 }).reduce((before: Output) => addOutput(before, line), NO_OUTPUT);
     expect(output.pieces.map(({ length }) => length)).toEqual([64 * 1024, 1024]);
@@ -146,8 +152,8 @@ describe("activates()", () => {
   });
 });
 
-describe("the rest", () => {
-  it("should find by words, titles that begin with the first one before others", () => {
+describe("small functions", () => {
+  it("should find by words, with titles that begin with the first word first", () => {
     const items = ["my-gpu", "gpu-2", "other"].map((title) => ({ title, about: title === "other" ? "has a gpu" : "" }));
     expect(find(items, "gpu", 10).map(({ title }) => title)).toEqual(["gpu-2", "my-gpu", "other"]);
     expect(find(items, "gpu has", 10)).toHaveLength(1);
@@ -158,11 +164,11 @@ describe("the rest", () => {
     expect([parseViews("{"), parseViews(null), parseViews("7")]).toEqual([[], [], []]);
   });
 
-  it("should read a part of a path, whatever it is", () => {
+  it("should decode a part of a path, or return it unchanged if it is invalid", () => {
     expect(["a%20b", "%E0%A4%A", "100%"].map(decodedPart)).toEqual(["a b", "%E0%A4%A", "100%"]);
   });
 
-  it("should divide lists and write bytes", () => {
+  it("should split lists and format bytes", () => {
     expect(chunksOf([1, 2, 3], 2)).toEqual([[1, 2], [3]]);
     expect([0, 1023, 1536, 16 * 1024 ** 3].map(formatBytes)).toEqual(["0 B", "1023 B", "1.5 KiB", "16 GiB"]);
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { SnapshotMap } from "./snapshot-map.ts";
 
 describe("SnapshotMap", () => {
-  it("should drop what a new snapshot does not name, once that is complete", () => {
+  it("should drop what a new snapshot does not contain, once it is complete", () => {
     const map = new SnapshotMap<number>();
     map.apply([["a", 1]], false);
     expect([...map.apply([["b", 1]], true).keys()]).toEqual(["a", "b"]);
@@ -17,14 +17,14 @@ describe("SnapshotMap", () => {
     expect([...map.apply([["d", 3]], false).keys()]).toEqual(["b", "d"]);
   });
 
-  it("should be the same when nothing came", () => {
+  it("should be unchanged when nothing arrived", () => {
     const map = new SnapshotMap<number>();
     const shown = map.apply([["a", 1]], true);
     expect(map.apply([], false)).toBe(shown);
     expect(map.apply([], true)).toBe(shown);
   });
 
-  it("should keep so many, those that came last", () => {
+  it("should keep at most N, the last ones to arrive", () => {
     const map = new SnapshotMap<number>(2);
     const three = [1, 2, 3].map((at) => [String(at), at] as const);
     expect([...map.apply(three, false).keys()]).toEqual(["2", "3"]);

@@ -1,7 +1,7 @@
 /**
- * What a stream tells of, by key, when it begins with a snapshot each time it is opened. What was there before stays in
- * sight until the new snapshot is complete; what that did not name is gone then. Beyond `most` items those that came
- * first are dropped.
+ * The items of a stream, each with a key. Each time the stream is opened, it starts with a snapshot. Earlier items
+ * stay until the new snapshot is complete; then the items that are not in the snapshot are removed. Beyond `most`
+ * items, the oldest are dropped.
  */
 export class SnapshotMap<T> {
   readonly #most: number;
@@ -12,12 +12,12 @@ export class SnapshotMap<T> {
     this.#most = most;
   }
 
-  /** Begin with a snapshot again. */
+  /** Start a new snapshot. */
   restart(): void {
     this.#coming = new Map();
   }
 
-  /** Take what came; `isDone` ends the snapshot. Answers all there is to show. */
+  /** Add items; `isDone` ends the snapshot. Returns all items to show. */
   apply(came: Iterable<readonly [string, T]>, isDone: boolean): ReadonlyMap<string, T> {
     const items = [...came];
     for (const [key, item] of items) this.#coming?.set(key, item);
@@ -31,7 +31,7 @@ export class SnapshotMap<T> {
     return this.#shown;
   }
 
-  /** Forget what is gone. Answers all there is to show. */
+  /** Remove items. Returns all items to show. */
   remove(keys: readonly string[]): ReadonlyMap<string, T> {
     for (const key of keys) this.#coming?.delete(key);
     if (keys.some((key) => this.#shown.has(key))) {

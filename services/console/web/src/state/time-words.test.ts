@@ -18,13 +18,13 @@ describe("relativeTime()", () => {
     expect(relativeTime(1e12 - pastMs, 1e12)).toBe(expected);
   });
 
-  it("should be looked at again more seldom the further away the time is", () => {
+  it("should be refreshed less often the further away the time is", () => {
     expect([10_000, 120_000, 7_200_000].map((ms) => relativeTimeLastsMs(0, ms))).toEqual([1000, 15_000, 300_000]);
   });
 });
 
 describe("exactTime()", () => {
-  it("should name the same moment as the time itself", () => {
+  it("should name the same moment as the original time", () => {
     const text = exactTime(Date.UTC(2026, 2, 1, 13, 5, 9));
     expect(Date.parse(text.replace(" ", "T").replace(" ", ""))).toBe(Date.UTC(2026, 2, 1, 13, 5, 9));
   });

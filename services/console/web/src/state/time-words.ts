@@ -5,15 +5,15 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How long ago a time is, in one short word: "now", "12s ago", "3h ago", "in 5m". */
+/** A short relative time: "now", "12s ago", "3h ago", "in 5m". */
 export function relativeTime(atMs: number, nowMs: number): string {
   const pastMs = nowMs - atMs;
-  // The clocks of a browser and of a server differ: what seems to be a moment ahead is now.
+  // Show a time slightly in the future as now, because the clocks of browser and server differ.
   if (pastMs > -2 * SECOND && pastMs < SECOND) return "now";
   return pastMs < 0 ? `in ${shortDuration(-pastMs)}` : `${shortDuration(pastMs)} ago`;
 }
 
-/** A time span in its largest unit: "12s", "3h", "21d". */
+/** A duration in its largest unit: "12s", "3h", "21d". */
 export function shortDuration(ms: number): string {
   if (ms < SECOND) return `${Math.round(ms)}ms`;
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)}s`;
@@ -22,19 +22,19 @@ export function shortDuration(ms: number): string {
   return `${Math.floor(ms / DAY)}d`;
 }
 
-/** A time in RFC 3339, for exports; empty for none. */
+/** A time in RFC 3339 for exports; "" for none. */
 export function isoTime(atMs: number | null): string {
   return atMs === null ? "" : new Date(atMs).toISOString();
 }
 
-/** How long a relative time stays as it is, at least a second. */
+/** How long until the text of a relative time changes, at least one second. */
 export function relativeTimeLastsMs(atMs: number, nowMs: number): number {
   const distance = Math.abs(nowMs - atMs);
   if (distance < MINUTE) return SECOND;
   return distance < HOUR ? 15 * SECOND : 5 * MINUTE;
 }
 
-/** A time exactly, in the reader's own time zone, with the offset: "2026-03-01 14:05:09 +01:00". */
+/** An exact time in the user's time zone, with the offset: "2026-03-01 14:05:09 +01:00". */
 export function exactTime(atMs: number): string {
   const date = new Date(atMs);
   const two = (value: number) => String(Math.abs(value)).padStart(2, "0");
@@ -44,13 +44,16 @@ export function exactTime(atMs: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())} ${zone}`;
 }
 
-/** Read "90s", "15m", "2h", "7d" or a sum such as "1h30m" as milliseconds; null for anything else, or no unit. */
+/**
+ * Parse "90s", "15m", "2h", "7d" or a sum such as "1h30m" to milliseconds; null for anything else, or without a
+ * unit.
+ */
 export function parseDuration(text: string): number | null {
   const read = readDuration(text);
   return read.ok && read.hasUnit ? read.ms : null;
 }
 
-/** A time span as it is typed: "1h30m", "500ms". */
+/** Format a duration as it is typed: "1h30m", "500ms". */
 export function formatDuration(ms: number): string {
   if (ms === 0) return "0s";
   if (ms % SECOND !== 0) return `${ms}ms`;

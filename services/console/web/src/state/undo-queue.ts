@@ -1,25 +1,25 @@
-/** How long a decision can be taken back. */
+/** How long a decision can be undone. */
 export const UNDO_MS = 5000;
-/** Decisions that wait at a time; a further one sends the oldest. */
+/** Maximum number of queued decisions. Adding one to a full queue sends the oldest. */
 export const MOST_WAITING = 100;
 
-/** A decision that is not sent yet. */
+/** A decision that has not been sent. */
 export interface Waiting<T> {
   readonly id: number;
   readonly what: T;
   readonly dueMs: number;
 }
 
-/** Decisions that can still be taken back, the oldest first. */
+/** Decisions that can still be undone, oldest first. */
 export type UndoQueue<T> = readonly Waiting<T>[];
 
-/** A queue after something happened, and what to send now. */
+/** The queue after a step, and what to send now. */
 export interface Step<T> {
   readonly queue: UndoQueue<T>;
   readonly send: readonly Waiting<T>[];
 }
 
-/** Add a decision. When too many wait, the oldest is sent. */
+/** Add a decision. A full queue sends its oldest one. */
 export function decide<T>(
   queue: UndoQueue<T>,
   decision: { readonly id: number; readonly what: T },
@@ -30,32 +30,32 @@ export function decide<T>(
   return { queue: longer.slice(over), send: longer.slice(0, over) };
 }
 
-/** Take a decision back. What was sent already stays as it is. */
+/** Undo a decision, unless it was already sent. */
 export function takeBack<T>(queue: UndoQueue<T>, id: number): UndoQueue<T> {
   return queue.filter((one) => one.id !== id);
 }
 
-/** The last decision that can be taken back. */
+/** The last decision that can be undone. */
 export function latest<T>(queue: UndoQueue<T>): Waiting<T> | undefined {
   return queue.at(-1);
 }
 
-/** Send what is due. */
+/** Send the decisions whose time is up. */
 export function sendDue<T>(queue: UndoQueue<T>, nowMs: number): Step<T> {
   return { queue: queue.filter(({ dueMs }) => dueMs > nowMs), send: queue.filter(({ dueMs }) => dueMs <= nowMs) };
 }
 
-/** Send everything, as when the page is left. */
+/** Send all decisions, for example when the page is left. */
 export function sendAll<T>(queue: UndoQueue<T>): Step<T> {
   return { queue: [], send: queue };
 }
 
-/** Send one decision, whatever is left of its time; the others wait on. */
+/** Send one decision now. */
 export function sendOne<T>(queue: UndoQueue<T>, id: number): Step<T> {
   return { queue: takeBack(queue, id), send: queue.filter((one) => one.id === id) };
 }
 
-/** Machines of a decision, divided into those that it still concerns and those about which it came too late. */
+/** Split the machines of a decision into those that are still pending and those that no longer are. */
 export function splitStill(
   ids: readonly string[],
   isStill: (id: string) => boolean,
@@ -63,7 +63,7 @@ export function splitStill(
   return { still: ids.filter(isStill), late: ids.filter((id) => !isStill(id)) };
 }
 
-/** Time until the next is due; null when none waits. */
+/** Time until the next decision is sent; null for an empty queue. */
 export function msUntilDue<T>(queue: UndoQueue<T>, nowMs: number): number | null {
   const [first] = queue;
   return first === undefined ? null : Math.max(0, first.dueMs - nowMs);

@@ -31,7 +31,18 @@ describe("addSample()", () => {
     });
   });
 
-  it("should have gaps where a share is not known", () => {
+  it("should have a gap where no sample arrived for longer than three heartbeats", () => {
+    const at = (seconds: number, heartbeat: number) =>
+      health({ heartbeatInterval: ago(heartbeat), samples: [{ age: ago(seconds), usage: { cpuPercent: seconds } }] });
+    const two = (first: number, second: number, heartbeat: number) =>
+      addSample(addSample(NO_SAMPLES, at(first, heartbeat), 100_000), at(second, heartbeat), 100_000);
+    expect(two(20, 10, 2)).toMatchObject({ times: [80, 90], lines: { cpu: [20, 10] } });
+    expect(two(21, 10, 2)).toMatchObject({ times: [79, 84.5, 90], lines: { cpu: [21, null, 10] } });
+    expect(two(60, 20, 15)).toMatchObject({ times: [40, 80], lines: { cpu: [60, 20] } });
+    expect(two(66, 20, 15)).toMatchObject({ times: [34, 57, 80], lines: { cpu: [66, null, 20] } });
+  });
+
+  it("should have gaps where a share is unknown", () => {
     const known = { cpuPercent: 0, memoryUsedMib: 0, diskUsedMib: 1 };
     const totals = { memoryTotalMib: 4, diskTotalMib: 4 };
     const samples = [
@@ -54,7 +65,7 @@ describe("addSample()", () => {
     });
   });
 
-  it("should take the latest sample once, and keep the last 120", () => {
+  it("should add the latest sample once, and keep the last 120", () => {
     const at = (percent: number) => health({ latest: { age: ago(0), usage: { cpuPercent: percent } } });
     let series = NO_SAMPLES;
     for (let second = 0; second < 130; second++) series = addSample(series, at(second), second * 1_000);

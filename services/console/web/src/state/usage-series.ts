@@ -1,30 +1,38 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 
-/** Samples of a node's usage, as a chart takes them: times, and a value or null for each line at each time. */
+/**
+ * Samples of a node's usage in the form that charts need: times, and for each line a value or null at each time.
+ */
 export interface UsageSeries {
-  /** Seconds since 1970. */
+  /** The times of the samples, in seconds since 1970. */
   readonly times: readonly number[];
   readonly lines: Readonly<Record<string, readonly (number | null)[]>>;
-  /** Indices of the GPUs there are. */
+  /** Indexes of the GPUs. */
   readonly gpus: readonly number[];
-  /** Ids of the NUMA nodes; none where there is only one. */
+  /** Ids of the NUMA nodes; empty when there is only one. */
   readonly numaNodes: readonly number[];
 }
 
-/** Before the first sample. */
+/** The series before the first sample. */
 export const NO_SAMPLES: UsageSeries = { times: [], lines: {}, gpus: [], numaNodes: [] };
 
-/** Samples that are kept: four minutes of one every two seconds. */
+/** Number of samples kept: four minutes with one every two seconds. */
 const MOST_SAMPLES = 120;
 
-/** Add what a message of a node tells: its past samples when it has some, and its latest. */
+/** The time without a sample that is shown as a gap: at least this long, and this many heartbeats. */
+const LEAST_GAP_S = 10;
+const MISSED = 3;
+
+/** Add the samples of a message: the past samples if it has any, otherwise the latest. */
 export function addSample(series: UsageSeries, health: NodeHealth, nowMs: number): UsageSeries {
   const samples = health.samples.length > 0 ? health.samples : health.latest === undefined ? [] : [health.latest];
+  const intervalS = Number(health.heartbeatInterval?.seconds ?? 0n) + (health.heartbeatInterval?.nanos ?? 0) / 1e9;
+  const longestS = Math.max(LEAST_GAP_S, MISSED * intervalS);
   return samples.reduce((grown, { age, usage }) => {
     if (usage === undefined) return grown;
     const agoMs = age === undefined ? 0 : Number(age.seconds) * 1000 + age.nanos / 1e6;
-    return append(grown, (nowMs - agoMs) / 1000, valuesOf(usage));
+    return append(grown, (nowMs - agoMs) / 1000, valuesOf(usage), longestS);
   }, series);
 }
 
@@ -51,10 +59,20 @@ function valuesOf(usage: ResourceUsage): Readonly<Record<string, number | null>>
   };
 }
 
-function append(series: UsageSeries, time: number, values: Readonly<Record<string, number | null>>): UsageSeries {
+function append(
+  series: UsageSeries,
+  time: number,
+  values: Readonly<Record<string, number | null>>,
+  longestS: number,
+): UsageSeries {
   const last = series.times.at(-1);
-  // Half a second apart: the latest sample comes again when only the node's health has changed.
+  // Skip a sample less than half a second after the last one. When only the health changed, the server repeats
+  // the latest sample.
   if (last !== undefined && time - last < 0.5) return series;
+  // Insert a point without values. Otherwise the chart would draw a line across the time without samples.
+  if (last !== undefined && time - last > longestS && Object.values(values).some((value) => value !== null)) {
+    return append(append(series, (last + time) / 2, {}, longestS), time, values, Number.POSITIVE_INFINITY);
+  }
   const names = new Set([...Object.keys(series.lines), ...Object.keys(values)]);
   const lines = Object.fromEntries(
     [...names].map((name) => {

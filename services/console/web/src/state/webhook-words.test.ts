@@ -13,10 +13,10 @@ describe("newNameProblem()", () => {
   it.each([
     ["", undefined],
     ["ops", undefined],
-    ["Ops", "small letters, digits and -"],
-    ["-ops", "small letters, digits and -"],
-    ["taken", "there is one: change it in the list, or take another name"],
-  ])("should judge %p", (name, problem) => {
+    ["Ops", "lowercase letters, digits and -"],
+    ["-ops", "lowercase letters, digits and -"],
+    ["taken", "already exists: edit it in the list, or choose another name"],
+  ])("should evaluate %p", (name, problem) => {
     expect(newNameProblem(name, ["other", "taken"])).toBe(problem);
   });
 });
@@ -27,23 +27,23 @@ describe("resumesWhenSet()", () => {
     [false, "DELIVERY_FAILED", true],
     [false, "GONE", true],
     [true, "OPERATOR_PAUSED", false],
-  ])("should tell of paused: %p and the reason %p", (paused, reason, resumes) => {
+  ])("should report paused: %p and the reason %p", (paused, reason, resumes) => {
     expect(resumesWhenSet({ paused }, reason)).toBe(resumes);
   });
 });
 
 describe("webhookCommand()", () => {
-  it("should leave out what a new one does not have", () => {
+  it("should leave out fields that a new one does not have", () => {
     expect(webhookCommand("ops", EMPTY, null, false)).toBe("rollcall webhook set ops --url https://x");
   });
 
-  it("should name what was emptied, since what is not named stays", () => {
+  it("should name emptied fields, because unnamed ones stay", () => {
     expect(webhookCommand("ops", EMPTY, FULL, false)).toBe(
       "rollcall webhook set ops --url https://x --type all --selector '' --description ''",
     );
   });
 
-  it("should name what there is", () => {
+  it("should name what is set", () => {
     expect(webhookCommand("ops", FULL, EMPTY, true)).toBe(
       "rollcall webhook set ops --url https://x --type 'node.approved,node.rejected' --selector zone=a " +
         "--description 'the ops' --rotate-secret",

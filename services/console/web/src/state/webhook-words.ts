@@ -1,29 +1,29 @@
 import { command } from "./cli-command.ts";
 
-/** What the form of a webhook asks for. */
+/** The values of the webhook form. */
 export interface WebhookWish {
   readonly url: string;
-  /** Types of events; all when empty. */
+  /** Event types; empty means all. */
   readonly types: readonly string[];
   readonly selector: string;
   readonly description: string;
 }
 
-/** What is wrong with the name of a new webhook; undefined for nothing. A name that is taken would replace that one. */
+/** The error in the name of a new webhook; undefined for none. An existing name would replace that webhook. */
 export function newNameProblem(name: string, taken: readonly string[]): string | undefined {
   if (name === "") return undefined;
-  if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)) return "small letters, digits and -";
-  return taken.includes(name) ? "there is one: change it in the list, or take another name" : undefined;
+  if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)) return "lowercase letters, digits and -";
+  return taken.includes(name) ? "already exists: edit it in the list, or choose another name" : undefined;
 }
 
-/** Whether setting a webhook lets deliveries go on that were not paused by an operator. */
+/** Whether setting a webhook resumes deliveries that were paused automatically. */
 export function resumesWhenSet(spec: { readonly paused: boolean } | undefined, pauseReason: string): boolean {
   return pauseReason !== "" && spec?.paused !== true;
 }
 
 /**
- * The command that sets a webhook so. What is not named stays as it was: a field that was emptied is named too.
- * `before` is null for a new one.
+ * The command that sets a webhook. Flags that are left out change nothing, so cleared fields are passed as empty.
+ * `before` is null for a new webhook.
  */
 export function webhookCommand(name: string, wish: WebhookWish, before: WebhookWish | null, rotate: boolean): string {
   const option = (flag: string, value: string, was: string | undefined, none = "") =>

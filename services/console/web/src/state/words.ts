@@ -9,9 +9,10 @@ import {
   SchedulingStateSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 
-// The enums of the API are open: a newer server may send a value that these pages do not know. It is shown as a number.
+// The API's enums are open: a newer server can send a value that these pages do not know. Such a value is shown as
+// its number.
 
-/** The name of an enum's value as the API documents it, without its prefix: "PENDING". "-" for none. */
+/** The name of an enum value as the API documents it, without its prefix: "PENDING". "-" for none. */
 export function enumWord(schema: DescEnum, value: number | undefined): string {
   if (value === undefined || value === 0) return "-";
   return schema.value[value]?.localName ?? String(value);
@@ -27,15 +28,15 @@ export const healthWord = (state: number | undefined): string => enumWord(Health
 export const schedulingWord = (state: number | undefined): string => enumWord(SchedulingStateSchema, state);
 /** OPERATOR, FLAPPING, HARDWARE, IDENTITY or DRAIN. */
 export const holdWord = (kind: number | undefined): string => enumWord(HoldKindSchema, kind);
-/** Who set a label, in lower case: "agent". */
+/** The source of a label in lower case: "agent". */
 export const tierWord = (tier: number | undefined): string => enumWord(LabelTierSchema, tier).toLowerCase();
-/** "compute" or "control-plane", as the command line has it. */
+/** "compute" or "control-plane", as in the CLI. */
 export function typeWord(type: number | undefined): string {
   if (type === NodeType.ORCHESTRATOR) return "control-plane";
   return type === NodeType.COMPUTE ? "compute" : `type-${type ?? 0}`;
 }
 
-/** What a state says of a node at a glance; each has a colour and a shape. */
+/** The meaning of a state at a glance; each tone has a color and a shape. */
 export type Tone = "good" | "bad" | "warn" | "busy" | "muted" | "plain";
 
 const TONES: Readonly<Record<string, Tone>> = {
@@ -69,6 +70,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   QUEUED: "busy",
   DISCONNECTED: "muted",
   INELIGIBLE: "muted",
+  NOT_APPROVED: "muted",
   DRAINED: "muted",
   STOPPED: "muted",
   EXPIRED: "muted",
@@ -77,12 +79,12 @@ const TONES: Readonly<Record<string, Tone>> = {
   CANCELLED: "muted",
 };
 
-/** The tone of a state's word; "plain" for one that these pages do not know. */
+/** The tone of a state; "plain" for unknown ones. */
 export function toneOf(word: string): Tone {
   return TONES[word] ?? "plain";
 }
 
-/** A part of a path as it is meant; as it is written when it cannot be decoded, as an address may have anything. */
+/** Decode a part of a path; returns it unchanged when it cannot be decoded, because users can type any address. */
 export function decodedPart(text: string): string {
   try {
     return decodeURIComponent(text);

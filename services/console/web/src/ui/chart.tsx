@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useEffect, useEffectEvent, useRef } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { UsageSeries } from "../state/usage-series.ts";
@@ -8,7 +8,7 @@ const HEIGHT_PX = 180;
 /** Seconds between two times on the axis. */
 const TIME_STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300] as const;
 
-/** A chart of lines over time. It is drawn again with each sample, and never made again for one. */
+/** A line chart over time. New samples redraw it without creating it again. */
 export function Chart({
   series,
   lines,
@@ -18,7 +18,7 @@ export function Chart({
 }: {
   readonly series: UsageSeries;
   readonly lines: readonly string[];
-  /** What each line is called, in the order of the lines. */
+  /** The names of the lines, in the order of the lines. */
   readonly words?: readonly string[];
   readonly unit: string;
   readonly max?: number;
@@ -26,11 +26,7 @@ export function Chart({
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | null>(null);
   const names = lines.filter((name) => series.lines[name] !== undefined).join(" ");
-  const data = useRef<UPlot.AlignedData>([[]]);
-  data.current = [
-    series.times,
-    ...names.split(" ").map((name) => series.lines[name] ?? []),
-  ] as unknown as UPlot.AlignedData;
+  const firstData = useEffectEvent(() => dataOf(series, names));
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
@@ -43,7 +39,7 @@ export function Chart({
         height: HEIGHT_PX,
         scales: max === undefined ? {} : { y: { range: [0, max] } },
         axes: [times, { ...axis, size: 44 }],
-        // The one below shows the latest values, and is there without a pointer.
+        // Use our own legend below the chart, which shows the latest values even without a pointer.
         legend: { show: false },
         cursor: { drag: { x: false, y: false } },
         series: [
@@ -56,7 +52,7 @@ export function Chart({
           })),
         ],
       },
-      data.current,
+      firstData(),
       element,
     );
     plot.current = made;
@@ -68,8 +64,7 @@ export function Chart({
       plot.current = null;
     };
   }, [names, max]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the data of this series is in the reference.
-  useEffect(() => plot.current?.setData(data.current), [series]);
+  useEffect(() => plot.current?.setData(dataOf(series, names)), [series, names]);
   const last = names.split(" ").map((name) => ({
     name: words[lines.indexOf(name)] ?? name,
     text: series.lines[name]?.at(-1)?.toFixed(0) ?? "-",
@@ -96,7 +91,12 @@ export function Chart({
   );
 }
 
-/** "14:05:09", in the reader's own time zone. */
+/** The times, and the values of each line. */
+function dataOf({ times, lines }: UsageSeries, names: string): UPlot.AlignedData {
+  return [times, ...names.split(" ").map((name) => lines[name] ?? [])] as unknown as UPlot.AlignedData;
+}
+
+/** "14:05:09" in the user's time zone. */
 function clock(seconds: number): string {
   const date = new Date(seconds * 1000);
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");

@@ -1,14 +1,14 @@
-// biome-ignore-all lint/a11y/noRedundantRoles: as cards, which rows are on a narrow screen, they lose their roles.
+// biome-ignore-all lint/a11y/noRedundantRoles: rows shown as cards on narrow screens lose their roles.
 import type { ReactNode } from "react";
 
-/** One column of a table of moderate length. */
+/** A column of a data table. */
 export interface DataColumn<T> {
   readonly title: string;
   readonly cell: (row: T) => ReactNode;
   readonly right?: boolean;
 }
 
-/** A table of moderate length. */
+/** A table of moderate length, rendered completely. */
 export function DataTable<T>({
   label,
   rows,
@@ -21,7 +21,7 @@ export function DataTable<T>({
   readonly keyOf: (row: T) => string;
 }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach a scrollable element.
     <section className="table-wrap" tabIndex={0} aria-label={label}>
       <table className="table" role="table">
         <thead role="rowgroup">

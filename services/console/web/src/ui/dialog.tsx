@@ -1,7 +1,7 @@
 import * as Radix from "@radix-ui/react-dialog";
 import type { ReactNode } from "react";
 
-/** A dialog over the page: it takes the focus and gives it back, and Escape closes it. */
+/** A modal dialog: it takes the focus, returns it, and closes on Escape. */
 export function Dialog({
   title,
   onClose,

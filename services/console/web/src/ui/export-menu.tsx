@@ -1,10 +1,10 @@
 import { toCsv } from "../state/csv.ts";
 import { Menu } from "./menu.tsx";
 
-/** What is exported of one row, by the name of its column. */
+/** The exported values of a row, keyed by column name. */
 type Values = Readonly<Record<string, string | number>>;
 
-/** Hand what is shown to the reader as CSV or as JSON. `of` is asked when one of them is chosen. */
+/** Offers the data on screen as CSV and JSON. `of` is called when the user chooses a format. */
 export function ExportMenu({ name, of }: { readonly name: string; readonly of: () => readonly Values[] }) {
   const csv = () => {
     const rows = of();
@@ -25,13 +25,13 @@ export function ExportMenu({ name, of }: { readonly name: string; readonly of: (
   );
 }
 
-/** Hand a text to the reader as a file. */
+/** Download text as a file. */
 export function download(name: string, type: string, text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
   link.click();
-  // The browser reads it after the click has returned.
+  // Revoke the address later, because the browser reads it after the click handler has returned.
   window.setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

@@ -1,6 +1,6 @@
 import { type InputHTMLAttributes, type ReactNode, useId } from "react";
 
-/** A labelled text field. */
+/** A labeled text field. */
 export function Field({
   label,
   hint,
@@ -23,7 +23,7 @@ export function Field({
   );
 }
 
-/** A labelled choice of one. */
+/** A labeled selection of one option. */
 export function Choice({
   label,
   value,

@@ -1,4 +1,4 @@
-/** The sign of the product: a list of names, each answered for or not. */
+/** The logo: a list of names, some checked. */
 export function Logo() {
   return (
     <svg width="20" height="20" viewBox="0 0 32 32" aria-hidden="true">

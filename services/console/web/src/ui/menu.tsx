@@ -1,7 +1,7 @@
 import * as Radix from "@radix-ui/react-dropdown-menu";
 import type { ReactNode } from "react";
 
-/** One line of a menu; null is a line between two groups. */
+/** An item of a menu; null is a separator. */
 export type MenuItem = {
   readonly label: string;
   readonly hint?: string;
@@ -10,7 +10,10 @@ export type MenuItem = {
   readonly onSelect: () => void;
 } | null;
 
-/** A button that opens a menu. With `checked` items it stays open, so that several can be chosen. */
+/**
+ * A button that opens a menu. A menu with `checked` items stays open, so that the user can select
+ * several.
+ */
 export function Menu({
   label,
   children,

@@ -1,9 +1,9 @@
-import type { ReactNode } from "react";
-import { percentOf } from "../state/units.ts";
+import { type ReactNode, useState } from "react";
+import { formatCount, percentOf } from "../state/units.ts";
 import { type Tone, toneOf } from "../state/words.ts";
 import { Shape } from "./state-mark.tsx";
 
-/** How much of a whole is taken. */
+/** A bar that shows a part of a whole. */
 function Meter({ part, whole, label }: { readonly part: number; readonly whole: number; readonly label: string }) {
   const percent = percentOf(part, whole);
   return (
@@ -17,12 +17,20 @@ function Meter({ part, whole, label }: { readonly part: number; readonly whole: 
   );
 }
 
-/** How much of each thing is given away: its name, how much, of what, and how to write both. */
+/**
+ * Shows how much of each resource is allocated: its name, the allocated amount, the whole amount, and how to format
+ * both. `whole` is null if unknown.
+ */
 export function GivenFacts({
   of,
   children,
 }: {
-  readonly of: readonly (readonly [name: string, part: number, whole: number, format: (value: number) => string])[];
+  readonly of: readonly (readonly [
+    name: string,
+    part: number,
+    whole: number | null,
+    format: (value: number) => string,
+  ])[];
   readonly children?: ReactNode;
 }) {
   return (
@@ -30,14 +38,16 @@ export function GivenFacts({
       {of.map(([name, part, whole, format]) => (
         <div key={name} style={{ display: "contents" }}>
           <dt>{name}</dt>
-          {whole === 0 && part === 0 ? (
+          {whole === null ? (
+            <dd className="number">{format(part)} reserved (total unknown)</dd>
+          ) : whole === 0 && part === 0 ? (
             <dd className="soft">none</dd>
           ) : (
             <dd className="stack tight">
               <span className="number">
-                {format(part)} of {format(whole)} given
+                {format(part)} of {format(whole)} reserved
               </span>
-              <Meter part={part} whole={whole} label={`${name} given`} />
+              <Meter part={part} whole={whole} label={`${name} reserved`} />
             </dd>
           )}
         </div>
@@ -47,7 +57,7 @@ export function GivenFacts({
   );
 }
 
-/** Counts by state as one bar with its legend. */
+/** Counts by state as one bar with a legend. */
 export function StateBar({
   counts,
   words,
@@ -78,35 +88,119 @@ export function StateBar({
   );
 }
 
-/** A line of values, the last one at the right. */
+/**
+ * A small line chart of counts, the latest at the right, with its scale at the left. Null is a gap. Under the pointer,
+ * and with the arrow keys, it shows one value and its time.
+ */
 export function Sparkline({
   values,
-  label,
+  name,
+  whenOf,
   tone = "good",
 }: {
-  readonly values: readonly number[];
-  readonly label: string;
+  readonly values: readonly (number | null)[];
+  readonly name: string;
+  /** The text for the time of a value. */
+  readonly whenOf: (at: number) => string;
   readonly tone?: Tone;
 }) {
-  const most = Math.max(1, ...values);
-  const step = 100 / Math.max(1, values.length - 1);
-  const points = values.map((value, at) => `${(at * step).toFixed(2)},${(38 - (value / most) * 36).toFixed(2)}`);
-  const [first = "0,38"] = points;
-  const line = points.length > 1 ? points.join(" ") : `${first} 100,${first.split(",")[1]}`;
+  const [at, setAt] = useState<number | null>(null);
+  const known = values.filter((value) => value !== null);
+  const most = Math.max(1, ...known);
+  const last = Math.max(1, values.length - 1);
+  const position = (index: number, value: number) => ({ x: (index / last) * 100, y: 38 - (value / most) * 36 });
+  const runs = runsOf(values).map((run) => run.map(({ index, value }) => position(index, value)));
+  const range =
+    known.length === 0 ? "unknown" : `${formatCount(Math.min(...known))} to ${formatCount(Math.max(...known))}`;
+  const shown = at === null ? values.length - 1 : Math.min(at, values.length - 1);
+  const value = values[shown] ?? null;
+  const said = value === null ? "unknown" : formatCount(value);
+  const mark = value === null || at === null ? null : position(shown, value);
   return (
-    <svg className={`spark tone-${tone}`} viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={label}>
-      {values.length > 0 && (
-        <>
-          <polygon points={`0,40 ${line} 100,40`} fill="currentColor" opacity="0.12" />
-          <polyline
-            points={line}
-            fill="none"
-            stroke="currentColor"
-            strokeWidth="1.5"
-            vectorEffect="non-scaling-stroke"
-          />
-        </>
-      )}
-    </svg>
+    <>
+      <div className="spark-frame">
+        <span className="spark-scale soft small number" aria-hidden="true">
+          <span>{formatCount(most)}</span>
+          <span>0</span>
+        </span>
+        <svg
+          className={`spark tone-${tone}`}
+          viewBox="0 0 100 40"
+          preserveAspectRatio="none"
+          role="img"
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys show each value.
+          tabIndex={0}
+          aria-label={`${name}: ${range}`}
+          onPointerMove={({ clientX, currentTarget }) => {
+            const { left, width } = currentTarget.getBoundingClientRect();
+            setAt(Math.max(0, Math.min(last, Math.round(((clientX - left) / Math.max(1, width)) * last))));
+          }}
+          onPointerLeave={() => setAt(null)}
+          onBlur={() => setAt(null)}
+          onKeyDown={({ key }) => {
+            const by = { ArrowLeft: -1, ArrowRight: 1 }[key];
+            if (by !== undefined) setAt(Math.max(0, Math.min(last, shown + by)));
+          }}
+        >
+          {runs.map((run) => {
+            const line = pathOf(run);
+            return (
+              <g key={run[0]?.x}>
+                <polygon points={`${run[0]?.x},40 ${line} ${run.at(-1)?.x},40`} fill="currentColor" opacity="0.12" />
+                <polyline
+                  points={line}
+                  fill="none"
+                  stroke="currentColor"
+                  strokeWidth="1.5"
+                  vectorEffect="non-scaling-stroke"
+                />
+              </g>
+            );
+          })}
+          {mark !== null && (
+            <line
+              x1={mark.x}
+              x2={mark.x}
+              y1="0"
+              y2="40"
+              stroke="currentColor"
+              strokeWidth="1"
+              vectorEffect="non-scaling-stroke"
+            />
+          )}
+        </svg>
+      </div>
+      <figcaption className="soft small" aria-live={at === null ? "off" : "polite"}>
+        {name}: <span className="number">{said}</span>
+        {at !== null && <> at {whenOf(shown)}</>}
+      </figcaption>
+    </>
   );
+}
+
+/** The runs of known values between the gaps. A run of one value is drawn as a short line. */
+function runsOf(values: readonly (number | null)[]) {
+  const runs: { readonly index: number; readonly value: number }[][] = [];
+  let isOpen = false;
+  for (const [index, value] of values.entries()) {
+    if (value === null) {
+      isOpen = false;
+      continue;
+    }
+    if (!isOpen) runs.push([]);
+    runs.at(-1)?.push({ index, value });
+    isOpen = true;
+  }
+  return runs;
+}
+
+function pathOf(run: readonly { readonly x: number; readonly y: number }[]): string {
+  const points =
+    run.length === 1
+      ? run.flatMap(({ x, y }) => [
+          { x, y },
+          { x: x + 0.5, y },
+        ])
+      : run;
+  return points.map(({ x, y }) => `${x.toFixed(2)},${y.toFixed(2)}`).join(" ");
 }

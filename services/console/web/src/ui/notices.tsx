@@ -4,7 +4,7 @@ import { Button } from "./button.tsx";
 import { Shape } from "./state-mark.tsx";
 import { ExactTime } from "./time.tsx";
 
-/** Nothing to show, and why; with what to do about it. */
+/** An empty state: why there is nothing to show, and what to do. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
     <div className="empty">
@@ -14,7 +14,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Something is being read. */
+/** A placeholder while data loads. */
 export function Loading({ lines = 4 }: { readonly lines?: number }) {
   return (
     <div className="loading" role="status" aria-label="Loading">
@@ -26,19 +26,19 @@ export function Loading({ lines = 4 }: { readonly lines?: number }) {
   );
 }
 
-/** Something could not be read: what was said, and what to do. */
+/** An error while loading, with what to do. */
 export function Failure({ cause, onRetry }: { readonly cause: unknown; readonly onRetry?: () => void }) {
   const { kind, reason, message } = toCallError(cause);
   if (kind === "forbidden") {
     return (
-      <Empty title="This needs another role">
+      <Empty title="Your role does not allow this">
         <p>{message}</p>
         <p className="soft small">Sign in with a token whose role is high enough, or ask an admin.</p>
       </Empty>
     );
   }
   return (
-    <Empty title={kind === "missing" ? "It is not there" : "This could not be read"}>
+    <Empty title={kind === "missing" ? "Not found" : "Loading failed"}>
       <p className="breaks">{message}</p>
       <code className="soft">{reason}</code>
       {onRetry !== undefined && <Button onClick={onRetry}>Try again</Button>}
@@ -46,7 +46,7 @@ export function Failure({ cause, onRetry }: { readonly cause: unknown; readonly 
   );
 }
 
-/** A line that deserves a look. */
+/** A highlighted line. */
 export function Notice({
   tone,
   children,
@@ -64,22 +64,22 @@ export function Notice({
   );
 }
 
-/** Says where a list is cut, which the page does not read on. */
+/** Shows that a list is truncated and the page does not load the rest. */
 export function CutShort({ next, command }: { readonly next: string; readonly command: string }) {
   if (next === "") return null;
   return (
     <p className="soft small cut-short">
-      The list goes on: <code>{command}</code> shows all of it.
+      This list is incomplete. <code>{command}</code> shows all of it.
     </p>
   );
 }
 
-/** Says that what is shown could not be read again. */
+/** Shows that refetching failed and the data is old. */
 function OldData({ from, cause }: { readonly from: Reading<unknown>; readonly cause: unknown }) {
   const { message, reason } = toCallError(cause);
   return (
     <Notice tone="bad">
-      <strong>What is shown is stale</strong>, read at <ExactTime ms={from.dataUpdatedAt} />: {message}{" "}
+      <strong>Data may be stale</strong>, loaded at <ExactTime ms={from.dataUpdatedAt} />: {message}{" "}
       <code>{reason}</code>{" "}
       <Button small onClick={() => from.refetch()}>
         Try again
@@ -91,12 +91,15 @@ function OldData({ from, cause }: { readonly from: Reading<unknown>; readonly ca
 interface Reading<T> {
   readonly data: T | undefined;
   readonly error: Error | null;
-  /** When the data were read. */
+  /** When the data was loaded. */
   readonly dataUpdatedAt: number;
   readonly refetch: () => unknown;
 }
 
-/** What was read; a placeholder before, and the failure if there was one, beside what was read before it. */
+/**
+ * Renders loaded data: a placeholder before it arrives, and an error, together with older data if there
+ * is any.
+ */
 export function Read<T>({
   from,
   lines,

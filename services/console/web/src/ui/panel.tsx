@@ -1,6 +1,6 @@
 import { Fragment, type ReactNode } from "react";
 
-/** A part of a page with a heading. */
+/** A section of a page with a heading. */
 export function Panel({
   title,
   actions,
@@ -9,7 +9,7 @@ export function Panel({
 }: {
   readonly title: ReactNode;
   readonly actions?: ReactNode;
-  /** Without room around its content, for tables. */
+  /** Whether to leave out the padding, for tables. */
   readonly flush?: boolean;
   readonly children: ReactNode;
 }) {
@@ -24,7 +24,7 @@ export function Panel({
   );
 }
 
-/** The head of a page, and what can be done with all of it. `within` leads to the page that lists such things. */
+/** The head of a page with its actions. `within` links to the parent list. */
 export function PageHead({
   title,
   within,
@@ -45,7 +45,7 @@ export function PageHead({
   );
 }
 
-/** Names and values. A value of null or "" is left out with its name. */
+/** A list of names and values. Values of null or "" are omitted. */
 export function Facts({ of }: { readonly of: readonly (readonly [name: string, value: ReactNode])[] }) {
   const shown = of.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return (
@@ -60,7 +60,7 @@ export function Facts({ of }: { readonly of: readonly (readonly [name: string, v
   );
 }
 
-/** A number with its name, for the top of a page. */
+/** A labeled number for the top of a page. */
 export function Tile({
   name,
   figure,

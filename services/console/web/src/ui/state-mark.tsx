@@ -1,6 +1,6 @@
 import { type Tone, toneOf } from "../state/words.ts";
 
-/** A state's word with its colour and its shape: either alone tells it. */
+/** A state with its color and its shape. Either one identifies the state. */
 export function StateMark({ word, title }: { readonly word: string; readonly title?: string | undefined }) {
   return (
     <span className="state" title={title}>
@@ -10,7 +10,10 @@ export function StateMark({ word, title }: { readonly word: string; readonly tit
   );
 }
 
-/** Shape of a tone: a disc is good, a triangle bad, a diamond needs a look, a ring is away, half a disc on its way. */
+/**
+ * The shape of a tone: disc for good, triangle for bad, diamond for attention, ring for absent, half disc for in
+ * progress.
+ */
 export function Shape({ tone, size = 10 }: { readonly tone: Tone; readonly size?: number }) {
   return (
     <svg className={`tone-${tone}`} width={size} height={size} viewBox="0 0 10 10" aria-hidden="true" focusable="false">
@@ -33,7 +36,7 @@ const SHAPES = {
   plain: <rect x="3" y="3" width="4" height="4" rx="1" fill="currentColor" />,
 } as const;
 
-/** "KILLED_OOM" as "Killed oom". */
+/** Format "KILLED_OOM" as "Killed oom". */
 function sentence(word: string): string {
   return word.charAt(0) + word.slice(1).toLowerCase().replaceAll("_", " ");
 }

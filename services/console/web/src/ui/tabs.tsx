@@ -1,6 +1,6 @@
-import { type KeyboardEvent, useEffect, useRef } from "react";
+import type { KeyboardEvent } from "react";
 
-/** Tabs; arrow keys go from one to the next. */
+/** Tabs; arrow keys move between them. */
 export function Tabs<T extends string>({
   tabs,
   chosen,
@@ -18,16 +18,12 @@ export function Tabs<T extends string>({
     onChoose(tabs[next]?.[0] ?? chosen);
     (event.currentTarget.children[next] as HTMLElement | undefined)?.focus();
   };
-  const list = useRef<HTMLDivElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a narrow screen may not show the tab that was chosen.
-  useEffect(() => {
-    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [chosen]);
   return (
-    <div className="tabs" role="tablist" tabIndex={-1} onKeyDown={press} ref={list}>
+    <div className="tabs" role="tablist" tabIndex={-1} onKeyDown={press}>
       {tabs.map(([name, title]) => (
         <button
           key={name}
+          ref={name === chosen ? scrollTo : null}
           type="button"
           role="tab"
           aria-selected={name === chosen}
@@ -39,4 +35,9 @@ export function Tabs<T extends string>({
       ))}
     </div>
   );
+}
+
+/** Show the chosen tab, which a narrow screen may hide. */
+function scrollTo(tab: HTMLElement | null): void {
+  tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { exactTime, relativeTime, relativeTimeLastsMs } from "../state/time-words.ts";
 
-/** A time, relative; pointing at it tells it exactly. "-" for none. */
+/** A relative time with the exact one on hover. "-" for none. */
 export function Time({ ms }: { readonly ms: number | null | undefined }) {
   const nowMs = useNow(ms ?? null);
   if (ms === null || ms === undefined) return <span className="soft">-</span>;
@@ -12,7 +12,7 @@ export function Time({ ms }: { readonly ms: number | null | undefined }) {
   );
 }
 
-/** A time exactly, with the relative one after it, for pages that have the room. */
+/** An exact time followed by the relative one. */
 export function ExactTime({ ms }: { readonly ms: number | null | undefined }) {
   if (ms === null || ms === undefined) return <span className="soft">-</span>;
   return (
@@ -25,7 +25,10 @@ export function ExactTime({ ms }: { readonly ms: number | null | undefined }) {
   );
 }
 
-/** The present, again whenever a relative time to `atMs` may read differently. */
+/**
+ * The current time, updated whenever the text of a relative time to `atMs` can
+ * change.
+ */
 function useNow(atMs: number | null): number {
   const [nowMs, setNowMs] = useState(() => Date.now());
   useEffect(() => {
@@ -43,6 +46,6 @@ function useNow(atMs: number | null): number {
     wait();
     return () => window.clearTimeout(timer);
   }, [atMs]);
-  // A time that changed is told by the present clock, not by that of the last tick.
+  // Use the current clock for a time that is later than the last tick.
   return atMs !== null && atMs > nowMs ? Date.now() : nowMs;
 }

@@ -16,7 +16,7 @@ const MOST = 4;
 const LASTS_MS = 6000;
 let lastId = 0;
 
-/** Say something for some seconds; what went wrong stays until it is closed. */
+/** Show a message for some seconds; errors stay until they are closed. */
 export function say(tone: Toast["tone"], text: ReactNode): void {
   lastId += 1;
   const id = lastId;
@@ -24,7 +24,7 @@ export function say(tone: Toast["tone"], text: ReactNode): void {
   if (tone === "good") window.setTimeout(() => close(id), LASTS_MS);
 }
 
-/** Say what a call failed with. */
+/** Show the error of a call. */
 export function sayFailure(what: string, cause: unknown): void {
   const { message, reason } = toCallError(cause);
   say(
@@ -37,7 +37,10 @@ export function sayFailure(what: string, cause: unknown): void {
   );
 }
 
-/** What a form or a button does: `busy` while it is under way. What it fails with is said, and `act` never rejects. */
+/**
+ * Runs the action of a form or button. `busy` is true while it runs. Errors are shown, so `act` never
+ * rejects.
+ */
 export function useAct() {
   const [busy, setBusy] = useState(false);
   const act = async (what: string, run: () => Promise<unknown>): Promise<void> => {
@@ -53,7 +56,7 @@ export function useAct() {
   return { busy, act };
 }
 
-/** What is said at the moment. `children` are shown below it. */
+/** The current messages, with `children` below. */
 export function Toasts({ children }: { readonly children?: ReactNode }) {
   const toasts = useObservable(shown);
   return (

@@ -1,9 +1,9 @@
 import type { LeaseTiming } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
 import { createMetrics, silentLogger, superviseTasks } from "@rollcall/process";
-import { BRAKE_LEASE, type Lease, leasedTaskOf, type TaskLeaseRecord } from "@rollcall/store";
+import { BRAKE_LEASE, type Lease, leasedTaskOf, type TaskLeaseStore } from "@rollcall/store";
 import { BrakeDecider } from "../../brake/brake-decider.ts";
-import type { BrakeRecord } from "../../brake/brake-record.ts";
+import type { BrakeStore } from "../../brake/brake-store.ts";
 import { createVirtualClock, type Schedule } from "../schedule.ts";
 import { LEASE_EXPIRY_MS, RENEW_EVERY_MS } from "../simulation-options.ts";
 
@@ -15,7 +15,7 @@ const MOST_SLOW_STEPS = 3;
 const LOST_AFTER_MS = 4_000;
 const AWAY = new StoreUnavailableError("Connection terminated unexpectedly");
 
-/** The lease of the brake, with the conditions that the store's statements have. */
+/** The lease of the brake. Its methods have the same conditions as the store's statements. */
 export class BrakeLease {
   #lease: Lease | null = null;
 
@@ -49,35 +49,32 @@ export class BrakeLease {
   }
 }
 
-/** The surroundings of processes that decide about the brake. */
+/** The simulation in which the brake's processes run. */
 export interface BrakeWorld {
   readonly schedule: Schedule;
   readonly lease: BrakeLease;
   /** Numbers in [0, 1). */
   random(): number;
-  /** The record as it is: each call is carried out at once. */
-  recordOf(process: BrakeProcess): BrakeRecord;
+  /** The store without delays: each call is executed immediately. */
+  recordOf(process: BrakeProcess): BrakeStore;
   fail(message: string): void;
 }
 
-/**
- * A process of health that decides about the brake while it holds the lease: the decider and the leased task as they
- * ship.
- */
+/** A health process that sets the brake while it holds the lease: the decider and the leased task as they ship. */
 export class BrakeProcess {
   readonly instance: string;
-  /** How many writes there were when it last began to decide. */
+  /** The total number of writes when this process last began to decide. */
   begunAtWrite = 0;
-  /** Whether nothing of it reaches the record. */
+  /** Whether the process is cut off from the store. */
   isCutOff = false;
   readonly #world: BrakeWorld;
   readonly #ending = new AbortController();
   readonly #done: Promise<void>;
-  /** When the last renewal that succeeded was asked for. */
+  /** When the last successful renewal began. */
   #sureSinceMs = Number.NEGATIVE_INFINITY;
   #deciding: AbortSignal | null = null;
   #isAlive = true;
-  /** What waits for it while it is stopped. */
+  /** Calls that wait until the process resumes; null while it is not stopped. */
   #waiting: (() => void)[] | null = null;
 
   constructor(world: BrakeWorld, instance: string) {
@@ -101,7 +98,7 @@ export class BrakeProcess {
     this.#done = superviseTasks([task], { log, clock, random, signal: this.#ending.signal }).done;
   }
 
-  /** Whether it runs, and takes itself for the one that decides. */
+  /** Whether the process runs and considers itself the decider. */
   get isDeciding(): boolean {
     return this.isRunning && this.#deciding?.aborted === false && this.#world.lease.holder === this.instance;
   }
@@ -110,11 +107,11 @@ export class BrakeProcess {
     return this.#isAlive && this.#waiting === null;
   }
 
-  /** It counts on its lease for as long as no other can have ended it, and no longer. */
+  /** Check that the process relies on its lease only while no other process can have ended the lease. */
   checkTrust(): void {
     if (!this.isRunning || this.#deciding === null || this.#deciding.aborted) return;
     if (this.#world.schedule.nowMs - this.#sureSinceMs < LEASE_EXPIRY_MS) return;
-    this.#world.fail(`${this.instance} counts on the brake's lease, which may have run out`);
+    this.#world.fail(`${this.instance} relies on the brake's lease, which may have expired`);
   }
 
   crash(): void {
@@ -122,14 +119,14 @@ export class BrakeProcess {
     this.#waiting = null;
   }
 
-  /** End gracefully, as SIGTERM does. */
+  /** Shut down gracefully, as after SIGTERM. */
   async close(): Promise<void> {
     this.#ending.abort();
     await this.#done;
     this.crash();
   }
 
-  /** Stand still for a while; what reaches it waits. */
+  /** Pause the process for a while; calls to it wait. */
   stop(ms: number): void {
     if (!this.isRunning) return;
     const waiting: (() => void)[] = [];
@@ -147,7 +144,7 @@ export class BrakeProcess {
     else this.#waiting.push(run);
   }
 
-  #leaseRecord(): TaskLeaseRecord {
+  #leaseRecord(): TaskLeaseStore {
     const { lease, schedule } = this.#world;
     const { instance } = this;
     const proving = async (carryOut: () => number | null) => {
@@ -165,11 +162,11 @@ export class BrakeProcess {
     };
   }
 
-  #delayed(record: BrakeRecord): BrakeRecord {
+  #delayed(record: BrakeStore): BrakeStore {
     const call = async <T>(carryOut: () => Promise<T>): Promise<T> => {
       const answer = await this.#call(() => {
         const result = carryOut();
-        // A refusal may be under way for a while, or be lost.
+        // Prevent an unhandled rejection, because the refusal can be delayed or lost.
         result.catch(() => {});
         return { result };
       });
@@ -203,7 +200,7 @@ export class BrakeProcess {
     });
   }
 
-  /** How long one way to the record takes: most often no step at all. */
+  /** The one-way delay to the store, in steps; usually 0. */
   #wayInSteps(): number {
     return this.#world.random() < SLOW_SHARE ? Math.ceil(this.#world.random() * MOST_SLOW_STEPS) : 0;
   }

@@ -3,14 +3,20 @@ import { BrakeProcess, type BrakeWorld } from "./brake-process.ts";
 const PLACES = 2;
 const LEAST_DOWN_MS = 1_000;
 const MOST_DOWN_MS = 60_000;
-/** A lease that has run out, a gap in the reads of the process that takes over, and answers that are lost. */
+/**
+ * Maximum time without a decider. It covers an expiring lease, a gap in the reads of the process that takes
+ * over, and lost responses.
+ */
 const DECIDED_WITHIN_MS = 60_000;
 
-/** The processes that contend for the lease of the brake, what goes wrong with them, and what must hold of them. */
+/**
+ * Runs the processes that compete for the lease of the brake, causes their faults, and checks their
+ * invariants.
+ */
 export class BrakeProcesses {
   readonly #world: BrakeWorld;
   readonly #processes: (BrakeProcess | null)[] = new Array<null>(PLACES).fill(null);
-  /** Since when no process has decided although the same one could; by its place. */
+  /** For each process, the time since which it could have decided while no process did. */
   readonly #ableSinceMs: number[] = new Array<number>(PLACES).fill(0);
   #started = 0;
 
@@ -18,7 +24,7 @@ export class BrakeProcesses {
     this.#world = world;
   }
 
-  /** Whether one of them decides. */
+  /** Whether one of the processes decides. */
   get isDecided(): boolean {
     return this.#processes.some((process) => process?.isDeciding);
   }
@@ -31,7 +37,7 @@ export class BrakeProcesses {
     for (const process of this.#processes) process?.crash();
   }
 
-  /** Let something go wrong with a process, or between it and the record; most often nothing. */
+  /** Randomly cause a fault in a process, or between a process and the store. Most calls cause none. */
   disturb(): void {
     const { schedule } = this.#world;
     const place = Math.floor(this.#world.random() * PLACES);
@@ -52,12 +58,12 @@ export class BrakeProcesses {
     }
   }
 
-  /** See BrakeProcess. */
+  /** Call checkTrust() of every running process. */
   checkTrust(): void {
     for (const process of this.#processes) process?.checkTrust();
   }
 
-  /** Some process decides, as long as one could. */
+  /** Check that some process decides whenever one could. */
   checkDecided(): void {
     const { nowMs } = this.#world.schedule;
     const { isDecided } = this;
@@ -80,7 +86,7 @@ export class BrakeProcesses {
     this.#processes[place] = new BrakeProcess(this.#world, `h${place}-${this.#started}`);
   }
 
-  /** Short times are as likely as long ones. */
+  /** A random down time, distributed evenly on a logarithmic scale. */
   #downMs(): number {
     return LEAST_DOWN_MS * (MOST_DOWN_MS / LEAST_DOWN_MS) ** this.#world.random();
   }

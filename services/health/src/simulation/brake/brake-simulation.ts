@@ -7,31 +7,31 @@ import {
   type GroupSum,
   seededRandom,
 } from "@rollcall/domain";
-import type { BrakeRecord, ReleasedReaction } from "../../brake/brake-record.ts";
+import type { BrakeStore, ReleasedReaction } from "../../brake/brake-store.ts";
 import { Schedule } from "../schedule.ts";
 import { BrakeLease, type BrakeProcess, type BrakeWorld } from "./brake-process.ts";
 import { BrakeProcesses } from "./brake-processes.ts";
 
-/** One node, as it is and as the record has it. */
+/** The real and the stored state of one node. */
 interface Member {
   readonly id: string;
   readonly group: string;
   readonly replica: number;
-  /** Of silence, until it is lost. */
+  /** Time without heartbeats after which the node is declared lost. */
   readonly lostAfterMs: number;
-  /** The last report of each replica before its loss. */
+  /** The sequence of each replica's last report before the loss. */
   reportedBefore: readonly number[];
-  /** Since when it is gone; null while it beats. */
+  /** Since when the node is gone; null while it sends heartbeats. */
   goneSinceMs: number | null;
-  /** When it was last back. */
+  /** When the node last came back. */
   backAtMs: number;
   reaction: "PENDING" | "ALLOWED" | null;
-  /** The number of its loss; null while the record has it as HEALTHY. */
+  /** The number of the node's loss; null while the node is HEALTHY in the store. */
   loss: number | null;
   lostSinceMs: number;
-  /** When its last reaction was released. */
+  /** When the node's last reaction was released. */
   releasedAtMs: number | null;
-  /** Since when its reaction could have been released: it is pending, and no storm is near. */
+  /** Since when the node's reaction is pending without a storm nearby, so that it could have been released. */
   waitingSinceMs: number | null;
 }
 
@@ -42,7 +42,10 @@ const MOST_LOST_AFTER_MS = 90_000;
 const REPORT_EVERY_STEPS = 2;
 const CHECK_EVERY_STEPS = 5;
 const REPLICAS = 2;
-/** A report that began before a loss may arrive after it: the second one certainly began later. */
+/**
+ * Number of reports to wait for after a loss. The first report may have begun before the loss; the second one began
+ * after it.
+ */
 const REPORTS = 2;
 const GROUPS: readonly (readonly [string, number])[] = [
   ["zone=a", 30],
@@ -50,28 +53,36 @@ const GROUPS: readonly (readonly [string, number])[] = [
   ["zone=c", 2],
 ];
 const MINUTE_MS = 60_000;
-/** A release is counted as of when it was decided, which is earlier than when the record has it. */
+/**
+ * Period in which releases are counted. A minute minus the longest delay between a decision and its write, because the
+ * brake counts a minute from the decisions.
+ */
 const COUNTED_MS = MINUTE_MS - 12_000;
-/** Nodes that go within this time go together. */
+/** Nodes that are lost within this time of each other belong to the same outage. */
 const TOGETHER_MS = 5_000;
-/** Above the brake's own share, so that a storm here is certainly one. */
+/**
+ * The share of the present nodes that must be lost together for this check to count a storm. It is higher than the
+ * brake's own share, so that every storm in this check is also one for the brake.
+ */
 const STORM_SHARE = 0.6;
-/** Below the brake's own share: some may have come back since they were counted. */
+/**
+ * The share of present nodes that must be gone when a brake is set. It is below the brake's own share, because some
+ * nodes may have come back since they were counted.
+ */
 const CERTAIN_SHARE = 0.4;
-/** The greatest age of a count. */
+/** The maximum age of a count. */
 const LATE_MS = 15_000;
 const CALM_SHARE = 0.3;
 const RELEASED_WITHIN_MS = 60_000;
 
 /**
- * Run the shipped processes that decide about the brake over a fleet whose nodes die alone and together, and return.
- * The processes are stopped, killed, restarted and cut off from the record. Returns the broken invariant; null for
- * none.
+ * Run the shipped brake processes over a cluster whose nodes die one by one and together. The processes are stopped,
+ * killed, restarted and cut off from the store. Returns the broken invariant; null for none.
  */
 export async function simulateBrake(options: { readonly seed: number; readonly durationMs: number }) {
   const simulation = new BrakeSimulation(options.seed);
   await simulation.run(options.durationMs);
-  return simulation.verdict();
+  return simulation.decision();
 }
 
 class BrakeSimulation implements BrakeWorld {
@@ -82,11 +93,14 @@ class BrakeSimulation implements BrakeWorld {
   readonly #rows = new Map<string, BrakeRow>();
   readonly #reports = new Map<string, { sequence: number; groups: ReadonlyMap<string, GroupSum> }>();
   #lastLoss = 0;
-  /** When processes began to decide without knowing what had been released; the last ones. */
+  /**
+   * Times at which a process began to decide about reactions. Such a process does not know how many reactions the
+   * previous process released.
+   */
   #begunMs: readonly number[] = [];
   readonly #processes = new BrakeProcesses(this);
   #writes = 0;
-  /** The last write of each process, by its number. */
+  /** The number of each process's last write. */
   readonly #lastWrites = new Map<string, number>();
   #releases = 0;
   #violation: string | null = null;
@@ -111,7 +125,7 @@ class BrakeSimulation implements BrakeWorld {
     while (this.schedule.nowMs < durationMs && this.#violation === null) {
       this.#befall();
       this.#processes.disturb();
-      this.#judge();
+      this.#evaluate();
       if (this.schedule.steps % REPORT_EVERY_STEPS === 0) this.#report();
       await this.schedule.advance();
       this.#processes.checkTrust();
@@ -122,7 +136,7 @@ class BrakeSimulation implements BrakeWorld {
     this.#processes.crash();
   }
 
-  verdict() {
+  decision() {
     return { releases: this.#releases, violation: this.#violation };
   }
 
@@ -130,7 +144,7 @@ class BrakeSimulation implements BrakeWorld {
     return this.#random();
   }
 
-  /** Deaths of one, of many, and of all. */
+  /** Randomly kill one node, or some or all nodes of a group or of the cluster. */
   #befall(): void {
     const chance = this.#random();
     if (chance < 0.004) this.#kill([this.#any()]);
@@ -140,7 +154,7 @@ class BrakeSimulation implements BrakeWorld {
 
   #kill(members: readonly Member[]): void {
     const { nowMs } = this.schedule;
-    // A switch that is down, or machines that come back one by one.
+    // Half of the time, all nodes come back together, as after a switch failure; otherwise one by one.
     const togetherMs = this.#random() < 0.5 ? this.#goneForMs() : null;
     for (const member of members) {
       if (member.goneSinceMs !== null) continue;
@@ -163,7 +177,7 @@ class BrakeSimulation implements BrakeWorld {
     return this.#members[Math.floor(this.#random() * this.#members.length)] as Member;
   }
 
-  /** All of a group or of the cluster, or most. */
+  /** All nodes of a group or of the cluster, or a random part of them. */
   #some(scope: string): readonly Member[] {
     const share = this.#random() < 0.3 ? 1 : 0.3 + 0.7 * this.#random();
     return this.#in(scope).filter(() => this.#random() < share);
@@ -173,8 +187,8 @@ class BrakeSimulation implements BrakeWorld {
     return scope === BRAKE_CLUSTER ? this.#members : this.#members.filter(({ group }) => group === scope);
   }
 
-  /** What the detectors find, and what they write. */
-  #judge(): void {
+  /** Store the losses of nodes that have been gone for too long. */
+  #evaluate(): void {
     const { nowMs } = this.schedule;
     for (const member of this.#members) {
       if (member.loss !== null || this.#goneMs(member) < member.lostAfterMs) continue;
@@ -186,7 +200,7 @@ class BrakeSimulation implements BrakeWorld {
     }
   }
 
-  /** The replicas' reports with their leases, some of them late. */
+  /** Store the reports that replicas send with their lease renewals; some are late. */
   #report(): void {
     for (let replica = 0; replica < REPLICAS; replica += 1) {
       if (this.#random() < 0.1) continue;
@@ -204,9 +218,9 @@ class BrakeSimulation implements BrakeWorld {
     }
   }
 
-  recordOf(process: BrakeProcess): BrakeRecord {
+  recordOf(process: BrakeProcess): BrakeStore {
     const write = async <T>(carryOut: () => T): Promise<T> => {
-      if (this.lease.holder !== process.instance) throw new Error("the brake's lease is another's");
+      if (this.lease.holder !== process.instance) throw new Error("another process holds the brake's lease");
       this.#checkWriter(process);
       return carryOut();
     };
@@ -236,11 +250,14 @@ class BrakeSimulation implements BrakeWorld {
     };
   }
 
-  /** Two processes never both write: one that takes over has begun after the last write of the other. */
+  /**
+   * Check that no two processes write at the same time: a process that takes over must have begun after the last write
+   * of the previous one.
+   */
   #checkWriter({ instance, begunAtWrite }: BrakeProcess): void {
     for (const [other, write] of this.#lastWrites) {
       if (other === instance || write <= begunAtWrite) continue;
-      this.fail(`${instance} writes the brake as it was before ${other} wrote it`);
+      this.fail(`${instance} overwrites the brake with a state older than ${other}'s last write`);
     }
     this.#writes += 1;
     this.#lastWrites.set(instance, this.#writes);
@@ -257,7 +274,7 @@ class BrakeSimulation implements BrakeWorld {
     return Math.max(0, ...old.map(({ loss }) => loss ?? 0));
   }
 
-  #read({ settled, window, windows }: Parameters<BrakeRecord["read"]>[0]): BrakeReading {
+  #read({ settled, window, windows }: Parameters<BrakeStore["read"]>[0]): BrakeReading {
     const ofCluster = windows.get(BRAKE_CLUSTER) ?? window;
     const losses: GroupLosses[] = GROUPS.map(([group]) => {
       const lost = this.#in(group).flatMap(({ loss }) => loss ?? []);
@@ -285,7 +302,7 @@ class BrakeSimulation implements BrakeWorld {
       member.waitingSinceMs = null;
       const reports = this.#sequences().map((sequence, replica) => sequence - (member.reportedBefore[replica] ?? 0));
       if (Math.min(...reports) < REPORTS)
-        this.fail(`the reaction to ${member.id} went before all replicas had reported`);
+        this.fail(`the reaction to ${member.id} was released before all replicas had reported`);
       member.releasedAtMs = this.schedule.nowMs;
       this.#releases += 1;
       for (const scope of [group, BRAKE_CLUSTER]) this.#checkRelease(member, scope);
@@ -295,8 +312,8 @@ class BrakeSimulation implements BrakeWorld {
   }
 
   /**
-   * Of nodes that were lost together, a tenth may be released in a minute where they were most of those present, and
-   * none where they were all.
+   * Check a release. When most of the present nodes were lost together, at most a tenth may be released per minute;
+   * when all were lost together, none.
    */
   #checkRelease(member: Member, scope: string): void {
     const { nowMs } = this.schedule;
@@ -304,28 +321,29 @@ class BrakeSimulation implements BrakeWorld {
     const before = this.#in(scope).filter(({ goneSinceMs }) => (goneSinceMs ?? nowMs) > wentMs - TOGETHER_MS);
     const storm = before.filter(({ goneSinceMs }) => goneSinceMs !== null && goneSinceMs < wentMs + TOGETHER_MS);
     if (before.length <= 2 || storm.length <= STORM_SHARE * before.length) return;
-    // One that was lost shortly before counts as well, as one that is not part of the storm.
+    // Nodes lost shortly before the storm also count as present, but not as part of the storm.
     const isWhole = !this.#in(scope).some((it) => it.lostSinceMs > wentMs - MINUTE_MS && !before.includes(it));
     if (storm.length === before.length && isWhole)
-      this.fail(`the reaction to ${member.id} went though all of ${scope} are gone`);
+      this.fail(`the reaction to ${member.id} was released although all nodes of ${scope} are gone`);
     const recent = storm.filter(({ releasedAtMs }) => releasedAtMs !== null && nowMs - releasedAtMs < COUNTED_MS);
-    // One that takes over does not know what another has released in the last minute.
+    // Allow the full number for each process that decided in the last minute, because a process that takes over does
+    // not know what another process has released in that time.
     const deciders = 1 + this.#begunMs.filter((ms) => nowMs - ms < MINUTE_MS).length;
     const most = deciders * Math.max(1, Math.floor(this.#in(scope).length / 10));
     if (recent.length > most)
-      this.fail(`${recent.length} reactions of ${scope} went in a minute of a storm, not ${most}`);
+      this.fail(`${recent.length} reactions of ${scope} were released in a minute of a storm; the limit is ${most}`);
   }
 
-  /** A brake is set for what is certain: most of those that were there a while ago are gone. */
+  /** Check that a brake is set only when most of the recently present nodes are certainly gone. */
   #checkSet(scope: string): void {
     const before = this.#in(scope).filter((it) => this.#goneMs(it) < MOST_LOST_AFTER_MS + 2 * MINUTE_MS);
     const { nowMs } = this.schedule;
     const gone = before.filter(({ goneSinceMs, backAtMs }) => goneSinceMs !== null || nowMs - backAtMs < LATE_MS);
     if (gone.length >= CERTAIN_SHARE * before.length) return;
-    this.fail(`a brake is set though ${gone.length} of ${before.length} nodes of ${scope} are gone`);
+    this.fail(`a brake is set although only ${gone.length} of ${before.length} nodes of ${scope} are gone`);
   }
 
-  /** A death far from any storm is released soon. */
+  /** Check that a reaction is released soon when no storm is near. */
   #checkWaiting(): void {
     const { nowMs } = this.schedule;
     const { isDecided } = this.#processes;
@@ -334,7 +352,8 @@ class BrakeSimulation implements BrakeWorld {
       const isNearStorm = stormy.has(member.group) || stormy.has(BRAKE_CLUSTER);
       if (member.reaction !== "PENDING" || isNearStorm) member.waitingSinceMs = null;
       else member.waitingSinceMs ??= nowMs;
-      // A process that takes over counts the reports from then on.
+      // Count from the last takeover at the earliest, because a process that takes over counts only the reports since
+      // it began.
       const sinceMs = Math.max(member.waitingSinceMs ?? nowMs, this.#begunMs.at(-1) ?? 0);
       if (isDecided && nowMs - sinceMs > RELEASED_WITHIN_MS) {
         this.fail(`the reaction to ${member.id} is held back without a storm`);
@@ -344,7 +363,7 @@ class BrakeSimulation implements BrakeWorld {
 
   #isUneasy(scope: string): boolean {
     const members = this.#in(scope);
-    // A small group has no brake of its own.
+    // Skip a small group, because it has no separate brake.
     if (members.length <= 2) return false;
     return members.filter(({ goneSinceMs }) => goneSinceMs !== null).length > CALM_SHARE * members.length;
   }

@@ -14,19 +14,20 @@ import {
   words,
 } from "./meanings.ts";
 
-const NATS = "it is about NATS between Bacalhau's nodes; agents hold one gRPC stream each";
-const CLIENT = "it is about clients: `rollcall context` and --server say where the control plane is";
-const TOKEN = "it is no join token; `rollcall token create` makes one for Compute.JoinToken";
-const PARTS = "`rollcall up`, `serve` and `agent` say what runs";
-const DATA = "Rollcall moves no data: a job reads and writes by itself what it needs";
-const JOB_FILE = "each job file says it for its job; there are no defaults for all jobs";
+const NATS = "it configures NATS between Bacalhau's nodes; Rollcall's agents use one gRPC stream each";
+const CLIENT = "it configures clients: use `rollcall context` or --server to name the control plane";
+const TOKEN = "it is not a join token; create one for Compute.JoinToken with `rollcall token create`";
+const PARTS = "the commands `rollcall up`, `serve` and `agent` decide what runs";
+const DATA = "Rollcall moves no data: jobs read and write their own data";
+const JOB_FILE = "set it in each job file; there are no defaults for all jobs";
 const SCHEDULER = "Rollcall's scheduler has no such setting";
 const NO_CERTIFICATES = "certificates come from files (TLS.CertFile) or from Up.TLS";
-const ACCESS = "access is by tokens (`rollcall access`) and OIDC (the keys of OIDC)";
-const ADMISSION = "the scheduler places a job wherever it fits; restrict jobs by labels, Work.Users and access roles";
-const STORE = "Rollcall keeps everything in Postgres, see Database.URL";
-const ENGINES = "a machine runs nothing unless Work.Executors names the executor";
-const PATHS = "Rollcall mounts no path of a machine into a job; Work.Directories says where processes can run";
+const ACCESS = "access is controlled by tokens (`rollcall access`) and OIDC (the OIDC keys)";
+const ADMISSION =
+  "the scheduler places a job on any node it fits; restrict jobs by labels, Work.Users and access roles";
+const STORE = "Rollcall stores everything in Postgres, see Database.URL";
+const ENGINES = "a machine runs only the executors that Work.Executors names";
+const PATHS = "Rollcall mounts no host paths into jobs; Work.Directories lists where processes can run";
 
 const LEVELS = {
   trace: "trace",
@@ -39,17 +40,17 @@ const LEVELS = {
   disabled: "silent",
 };
 
-/** Bacalhau's configuration from 1.5 on. What is neither here nor a key of Rollcall is an error. */
+/** Bacalhau's configuration since 1.5. A key that is neither in this list nor a key of Rollcall is an error. */
 const PRESENT: readonly ForeignKey[] = [
   ...nothing("the node's id is Compute.Name, else the host's name", ["NameProvider"]),
-  ...nothing("Bacalhau's own state is there; Rollcall's is in Data.Dir and Compute.StateDir", ["DataDir"]),
-  ...nothing("releases are compared by what they can do", ["StrictVersionMatch"]),
-  ...nothing("nothing is sent anywhere", ["DisableAnalytics"]),
-  ...nothing("there is no such check", ["UpdateConfig"]),
-  ...nothing("there are no such switches", ["FeatureFlags"]),
+  ...nothing("it holds Bacalhau's state; Rollcall's is in Data.Dir and Compute.StateDir", ["DataDir"]),
+  ...nothing("Rollcall compares releases by capability, not by version", ["StrictVersionMatch"]),
+  ...nothing("Rollcall sends no analytics", ["DisableAnalytics"]),
+  ...nothing("Rollcall has no such check", ["UpdateConfig"]),
+  ...nothing("Rollcall has no feature flags", ["FeatureFlags"]),
   turnsOff("WebUI.Enabled", "Console.Enabled"),
   ...nothing("the console is served at the API's address, see Listen.Host and Listen.Port", ["WebUI.Listen"]),
-  ...nothing("a console that runs alone finds the API by Console.Upstream", ["WebUI.Backend"]),
+  ...nothing("a separate console finds the API through Console.Upstream", ["WebUI.Backend"]),
   ...protection(ENGINES, ["Engines.Disabled"]),
   ...nothing("the container engine keeps its own images", ["Engines.Types"]),
   ...nothing(DATA, ["Publishers", "InputSources", "ResultDownloaders"]),
@@ -57,10 +58,12 @@ const PRESENT: readonly ForeignKey[] = [
   ...protection(ADMISSION, ["JobAdmissionControl"]),
   ...nothing(SCHEDULER, ["Orchestrator.Scheduler", "Orchestrator.EvaluationBroker"]),
   ...protection(PATHS, ["Compute.AllowListedLocalPaths"]),
-  ...protection("jobs are given no variables of the machine; Work.Secrets has what they can ask for", ["Compute.Env"]),
+  ...protection("jobs get no environment variables of the machine; they can request the secrets of Work.Secrets", [
+    "Compute.Env",
+  ]),
   portsOf("Compute.Network.PortRangeStart", "Compute.Network.PortRangeEnd", true),
   portsOf("Compute.Network.PortRangeEnd", "Compute.Network.PortRangeStart", false),
-  ...nothing("a node's address is that of its connection; Compute.AdvertiseURL is shown with it", [
+  ...nothing("a node's address is taken from its connection; Compute.AdvertiseURL is shown as well", [
     "Compute.Network.AdvertisedAddress",
   ]),
   ...nothing(PARTS, ["Orchestrator.Enabled"]),
@@ -72,14 +75,14 @@ const PRESENT: readonly ForeignKey[] = [
   ]),
   same("API.TLS.CertFile", "TLS.CertFile"),
   same("API.TLS.KeyFile", "TLS.KeyFile"),
-  // Nodes were reached over TLS there.
+  // The TLS certificate that Bacalhau's orchestrator presented to its nodes.
   same("Orchestrator.TLS.ServerCert", "TLS.CertFile"),
   same("Orchestrator.TLS.ServerKey", "TLS.KeyFile"),
   sameWith("Orchestrator.TLS.CACert", "TLS.CAFile", "TLS.CertFile"),
   same("Compute.TLS.CACert", "Compute.TLS.CAFile", "the agent trusts only the authorities of this file"),
   joinSecret("Orchestrator.Auth.Token"),
   ...nothing(TOKEN, ["Compute.Auth"]),
-  ...nothing("there is no licence", ["Orchestrator.License"]),
+  ...nothing("Rollcall needs no license", ["Orchestrator.License"]),
   ...protection(ACCESS, ["API.Auth"]),
   ...nothing(CLIENT, ["API.TLS.UseTLS", "API.TLS.Insecure", "API.TLS.CAFile"]),
   ...protection(NO_CERTIFICATES, ["API.TLS.AutoCert"]),
@@ -89,10 +92,10 @@ const PRESENT: readonly ForeignKey[] = [
   serverOf("Compute.Orchestrators"),
   words("Logging.Level", "Log.Level", LEVELS),
   words("Logging.Mode", "Log.Format", { json: "json", default: "auto" }),
-  ...nothing("there is no such log line", ["Logging.LogDebugInfoInterval"]),
+  ...nothing("Rollcall has no such log line", ["Logging.LogDebugInfoInterval"]),
 ];
 
-/** The tree before 1.5. */
+/** Bacalhau's configuration before 1.5. */
 const FORMER: readonly ForeignKey[] = [
   ...nothing("heartbeats go to the control plane, which publishes them to Events.HeartbeatTopic", [
     ...bacalhauNames("Compute", "HeartbeatTopic"),
@@ -115,14 +118,14 @@ const FORMER: readonly ForeignKey[] = [
   ]),
   ...nothing(PARTS, ["Node.Type"]),
   capacityOf("Node.Compute.Capacity.TotalResourceLimits"),
-  ...nothing("a node never gives more than it has, unless Compute.AllocatedCapacity is above 100%", [
+  ...nothing("a node never offers more than it has, unless Compute.AllocatedCapacity is above 100%", [
     "Node.Compute.Capacity.IgnorePhysicalResourceLimits",
   ]),
   ...nothing(JOB_FILE, [
     ...["Node.Compute.Capacity.DefaultJobResourceLimits", "Node.Requester.JobDefaults"],
     ...["Node.Requester.DefaultPublisher", "Node.Requester.Timeouts"],
   ]),
-  ...protection("a job can ask for all that Compute.AllocatedCapacity gives", [
+  ...protection("a job can request everything that Compute.AllocatedCapacity offers", [
     "Node.Compute.Capacity.JobResourceLimits",
     "Node.Compute.Capacity.QueueResourceLimits",
   ]),
@@ -137,8 +140,8 @@ const FORMER: readonly ForeignKey[] = [
     ...["Node.Requester.EvaluationBroker", "Node.Requester.Worker", "Node.Requester.Scheduler"],
   ]),
   ...nothing(STORE, ["Node.Compute.ExecutionStore", "Node.Requester.JobStore"]),
-  ...nothing("there is no such log line", ["Node.Compute.Logging"]),
-  ...nothing("logs are read from the machine where they are", [
+  ...nothing("Rollcall has no such log line", ["Node.Compute.Logging"]),
+  ...nothing("logs stay on the machine and are read from there", [
     "Node.Compute.LogStream",
     "Node.Compute.LogStreamConfig",
   ]),
@@ -148,7 +151,7 @@ const FORMER: readonly ForeignKey[] = [
     ...["Node.DownloadURLRequestRetries", "Node.DownloadURLRequestTimeout", "Node.VolumeSizeRequestTimeout"],
     "Node.ComputeStoragePath",
   ]),
-  ...nothing("executors are a part of Rollcall, see Work.Executors", ["Node.ExecutorPluginPath"]),
+  ...nothing("executors are built in, see Work.Executors", ["Node.ExecutorPluginPath"]),
   ...protection(PATHS, ["Node.AllowListedLocalPaths"]),
   ...protection(ENGINES, ["Node.DisabledFeatures"]),
   ...nothing("nodes are kept until they are deleted, see Orchestrator.NodeManager.CollectAfter", [
@@ -157,14 +160,14 @@ const FORMER: readonly ForeignKey[] = [
   words("Node.LoggingMode", "Log.Format", { json: "json", default: "auto" }),
   turnsOff("Node.WebUI.Enabled", "Console.Enabled"),
   ...nothing("the console is served at the API's address, see Listen.Host and Listen.Port", ["Node.WebUI.Port"]),
-  ...nothing("releases are compared by what they can do", ["Node.StrictVersionMatch"]),
-  ...nothing("there is no such check", ["Update", "Node.UpdateConfig", "Node.SkipChecks"]),
-  ...nothing("callers are known by their access tokens or OIDC, nodes by keys that their agents make", [
+  ...nothing("Rollcall compares releases by capability, not by version", ["Node.StrictVersionMatch"]),
+  ...nothing("Rollcall has no such check", ["Update", "Node.UpdateConfig", "Node.SkipChecks"]),
+  ...nothing("callers are identified by access tokens or OIDC, nodes by keys that their agents create", [
     ...["Node.ClientID", "User"],
   ]),
   ...protection(ACCESS, ["Auth"]),
-  ...nothing("metrics are at /metrics of the probes' port", ["Metrics"]),
+  ...nothing("metrics are served at /metrics on the probe port", ["Metrics"]),
 ];
 
-/** Every key of Bacalhau that is not an alias of one of Rollcall's. */
+/** All Bacalhau keys that are not aliases of Rollcall's keys. */
 export const BACALHAU_KEYS: readonly ForeignKey[] = [...PRESENT, ...FORMER];

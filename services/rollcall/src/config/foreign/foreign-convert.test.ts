@@ -15,7 +15,7 @@ afterAll(() => rmSync(cwd, { recursive: true }));
 describe("config convert", () => {
   const view = (folder = SAMPLES) => createConfigurationView(createTestShell({ cwd: folder }));
 
-  it.each(ALL_SAMPLES)("should write a file of ours that says what %s says, and nothing odd", async (file) => {
+  it.each(ALL_SAMPLES)("should write a Rollcall file that means the same as %s, and nothing else", async (file) => {
     const { yaml, leftAside } = await view().convert(file);
     expect(leftAside.length).toBeGreaterThan(3);
     writeFileSync(join(cwd, "ours.yaml"), yaml);
@@ -29,7 +29,7 @@ describe("config convert", () => {
     }
   });
 
-  it("should say where each value comes from, and why the rest means nothing", async () => {
+  it("should show where each value comes from, and why the rest is ignored", async () => {
     const { yaml } = await view().convert("runner_config.py");
     expect(yaml).toBe(`# Converted from runner_config.py. \`rollcall config default\` explains every key.
 
@@ -45,21 +45,21 @@ Compute:
     # HEARTBEAT_INTERVAL_SECONDS, runner_config.py:13
     Interval: 5s
 
-# Left aside, since it means nothing here:
-# RUNNER_BIND_IP, runner_config.py:5: agents listen nowhere
-# RUNNER_PORT, runner_config.py:6: agents listen nowhere
+# Not converted, because Rollcall does not use it:
+# RUNNER_BIND_IP, runner_config.py:5: agents open no ports
+# RUNNER_PORT, runner_config.py:6: agents open no ports
 # HOST_PORT, runner_config.py:8: set Listen.Host and Listen.Port; agents and clients speak gRPC
 # there
-# SHARED_DIR, runner_config.py:10: it is a path of KohakuRiver's
-# LOCAL_TEMP_DIR, runner_config.py:11: it is a path of KohakuRiver's
+# SHARED_DIR, runner_config.py:10: it is a path that only KohakuRiver uses
+# LOCAL_TEMP_DIR, runner_config.py:11: it is a path that only KohakuRiver uses
 # RESOURCE_CHECK_INTERVAL_SECONDS, runner_config.py:14: usage is measured for each heartbeat
-# TUNNEL_ENABLED, runner_config.py:16: Rollcall makes no networks of containers
-# VM_DEFAULT_MEMORY_MB, runner_config.py:17: each job file says how its executions run; Rollcall
-# runs processes and containers, no virtual machines
+# TUNNEL_ENABLED, runner_config.py:16: Rollcall creates no container networks
+# VM_DEFAULT_MEMORY_MB, runner_config.py:17: set it in each job file; Rollcall runs processes
+# and containers, but no virtual machines
 `);
   });
 
-  it("should refuse what cannot be converted, with every problem", async () => {
+  it("should refuse files that cannot be converted, with every problem", async () => {
     writeFileSync(join(cwd, "bad.yaml"), "Foo: 1\nHEARTBEAT_TIMEOUT: soon\n");
     await expect(view(cwd).convert("bad.yaml")).rejects.toThrow(
       /^bad\.yaml cannot be converted:\nbad\.yaml:1: unknown key Foo.*\nbad\.yaml:2: Orchestrator\.NodeManager\.DisconnectTimeout: "soon" is not/,
@@ -69,15 +69,15 @@ Compute:
 
   it.each([
     ["Compute: {AllocatedCapacity: {Memory: 4XB}}", "Compute.AllocatedCapacity: Memory is neither a percentage"],
-    ["API: {TLS: {CertFile: c.pem}}", "TLS.KeyFile: TLS.CertFile and TLS.KeyFile go together"],
-    ["Listen: {Host: 0.0.0.0}", "Listen.Host: --listen 0.0.0.0 can be reached by other machines"],
+    ["API: {TLS: {CertFile: c.pem}}", "TLS.KeyFile: TLS.CertFile and TLS.KeyFile must be set together"],
+    ["Listen: {Host: 0.0.0.0}", "Listen.Host: --listen 0.0.0.0 is reachable from other machines"],
     ["Compute: {Server: http://o:7700, TLS: {RequireTLS: true}}", "Compute.Server: http:// is not encrypted"],
   ])("should refuse what `up` or the agent would refuse: %s", async (text, problem) => {
     writeFileSync(join(cwd, "refused.yaml"), text);
     await expect(view(cwd).convert("refused.yaml")).rejects.toThrow(problem);
   });
 
-  it("should keep what is encrypted encrypted", async () => {
+  it("should keep encrypted connections encrypted", async () => {
     writeFileSync(join(cwd, "tls.yaml"), 'Compute: {Orchestrators: ["nats://t@o:4222"], TLS: {RequireTLS: true}}');
     const { yaml } = await view(cwd).convert("tls.yaml");
     expect(yaml).toContain("Server: https://o:7700\n");

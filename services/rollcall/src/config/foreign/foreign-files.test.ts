@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(cwd, { recursive: true }));
 
-/** Load what stands in a file of this name. */
+/** Write a file with this text and load it. */
 async function written(text: string, name = "c.yaml") {
   writeFileSync(join(cwd, name), text);
   return controlPlane(name, {}, cwd);
@@ -25,19 +25,19 @@ describe("whole configuration files of other programs", () => {
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toMatchObject({
         where: file,
-        message: expect.stringMatching(/^keys of another program: left aside, since they mean/),
+        message: expect.stringMatching(/^keys of another program: ignored, because Rollcall/),
       });
       expect(warnings[0]?.message).not.toContain("not-for-rollcall");
     }
   });
 
-  it("should take from Bacalhau's orchestrator what means something", async () => {
+  it("should convert what applies from Bacalhau's orchestrator", async () => {
     const { values, warnings } = await controlPlane("bacalhau-orchestrator.yaml");
     expect(values).toMatchObject({
       "Orchestrator.NodeManager.ManualApproval": true,
       "Orchestrator.NodeManager.DisconnectTimeout": 120_000,
       "Listen.Port": 1234,
-      // Not for other machines to reach without TLS.
+      // The host is loopback, because without TLS, other machines must not reach the control plane.
       "Listen.Host": "127.0.0.1",
       "Log.Format": "json",
       "Up.TLS": false,
@@ -47,7 +47,7 @@ describe("whole configuration files of other programs", () => {
     }
   });
 
-  it("should take from Bacalhau's compute node what means something", async () => {
+  it("should convert what applies from Bacalhau's compute node", async () => {
     const { values, warnings } = await agent("bacalhau-compute.yaml");
     expect(values).toMatchObject({
       "Compute.Server": { host: "orchestrator.example", port: 7700, scheme: undefined },
@@ -64,7 +64,7 @@ describe("whole configuration files of other programs", () => {
     expect(warnings[0]?.message).not.toContain("secret@");
   });
 
-  it("should take from Bacalhau's tree before 1.5 what means something", async () => {
+  it("should convert what applies from Bacalhau's keys before 1.5", async () => {
     expect((await controlPlane("bacalhau-1.4.yaml")).values).toMatchObject({
       "Orchestrator.NodeManager.ManualApproval": true,
       "Orchestrator.NodeManager.DisconnectTimeout": 40_000,
@@ -79,7 +79,7 @@ describe("whole configuration files of other programs", () => {
     });
   });
 
-  it("should take KohakuRiver's Python files, seconds and factors", async () => {
+  it("should accept KohakuRiver's Python files, seconds and factors", async () => {
     const { values } = await controlPlane("host_config.py");
     expect(values).toMatchObject({
       "Compute.Heartbeat.Interval": 5_000,
@@ -95,7 +95,7 @@ describe("whole configuration files of other programs", () => {
     });
   });
 
-  it.each(ALL_SAMPLES)("should know every key of %s by what it means, and why", (file) => {
+  it.each(ALL_SAMPLES)("should know the meaning of every key of %s, or why it has none", (file) => {
     const foreign = foreignKeys();
     const surroundings = { ours: () => undefined, theirs: () => undefined };
     for (const path of foreign.paths) {
@@ -109,7 +109,7 @@ describe("whole configuration files of other programs", () => {
   });
 });
 
-describe("names that other programs' documents have", () => {
+describe("names from the documentation of other programs", () => {
   const interval = "Compute.Heartbeat.Interval";
   const info = "Compute.Heartbeat.InfoUpdateInterval";
   const timeout = "Orchestrator.NodeManager.DisconnectTimeout";
@@ -164,7 +164,7 @@ describe("names that other programs' documents have", () => {
     expect((await written(`InfoUpdateFrequency: ${text}\n`)).values[info]).toBe(ms);
   });
 
-  it("should take KohakuRiver's names from the environment", async () => {
+  it("should accept KohakuRiver's names in the environment", async () => {
     const env = { HEARTBEAT_INTERVAL: "5", HEARTBEAT_TIMEOUT: "30" };
     expect((await controlPlane(undefined, env)).values).toMatchObject({
       [interval]: 5_000,
@@ -182,23 +182,23 @@ describe("names that other programs' documents have", () => {
   it("should follow API.Host beyond loopback where that is safe", async () => {
     const host = "API: {Host: 0.0.0.0, TLS: {CertFile: c.pem, KeyFile: k.pem}}\n";
     const { values, warnings } = await written(host);
-    expect(values).toMatchObject({ "Listen.Host": "0.0.0.0", "TLS.CertFile": "c.pem" });
+    expect(values).toMatchObject({ "Listen.Host": "0.0.0.0", "TLS.CertFile": join(cwd, "c.pem") });
     expect(warnings).toEqual([]);
     const meant = await written("API: {Host: 0.0.0.0}\nListen: {InsecurePlaintext: true}\n");
     expect(meant.values["Listen.Host"]).toBe("0.0.0.0");
     expect((await written("API: {Host: 0.0.0.0}\n")).values["Listen.Host"]).toBe("127.0.0.1");
   });
 
-  it("should let a key of ours win, and say so", async () => {
+  it("should let Rollcall's own key win, and say so", async () => {
     const text = "Compute: {Server: 10.0.0.1:7700, Orchestrators: [nats://o:4222]}\n";
     writeFileSync(join(cwd, "both.yaml"), text);
     const { values, warnings } = await agent("both.yaml", cwd);
     expect(values["Compute.Server"]).toMatchObject({ host: "10.0.0.1" });
-    expect(warnings[0]?.message).toContain("left aside, since they mean nothing here: Compute.Orch");
+    expect(warnings[0]?.message).toContain("ignored, because Rollcall does not use them: Compute.Orch");
   });
 });
 
-describe("what protects something in Bacalhau", () => {
+describe("keys that protect something in Bacalhau", () => {
   const compute = async (text: string) => {
     writeFileSync(join(cwd, "compute.yaml"), text);
     return agent("compute.yaml", cwd);
@@ -211,28 +211,28 @@ describe("what protects something in Bacalhau", () => {
     ['Compute: {Orchestrators: ["wss://o:4222"]}', "https"],
     ['Compute: {Orchestrators: ["nats://o:4222"], TLS: {CACert: /ca.pem}}', "https"],
     ['Compute: {Orchestrators: ["nats://o:4222"], TLS: {RequireTLS: false}}', undefined],
-  ])("should register over TLS where that is asked for: %s", async (text, scheme) => {
+  ])("should register over TLS if requested: %s", async (text, scheme) => {
     const { values } = await compute(text);
     expect(values["Compute.Server"]).toEqual({ host: "o", port: 7700, scheme });
   });
 
-  it("should refuse clear text where TLS is required", async () => {
+  it("should refuse clear text if TLS is required", async () => {
     const text = "Compute: {Server: http://o:7700, TLS: {RequireTLS: true}}";
-    await expect(compute(text)).rejects.toThrow("Compute.Server: http:// is not encrypted, and Compute.TLS.RequireTLS");
+    await expect(compute(text)).rejects.toThrow("Compute.Server: http:// is not encrypted, but Compute.TLS.RequireTLS");
     await expect(compute("Compute: {TLS: {RequireTLS: maybe}}")).rejects.toThrow('"maybe" is not true or false');
   });
 
-  it("should serve nodes over TLS with the certificate that they were served with", async () => {
+  it("should serve nodes over TLS with their previous certificate", async () => {
     const tls = "Orchestrator: {TLS: {ServerCert: c.pem, ServerKey: k.pem, CACert: ca.pem}}";
     expect((await written(tls)).values).toMatchObject({
-      "TLS.CertFile": "c.pem",
-      "TLS.KeyFile": "k.pem",
-      "TLS.CAFile": "ca.pem",
+      "TLS.CertFile": join(cwd, "c.pem"),
+      "TLS.KeyFile": join(cwd, "k.pem"),
+      "TLS.CAFile": join(cwd, "ca.pem"),
     });
     expect((await written("Orchestrator: {TLS: {CACert: ca.pem}}")).values["TLS.CAFile"]).toBeUndefined();
   });
 
-  it("should ask nodes for join tokens where a secret was asked for, unless an operator approves each", async () => {
+  it("should require join tokens if a secret was required, unless an operator approves each node", async () => {
     const key = "Orchestrator.NodeManager.JoinTokens";
     const secret = await written("Orchestrator: {Auth: {Token: s3cret}}");
     expect(secret.values[key]).toBe("strict");
@@ -244,7 +244,7 @@ describe("what protects something in Bacalhau", () => {
     expect(own.values[key]).toBe("warn");
   });
 
-  it("should run no agent beside an orchestrator that was no compute node", async () => {
+  it("should run no agent if the orchestrator was not a compute node", async () => {
     expect((await written("Compute: {Enabled: false}")).values["Up.Agent"]).toBe(false);
     expect((await written("Compute: {Enabled: true}")).values["Up.Agent"]).toBe(true);
   });
@@ -261,12 +261,12 @@ describe("what protects something in Bacalhau", () => {
     ["Node: {DisabledFeatures: {Engines: [docker]}}", "Node.DisabledFeatures"],
   ])("should say why it does nothing here: %s", async (text, key) => {
     const { warnings } = await written(text);
-    expect(warnings[0]?.message).toMatch(new RegExp(`${key} protects nothing here: \\w`));
+    expect(warnings[0]?.message).toMatch(new RegExp(`${key} is a security setting that has no effect here: \\w`));
   });
 });
 
 describe("every key of Bacalhau's reference", () => {
-  it.each(BACALHAU_REFERENCE)("should have a meaning, or none for a reason: %s", async (path, value) => {
+  it.each(BACALHAU_REFERENCE)("should have a meaning, or a reason for having none: %s", async (path, value) => {
     for (const load of [() => written(`${path}: ${value}\n`), () => agent("c.yaml", cwd)]) {
       expect((await load()).warnings.length).toBeLessThanOrEqual(1);
     }
@@ -281,7 +281,7 @@ describe("every key of Bacalhau's reference", () => {
     expect(values["Compute.AllocatedCapacity"]).toMatchObject({ CPU: "2", Memory: "4GB", Disk: "80%" });
   });
 
-  it("should take the range of ports", async () => {
+  it("should accept a range of ports", async () => {
     writeFileSync(join(cwd, "ports.yaml"), "Compute: {Network: {PortRangeStart: 21000, PortRangeEnd: 21100}}");
     expect((await agent("ports.yaml", cwd)).values["Work.Ports"]).toBe("21000-21100");
   });
@@ -308,13 +308,13 @@ describe("mistakes in such files", () => {
     ["c.yaml", "NameProvder: hostname\n", "unknown key NameProvder"],
     ["c.yaml", "HEARTBEAT_INTERVAL: 5\nHEARTBEAT_INTERVAL_SECONDS: 6\n", "set twice"],
     ["h.py", "HEARTBEAT_INTERVAL_SECOND = 5\n", "h.py:1: unknown key HEARTBEAT_INTERVAL_SECOND"],
-    ["h.py", "HEARTBEAT_INTERVAL_SECONDS = int(os.environ['X'])\n", "worked out by Python"],
+    ["h.py", "HEARTBEAT_INTERVAL_SECONDS = int(os.environ['X'])\n", "Python is not executed"],
     ["h.py", "HEARTBEAT_INTERVAL = 'soon'\n", '"soon" is not a duration'],
   ])("should still be errors: %s with %j", async (name, text, message) => {
     await expect(written(text, name)).rejects.toThrow(message);
   });
 
-  it("should take the same value twice, and variables of a Python file's own", async () => {
+  it("should accept the same value twice, and unrelated variables of a Python file", async () => {
     const text = "HEARTBEAT_INTERVAL: 5\nHEARTBEAT_INTERVAL_SECONDS: 5\n";
     expect((await written(text)).values["Compute.Heartbeat.Interval"]).toBe(5_000);
     const { warnings } = await written("base = '/srv'\nSITE_NAME = 'x'\n", "h.py");

@@ -1,24 +1,29 @@
 import type { ForeignKey } from "@rollcall/config";
 import { nothing, protection, serverOf, words } from "./meanings.ts";
 
-const WORK = "each job file says how its executions run; Rollcall runs processes and containers, no virtual machines";
-const NETWORK = "Rollcall makes no networks of containers";
-const PATHS = "it is a path of KohakuRiver's";
+const WORK = "set it in each job file; Rollcall runs processes and containers, but no virtual machines";
+const NETWORK = "Rollcall creates no container networks";
+const PATHS = "it is a path that only KohakuRiver uses";
 
-/** KohakuRiver's host_config.py and runner_config.py. HEARTBEAT_INTERVAL and its like are aliases of our own keys. */
+/**
+ * The keys of KohakuRiver's host_config.py and runner_config.py. HEARTBEAT_INTERVAL and similar keys are missing,
+ * because they are aliases of our keys.
+ */
 export const KOHAKURIVER_KEYS: readonly ForeignKey[] = [
   serverOf("HOST_ADDRESS"),
   words("LOG_LEVEL", "Log.Level", { full: "trace", debug: "debug", info: "info", warning: "warn" }),
   ...nothing("set Listen.Host and Listen.Port; agents and clients speak gRPC there", [
     ...["HOST_BIND_IP", "HOST_PORT", "HOST_SSH_PROXY_PORT"],
   ]),
-  ...nothing("set Health.AdvertiseAddress where agents do not reach it by the same name", ["HOST_REACHABLE_ADDRESS"]),
-  ...nothing("agents listen nowhere", ["RUNNER_BIND_IP", "RUNNER_PORT"]),
-  ...nothing("silent nodes are found within Orchestrator.NodeManager.DetectorTick", ["CLEANUP_CHECK_INTERVAL_SECONDS"]),
+  ...nothing("set Health.AdvertiseAddress if agents use another name to reach it", ["HOST_REACHABLE_ADDRESS"]),
+  ...nothing("agents open no ports", ["RUNNER_BIND_IP", "RUNNER_PORT"]),
+  ...nothing("silent nodes are detected every Orchestrator.NodeManager.DetectorTick", [
+    "CLEANUP_CHECK_INTERVAL_SECONDS",
+  ]),
   ...nothing("usage is measured for each heartbeat", ["RESOURCE_CHECK_INTERVAL_SECONDS"]),
-  ...nothing("Rollcall keeps everything in Postgres, see Database.URL", ["DB_FILE"]),
-  ...nothing("the log goes to the standard output", ["HOST_LOG_FILE", "RUNNER_LOG_FILE"]),
-  ...protection("access is by tokens (`rollcall access`) and OIDC", [
+  ...nothing("Rollcall stores everything in Postgres, see Database.URL", ["DB_FILE"]),
+  ...nothing("logs go to standard output", ["HOST_LOG_FILE", "RUNNER_LOG_FILE"]),
+  ...protection("access is controlled by tokens (`rollcall access`) and OIDC", [
     ...["AUTH_ENABLED", "ADMIN_SECRET", "ADMIN_REGISTER_SECRET", "SESSION_EXPIRE_HOURS"],
     "INVITATION_EXPIRE_HOURS",
   ]),
@@ -32,7 +37,7 @@ export const KOHAKURIVER_KEYS: readonly ForeignKey[] = [
     ...["VM_BOOT_TIMEOUT_SECONDS", "VM_SSH_READY_TIMEOUT_SECONDS"],
     "VM_HEARTBEAT_TIMEOUT_SECONDS",
   ]),
-  ...protection("the user of executions is Work.User, or named by the job from Work.Users", ["RUNNER_USER"]),
+  ...protection("executions run as Work.User, or as the job's choice from Work.Users", ["RUNNER_USER"]),
   ...nothing(NETWORK, [
     ...["TUNNEL_ENABLED", "TUNNEL_CLIENT_PATH", "DOCKER_NETWORK_NAME", "DOCKER_NETWORK_SUBNET"],
     ...["DOCKER_NETWORK_GATEWAY", "VM_BRIDGE_NAME", "VM_BRIDGE_SUBNET", "VM_BRIDGE_GATEWAY"],

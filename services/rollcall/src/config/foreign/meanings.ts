@@ -1,31 +1,34 @@
 import { type ForeignKey, type ForeignMeaning, formatAddress, parseAddress, type Written } from "@rollcall/config";
 import { isBeyondLoopback } from "../../control-plane/process-plan.ts";
 
-/** The port at which agents register, unless it is configured otherwise. */
+/** The default port where agents register. */
 const API_PORT = 7700;
 
-/** Keys, or sections, that mean nothing here; and why. */
+/** Keys or sections that have no effect, with the reason. */
 export function nothing(why: string, paths: readonly string[]): readonly ForeignKey[] {
   return paths.map((path) => ({ path, meaning: () => ({ kind: "nothing", why }) }));
 }
 
-/** Keys or sections that protect something there and do nothing here. Each is a warning with its reason. */
+/**
+ * Keys or sections that protect something in the other program and have no effect in Rollcall. Each causes a warning
+ * with the reason.
+ */
 export function protection(why: string, paths: readonly string[]): readonly ForeignKey[] {
   return paths.map((path) => ({ path, meaning: () => ({ kind: "nothing", why, isProtection: true }) }));
 }
 
-/** A key that is one of ours by another name, with the same values. */
+/** A key that has the same values as one of our keys, under another name. */
 export function same(path: string, ours: string, note = ""): ForeignKey {
   return { path, meaning: (written) => ({ kind: "sets", path: ours, written, note }) };
 }
 
-/** A key that sets one of our keys, which only has an effect together with another one. */
+/** A key that sets one of our keys, or has no effect if our key `needed` is not set. */
 export function sameWith(path: string, ours: string, needed: string): ForeignKey {
   return {
     path,
     meaning: (written, surroundings) =>
       surroundings.ours(needed) === undefined
-        ? { kind: "nothing", why: `${ours} has no use without ${needed}` }
+        ? { kind: "nothing", why: `${ours} has no effect without ${needed}` }
         : { kind: "sets", path: ours, written, note: "" },
   };
 }
@@ -37,31 +40,31 @@ function isOneOf(words: readonly string[], written: Written | undefined): boolea
   return typeof written === "string" && words.includes(written.toLowerCase());
 }
 
-/** A switch that turns one of ours on; turned off, it means nothing. */
+/** A switch that turns on one of our keys. The switch has no effect when it is off. */
 export function turnsOn(path: string, ours: string, unless?: string): ForeignKey {
   return {
     path,
     meaning: (written, surroundings) => {
-      if (!isOneOf(YES, written)) return { kind: "nothing", why: `${ours} is off unless it is turned on` };
+      if (!isOneOf(YES, written)) return { kind: "nothing", why: `${ours} is off by default` };
       return unless !== undefined && surroundings.ours(unless) !== undefined
-        ? { kind: "nothing", why: `${unless} is set as well` }
+        ? { kind: "nothing", why: `${unless} is also set` }
         : { kind: "sets", path: ours, written: "true", note: "" };
     },
   };
 }
 
-/** A switch that turns one of our keys off. It has no effect when it is on. */
+/** A switch that turns off one of our keys. The switch has no effect when it is on. */
 export function turnsOff(path: string, ours: string): ForeignKey {
   return {
     path,
     meaning: (written) =>
       isOneOf(NO, written)
         ? { kind: "sets", path: ours, written: "false", note: "" }
-        : { kind: "nothing", why: `${ours} is on unless it is turned off` },
+        : { kind: "nothing", why: `${ours} is on by default` },
   };
 }
 
-/** A key whose values are words of another vocabulary; what is not in the table means nothing. */
+/** A key whose values have other names in Rollcall. Values missing from the table have no effect. */
 export function words(path: string, ours: string, table: Readonly<Record<string, string>>): ForeignKey {
   return {
     path,
@@ -75,13 +78,13 @@ export function words(path: string, ours: string, table: Readonly<Record<string,
   };
 }
 
-/** Keys of ours that are set only where an agent speaks TLS. */
+/** Our keys that show that an agent uses TLS. */
 const AGENT_TLS = ["Compute.TLS.CAFile", "Compute.TLS.CAFingerprint", "Compute.TLS.CertFile", "Compute.TLS.ServerName"];
 const SECURE_SCHEME = /^(tls|wss|https):\/\//i;
 
 /**
- * Where a node finds its orchestrator, or several: the agent registers at the same host, at the port of Rollcall's API.
- * Their ports speak other protocols. A connection that is encrypted there is encrypted here too.
+ * The addresses of a node's orchestrators. The agent registers at the same host, but at the port of Rollcall's API,
+ * because the other program's port has another protocol. An encrypted connection stays encrypted.
  */
 export function serverOf(path: string): ForeignKey {
   return {
@@ -90,7 +93,7 @@ export function serverOf(path: string): ForeignKey {
       const first = firstOf(written);
       const host = hostOf(first);
       if (host === null) {
-        return { kind: "nothing", why: "it names no host; set Compute.Server" };
+        return { kind: "nothing", why: "it contains no host; set Compute.Server" };
       }
       const isSecure =
         SECURE_SCHEME.test(first.trim()) ||
@@ -105,14 +108,14 @@ export function serverOf(path: string): ForeignKey {
   };
 }
 
-/** The first and the last port that executions can be given. */
+/** The first or last port that the scheduler can give to executions. */
 export function portsOf(path: string, other: string, isFirst: boolean): ForeignKey {
   return {
     path,
     meaning: (written, { theirs }) => {
       const end = theirs(other);
       if (typeof written !== "string" || typeof end !== "string") {
-        return { kind: "nothing", why: `it needs ${other} as well; set Work.Ports` };
+        return { kind: "nothing", why: `it also needs ${other}; set Work.Ports` };
       }
       const range = isFirst ? `${written}-${end}` : `${end}-${written}`;
       return { kind: "sets", path: "Work.Ports", written: range, note: "" };
@@ -120,7 +123,7 @@ export function portsOf(path: string, other: string, isFirst: boolean): ForeignK
   };
 }
 
-/** Limits for executions, by resource. An empty limit is not set. */
+/** Limits for executions, keyed by resource. An empty limit counts as not set. */
 export function capacityOf(path: string): ForeignKey {
   return {
     path,
@@ -134,16 +137,16 @@ export function capacityOf(path: string): ForeignKey {
 }
 
 /**
- * A secret that nodes need to join there. Rollcall does not use it, but joining must not become easier: nodes need a
- * join token, unless an operator approves each.
+ * A secret that nodes need to join the other program. Rollcall does not use it, but joining must not become easier:
+ * nodes need a join token, unless an operator approves each node.
  */
 export function joinSecret(path: string): ForeignKey {
-  const notTaken = "it is no join token; `rollcall token create` makes one for Compute.JoinToken";
+  const notTaken = "it is not a join token; create one for Compute.JoinToken with `rollcall token create`";
   return {
     path,
     meaning: (_written, { ours }) => {
       if (isOneOf(YES, ours("Orchestrator.NodeManager.ManualApproval"))) {
-        return { kind: "nothing", why: `${notTaken}. An operator approves each node`, isProtection: true };
+        return { kind: "nothing", why: `${notTaken}. An operator must approve each node`, isProtection: true };
       }
       const note = `nodes must join with a token here too; ${notTaken}`;
       return { kind: "sets", path: "Orchestrator.NodeManager.JoinTokens", written: "strict", note };
@@ -151,10 +154,7 @@ export function joinSecret(path: string): ForeignKey {
   };
 }
 
-/**
- * Where a server listens. It is followed beyond loopback only where that is safe, or declared to be
- * meant.
- */
+/** The listen address. An address beyond loopback is accepted only if TLS is on or clear text is explicitly allowed. */
 export function listenHost(path: string): ForeignKey {
   return {
     path,
@@ -165,7 +165,7 @@ export function listenHost(path: string): ForeignKey {
         ["Up.TLS", "Listen.InsecurePlaintext"].some((it) => isOneOf(YES, ours(it)));
       if (isBeyondLoopback(host) && !isSafe) {
         const why =
-          "it would listen to other machines in clear text; set Listen.Host, with TLS.CertFile, Up.TLS or " +
+          "other machines could connect in clear text; set Listen.Host, with TLS.CertFile, Up.TLS or " +
           "Listen.InsecurePlaintext";
         return { kind: "nothing", why };
       }
@@ -180,7 +180,7 @@ function firstOf(written: Written): string {
   return typeof first === "string" ? first : "";
 }
 
-/** The host of "nats://token@host:4222", "host:4222", "http://host:8000" or "host"; null if it is not one. */
+/** The host of "nats://token@host:4222", "host:4222", "http://host:8000" or "host"; null for anything else. */
 function hostOf(text: string): string | null {
   const authority = text
     .trim()

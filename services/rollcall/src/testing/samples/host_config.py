@@ -1,4 +1,4 @@
-"""Configuration of a KohakuRiver host, after its documentation."""
+"""Configuration of a KohakuRiver host, from its documentation."""
 import os
 
 from kohakuengine import Config

@@ -1,4 +1,4 @@
-"""Configuration of a KohakuRiver runner, after its documentation."""
+"""Configuration of a KohakuRiver runner, from its documentation."""
 from kohakuengine import Config
 from kohakuriver.models.enums import LogLevel
 

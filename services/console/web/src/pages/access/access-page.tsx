@@ -26,7 +26,7 @@ import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 import { NewToken } from "./new-token.tsx";
 
-/** Tokens of people and programs, and the sessions of browsers. */
+/** Tokens of people and programs, and browser sessions. */
 export function AccessPage() {
   const rights = useRights();
   const ended = useSearch().ended === "1";
@@ -51,11 +51,11 @@ export function AccessPage() {
     <>
       <PageHead title="Access">
         <Check checked={ended} onChange={(on) => setSearch({ ended: on ? "1" : undefined })}>
-          Ended ones too
+          Include expired and revoked
         </Check>
         {rights.administer && (
           <Button look="primary" onClick={() => setMaking(true)}>
-            Make a token
+            Create a token
           </Button>
         )}
         <ExportMenu name="access" of={() => (read.data?.accessTokens ?? []).map(valuesOf)} />
@@ -81,7 +81,7 @@ export function AccessPage() {
                   />
                   <CutShort next={nextPageToken} command={command("access", "list")} />
                 </Panel>
-                <Panel title="Sessions of browsers" flush>
+                <Panel title="Browser sessions" flush>
                   {sessions.length === 0 ? (
                     <Empty title="No sessions" />
                   ) : (
@@ -119,7 +119,7 @@ export function AccessPage() {
           onClose={() => setRevoking(null)}
         >
           <p className="soft">
-            Within a second no process takes it; its sessions and streams end within a few seconds.
+            All processes refuse it within a second; its sessions and streams end within a few seconds.
           </p>
         </ReasonDialog>
       )}
@@ -146,8 +146,8 @@ const COLUMNS: readonly DataColumn<AccessToken>[] = [
   { title: "Id", cell: ({ id }) => <code>{id}</code> },
   { title: "Role", cell: ({ role }) => (role === Role.UNSPECIFIED ? "-" : roleWord(role)) },
   { title: "State", cell: ({ state }) => <StateMark word={enumWord(AccessTokenStateSchema, state)} /> },
-  { title: "Made by", cell: ({ creator }) => <span className="breaks">{creator}</span> },
-  { title: "Made", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
-  { title: "Ends", cell: ({ expireTime }) => (expireTime === undefined ? "never" : <Time ms={toMs(expireTime)} />) },
+  { title: "Created by", cell: ({ creator }) => <span className="breaks">{creator}</span> },
+  { title: "Created", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
+  { title: "Expires", cell: ({ expireTime }) => (expireTime === undefined ? "never" : <Time ms={toMs(expireTime)} />) },
   { title: "Last used", cell: ({ lastUseTime }) => <Time ms={toMs(lastUseTime)} /> },
 ];

@@ -13,7 +13,7 @@ import { useAct } from "../../ui/toasts.tsx";
 
 const ROLES = [Role.VIEWER, Role.OPERATOR, Role.SUBMITTER, Role.ADMIN] as const;
 
-/** Make an access token; its text is shown once. */
+/** Creates an access token; its text is shown once. */
 export function NewToken({ onClose, onMade }: { readonly onClose: () => void; readonly onMade: () => unknown }) {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>(Role.VIEWER);
@@ -24,7 +24,7 @@ export function NewToken({ onClose, onMade }: { readonly onClose: () => void; re
   const isWrong = ttl !== "" && ttlMs === null;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    await act("Make a token", async () => {
+    await act("Create a token", async () => {
       const lasts = ttlMs === null ? {} : { ttl: { seconds: BigInt(Math.round(ttlMs / 1000)), nanos: 0 } };
       const made = await access.createAccessToken({ name, role, requestId: crypto.randomUUID(), ...lasts });
       setText(made.text);
@@ -34,7 +34,7 @@ export function NewToken({ onClose, onMade }: { readonly onClose: () => void; re
   if (text !== null) {
     return (
       <Dialog title={`Token ${name}`} onClose={onClose}>
-        <Notice tone="warn">It is shown now and never again.</Notice>
+        <Notice tone="warn">It is shown only once.</Notice>
         <CopyCommand text={text} label="The token" />
         <div className="actions">
           <Button look="primary" onClick={onClose}>
@@ -46,15 +46,9 @@ export function NewToken({ onClose, onMade }: { readonly onClose: () => void; re
   }
   const words = [name, "--role", roleWord(role), ...(ttl === "" ? [] : ["--ttl", ttl])];
   return (
-    <Dialog title="Make an access token" onClose={onClose}>
+    <Dialog title="Create an access token" onClose={onClose}>
       <form className="stack" onSubmit={submit}>
-        <Field
-          label="What it is for"
-          maxLength={128}
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-          autoFocus
-        />
+        <Field label="Name" maxLength={128} value={name} onChange={(event) => setName(event.target.value)} autoFocus />
         <Choice
           label="Role"
           value={roleWord(role)}
@@ -62,17 +56,17 @@ export function NewToken({ onClose, onMade }: { readonly onClose: () => void; re
           options={ROLES.map((one) => [roleWord(one), roleWord(one)] as const)}
         />
         <Field
-          label="Lasts"
-          hint="8h or 30d; empty: until it is revoked"
+          label="Lifetime"
+          hint="8h or 30d; empty means until it is revoked"
           wrong={isWrong ? "for example 8h or 30d" : undefined}
           value={ttl}
           onChange={(event) => setTtl(event.target.value.trim())}
         />
-        <CopyCommand text={command("access", "create", ...words)} label="The same in a terminal" />
+        <CopyCommand text={command("access", "create", ...words)} label="Command line" />
         <div className="actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button look="primary" type="submit" disabled={busy || name.trim() === "" || isWrong}>
-            Make a token
+            Create a token
           </Button>
         </div>
       </form>

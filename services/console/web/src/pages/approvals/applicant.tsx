@@ -3,20 +3,21 @@ import { NodeLink, PageLink } from "../../app/link.tsx";
 import { registry } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
 import { DUPLICATE_PATHS, duplicateFilters, likelyDuplicates } from "../../state/nodes/duplicates.ts";
-import { gpusText, type NodeRow, toRow } from "../../state/nodes/node-row.ts";
+import { amountText, type NodeRow, toRow } from "../../state/nodes/node-row.ts";
 import { formatBytes } from "../../state/units.ts";
 import { Notice } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 
-/** A machine that asks to join: who, from where, what it is, and whether it may be one that is known. */
+/** A machine that asks to join: its identity, address and hardware, and nodes that may be the same machine. */
 export function Applicant({ row, children }: { readonly row: NodeRow; readonly children: ReactNode }) {
   const duplicates = useDuplicates(row);
   const read = useRead(["node", row.id], (signal) => registry.getNode({ node: row.id }, { signal }), {
     on: ["node."],
     subject: row.id,
   });
+  const gpus = amountText(row, "gpus", row.gpus);
   const info = read.data?.node?.info;
   const addresses = info?.interfaces.flatMap((one) => one.addresses.map((address) => `${one.name} ${address}`)) ?? [];
   return (
@@ -24,7 +25,7 @@ export function Applicant({ row, children }: { readonly row: NodeRow; readonly c
       <div className="stack">
         {duplicates.length > 0 && (
           <Notice tone="warn">
-            It may be a machine that is known, installed again or cloned:
+            It may be a known machine that was reinstalled or cloned:
             {duplicates.map(({ id, why }) => (
               <div key={id}>
                 <NodeLink id={id} />: {why}
@@ -32,19 +33,19 @@ export function Applicant({ row, children }: { readonly row: NodeRow; readonly c
             ))}
           </Notice>
         )}
-        {row.joinedWithoutToken && <Notice tone="warn">It came without a join token.</Notice>}
+        {row.joinedWithoutToken && <Notice tone="warn">It registered without a join token.</Notice>}
         <Facts
           of={[
-            ["Waits since", <ExactTime key="since" ms={row.membership.sinceMs} />],
-            ["From", row.joinedFrom || "not kept"],
+            ["Waiting since", <ExactTime key="since" ms={row.membership.sinceMs} />],
+            ["From", row.joinedFrom || "not recorded"],
             ["Connection", <StateMark key="connection" word={row.connection.word} />],
             ["Host name", row.hostname],
             ["Addresses", addresses.join(", ")],
             ["Hardware addresses", row.macs.join(", ")],
             ["Processor", [row.cpuModel, row.cores === 0 ? "" : `${row.cores} threads`].filter(Boolean).join(", ")],
-            ["Memory", row.memoryBytes === 0 ? "" : formatBytes(row.memoryBytes)],
-            ["Disk", row.diskBytes === 0 ? "" : formatBytes(row.diskBytes)],
-            ["GPUs", row.gpus === 0 ? gpusText(row) || "none" : `${gpusText(row)} x ${row.gpuModels}`],
+            ["Memory", amountText(row, "memory", row.memoryBytes, formatBytes)],
+            ["Disk", amountText(row, "disk", row.diskBytes, formatBytes)],
+            ["GPUs", row.gpus === 0 ? gpus || "none" : `${gpus} x ${row.gpuModels}`],
             ["System", `${row.os} ${row.architecture}`],
             ["Agent", row.version],
             ["Labels", row.labelsText],
@@ -66,7 +67,7 @@ export function Applicant({ row, children }: { readonly row: NodeRow; readonly c
   );
 }
 
-/** The nodes that may be the same machine, of the whole fleet: the server looks for them. */
+/** The nodes of the whole fleet that may be the same machine; the server searches for them. */
 function useDuplicates(row: NodeRow) {
   const { data = [] } = useRead(["duplicates", row.id, row.hostname, row.macs], async (signal) => {
     const readMask = { paths: [...DUPLICATE_PATHS] };
@@ -79,5 +80,5 @@ function useDuplicates(row: NodeRow) {
   return data;
 }
 
-/** So many are named. One more is asked for: the machine itself is among those that are found. */
+/** Maximum number of duplicates shown. One more is requested, because the results include the machine itself. */
 const MOST_DUPLICATES = 3;

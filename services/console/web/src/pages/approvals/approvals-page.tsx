@@ -1,12 +1,12 @@
 import { useEffect, useMemo, useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { usePageKeys } from "../../app/shell-keys.ts";
-import { fleet, useLook } from "../../live/fleet.ts";
+import { fleet, useFleet, useLook } from "../../live/fleet.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRights } from "../../session/session.ts";
 import { listCommand, nodeCommand } from "../../state/cli-command.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
-import type { NodeRow } from "../../state/nodes/node-row.ts";
+import { exportedAmount, type NodeRow } from "../../state/nodes/node-row.ts";
 import type { NodeScope } from "../../state/nodes/node-scope.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { Button } from "../../ui/button.tsx";
@@ -22,43 +22,42 @@ import { decide, waiting } from "./decisions.ts";
 
 const WAITING = { ...NO_FILTER, approval: ["PENDING"] };
 const PENDING: NodeScope = { filter: WAITING, by: "created", reversed: false };
-/** More than these are not listed at once; the list goes on as they are decided. */
+/** Maximum number of machines in the list. More appear as the user decides about these. */
 const MOST_LISTED = 200;
 
-/** Machines that wait for a decision, one after the other, by keys. */
+/** Machines that wait for a decision, to be handled one by one with the keyboard. */
 export function ApprovalsPage() {
   const rights = useRights();
-  const version = useObservable(fleet.version);
-  const complete = useObservable(fleet.complete);
+  const nodes = useFleet();
+  const { complete } = nodes;
   useLook(PENDING);
   const decided = useObservable(waiting);
   const [chosen, setChosen] = useState<string | null>(useSearch().node ?? null);
   const setSearch = useSetSearch();
-  /** Choose, and have the address say so, by which one machine can be shown to others. */
+  /** Select a machine, and put it into the address so that the user can share it. */
   const choose = (id: string | null) => {
     setChosen(id);
     setSearch({ node: id ?? undefined });
   };
   const [rejecting, setRejecting] = useState<readonly string[] | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const pending = useMemo(
     () =>
-      [...fleet.rows.values()]
+      [...nodes.rows.values()]
         .filter((row) => row.type === "compute" && row.membership.word === "PENDING")
         .sort((a, b) => (a.createdMs ?? 0) - (b.createdMs ?? 0) || (a.id < b.id ? -1 : 1)),
-    [version],
+    [nodes],
   );
-  const isShort = pending.length < MOST_LISTED;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: as the first are decided, the next are read.
+  // Each decision and each loaded page can make room for more machines.
   useEffect(() => {
-    if (isShort) fleet.more();
-  }, [isShort, version]);
+    if (pending.length < MOST_LISTED) fleet.more();
+  }, [pending]);
   const gone = useMemo(() => new Set(decided.flatMap(({ what }) => what.ids)), [decided]);
   const rows = useMemo(() => pending.filter(({ id }) => !gone.has(id)), [pending, gone]);
-  // Once the chosen one has left the list no other takes its place: a key would decide on one that was not looked at.
+  // When the selected machine leaves the list, select no other, because a key press would decide about a machine
+  // that the user has not seen.
   const at = chosen === null ? 0 : rows.findIndex(({ id }) => id === chosen);
   const row = rows[at];
-  // What is shown stays shown when another one arrives or leaves.
+  // Keep the scroll position when another machine arrives or leaves.
   useEffect(() => {
     if (row !== undefined && row.id !== chosen) setChosen(row.id);
     if (rows.length === 0 && complete) setChosen(null);
@@ -70,7 +69,7 @@ export function ApprovalsPage() {
   };
   const keys = {
     j: { does: "Next machine", run: () => choose(rows[Math.min(at + 1, rows.length - 1)]?.id ?? null) },
-    k: { does: "Machine before", run: () => choose(rows[Math.max(at - 1, 0)]?.id ?? null) },
+    k: { does: "Previous machine", run: () => choose(rows[Math.max(at - 1, 0)]?.id ?? null) },
     ...(rights.operate
       ? {
           a: { does: "Approve", run: () => row !== undefined && approve([row.id]) },
@@ -91,20 +90,23 @@ export function ApprovalsPage() {
           </>
         )}
         <ExportMenu name="approvals" of={() => rows.map(valuesOf)} />
-        <CopyCommandButton text={listCommand(WAITING, { by: "id", reversed: false })} />
+        <CopyCommandButton
+          text={listCommand(WAITING, { by: "id", reversed: false })}
+          more={row === undefined || !rights.operate ? [] : [nodeCommand("approve", [row.id])]}
+        />
       </PageHead>
       <div className="page-body">
         {rows.length === 0 && !complete ? (
           <Loading />
         ) : rows.length === 0 ? (
           <section className="panel">
-            <Empty title="No machine waits">
-              <p>Machines that register under manual approval, without a preauthorized token, wait here.</p>
+            <Empty title="No machine is waiting">
+              <p>When manual approval is on, machines that register without a preauthorized token appear here.</p>
             </Empty>
           </section>
         ) : (
           <div className="split">
-            <nav className="panel" aria-label="Machines that wait">
+            <nav className="panel" aria-label="Waiting machines">
               <ul style={{ listStyle: "none", padding: 4, maxHeight: "70vh", overflow: "auto" }}>
                 {rows.slice(0, MOST_LISTED).map((one) => (
                   <li key={one.id}>
@@ -117,8 +119,8 @@ export function ApprovalsPage() {
               <Loading />
             ) : row === undefined ? (
               <section className="panel">
-                <Empty title="It has been decided">
-                  <p>{chosen} waits no more. Choose another machine.</p>
+                <Empty title="Already decided">
+                  <p>{chosen} is no longer pending. Select another machine.</p>
                 </Empty>
               </section>
             ) : (
@@ -131,7 +133,6 @@ export function ApprovalsPage() {
                     <Button look="danger" onClick={() => setRejecting([row.id])}>
                       Reject <kbd>r</kbd>
                     </Button>
-                    <CopyCommandButton text={nodeCommand("approve", [row.id])} />
                   </div>
                 )}
               </Applicant>
@@ -154,7 +155,7 @@ export function ApprovalsPage() {
   );
 }
 
-/** What is exported of a machine that waits: who, from where, and what it is. */
+/** The exported values of a waiting machine: its identity, address and hardware. */
 function valuesOf(row: NodeRow) {
   return {
     node: row.id,
@@ -163,8 +164,8 @@ function valuesOf(row: NodeRow) {
     hostname: row.hostname,
     macs: row.macs.join(" "),
     cores: row.cores,
-    memory: row.memoryBytes,
-    disk: row.diskBytes,
+    memory: exportedAmount(row, "memory", row.memoryBytes),
+    disk: exportedAmount(row, "disk", row.diskBytes),
     gpus: row.gpus,
     "gpu-models": row.gpuModels,
     os: row.os,
@@ -223,13 +224,13 @@ function RejectDialog({
       >
         <Field
           label="Reason"
-          hint="Kept, and told to the machine"
+          hint="Stored, and shown to the machine"
           maxLength={1024}
           value={reason}
           onChange={(event) => setReason(event.target.value)}
           autoFocus
         />
-        <CopyCommand text={nodeCommand("reject", ids, reason.trim())} label="The same in a terminal" />
+        <CopyCommand text={nodeCommand("reject", ids, reason.trim())} label="Command line" />
         <div className="actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button look="danger" type="submit" disabled={reason.trim() === ""}>

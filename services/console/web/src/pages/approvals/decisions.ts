@@ -4,30 +4,30 @@ import { Observable } from "../../live/observable.ts";
 import * as undo from "../../state/undo-queue.ts";
 import { say, sayFailure } from "../../ui/toasts.tsx";
 
-/** A decision about a machine that waits. */
+/** A decision about a waiting machine. */
 export interface Decision {
   readonly verb: "approve" | "reject";
   readonly ids: readonly string[];
   readonly reason: string;
 }
 
-/** Decisions that can still be taken back. */
+/** Decisions that can still be undone. */
 export const waiting = new Observable<undo.UndoQueue<Decision>>([]);
 
 let lastId = 0;
 let timer: number | undefined;
-/** Decisions on their way; each answers what went wrong, "" when nothing did. */
+/** Decisions being sent; each resolves to its error message, "" for success. */
 const onTheWay = new Set<Promise<string>>();
-/** Sign-out waits no longer for answers. */
+/** How long sign-out waits for responses. */
 const LONGEST_SEND_MS = 10_000;
 
-/** Decide: it is sent after some seconds, unless it is taken back. */
+/** Queue a decision. It is sent after some seconds unless it is undone. */
 export function decide(what: Decision): void {
   lastId += 1;
   advance(undo.decide(waiting.value, { id: lastId, what }, performance.now()));
 }
 
-/** Take a decision back; without an id the last one. */
+/** Undo a decision; without an id, the last one. */
 export function takeBack(id = undo.latest(waiting.value)?.id): void {
   if (id !== undefined) waiting.set(undo.takeBack(waiting.value, id));
 }
@@ -37,22 +37,25 @@ export function sendNow(id: number): void {
   advance(undo.sendOne(waiting.value, id));
 }
 
-/** Send everything, and wait for the answers. Answers what went wrong. */
+/** Send all queued decisions, and wait for the responses. Returns the error messages. */
 export async function sendWaiting(): Promise<readonly string[]> {
   advance(undo.sendAll(waiting.value));
   if (onTheWay.size === 0) return [];
   const late = new Promise<readonly string[]>((resolve) => {
-    window.setTimeout(() => resolve(["No answer came to the last decisions."]), LONGEST_SEND_MS);
+    window.setTimeout(() => resolve(["The last decisions were not confirmed."]), LONGEST_SEND_MS);
   });
   const texts = await Promise.race([Promise.all(onTheWay), late]);
   return texts.filter((text) => text !== "");
 }
 
-/** Drop everything that waits, as when the reader is another one. Says what was not sent; "" when nothing waited. */
+/**
+ * Drop all queued decisions, for example when another user signs in. Returns a message about the unsent decisions;
+ * "" when nothing was queued.
+ */
 export function dropWaiting(): string {
   const texts = waiting.value.map(({ what }) => `${what.verb} ${what.ids.join(", ").slice(0, 200)}`);
   waiting.set([]);
-  return texts.length === 0 ? "" : `Not sent, since the session ended: ${texts.join("; ")}`.slice(0, 400);
+  return texts.length === 0 ? "" : `Decisions not sent because the session ended: ${texts.join("; ")}`.slice(0, 400);
 }
 
 function advance({ queue, send }: undo.Step<Decision>): void {
@@ -66,19 +69,22 @@ function advance({ queue, send }: undo.Step<Decision>): void {
   if (next !== null) timer = window.setTimeout(() => advance(undo.sendDue(waiting.value, performance.now())), next);
 }
 
-/** What a page no longer looks at of a large fleet is the server's to refuse. */
+/**
+ * Whether a machine is pending. In a large fleet, machines that are no longer loaded count as pending; the server
+ * refuses the decision if they are not.
+ */
 function isPending(id: string): boolean {
   const row = fleet.rows.get(id);
-  return row === undefined ? fleet.large.value : row.membership.word === "PENDING";
+  return row === undefined ? fleet.state.value.large : row.membership.word === "PENDING";
 }
 
-/** Send a decision, and tell the reader what came of it. Answers what went wrong. */
+/** Send a decision, and show the user its result. Returns the error message. */
 async function deliver({ verb, ids, reason }: Decision): Promise<string> {
   const what = verb === "approve" ? "Approve" : "Reject";
   const { still, late } = undo.splitStill(ids, isPending);
-  const wrong = late.length === 0 ? [] : [`not sent, since they wait no more: ${late.join(", ").slice(0, 200)}`];
+  const wrong = late.length === 0 ? [] : [`not sent, no longer pending: ${late.join(", ").slice(0, 200)}`];
   try {
-    // Loaded with the first decision: every page has this file, and few have anything to decide.
+    // Load the verbs with the first decision, because every page includes this file and few pages need the verbs.
     const { runVerb } = await import("../../actions/verbs.ts");
     const { outcomes, failure } = await runVerb(verb, still, { reason, validateOnly: false });
     if (failure !== null) wrong.push(toCallError(failure).message);
@@ -96,7 +102,7 @@ async function deliver({ verb, ids, reason }: Decision): Promise<string> {
   return text;
 }
 
-// A page that is closed would lose what waits: the browser asks first.
+// Closing the page would lose queued decisions, so let the browser ask first.
 window.addEventListener("beforeunload", (event) => {
   if (waiting.value.length > 0) event.preventDefault();
 });

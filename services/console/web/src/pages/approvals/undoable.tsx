@@ -4,7 +4,7 @@ import { UNDO_MS } from "../../state/undo-queue.ts";
 import { Button } from "../../ui/button.tsx";
 import { sendNow, takeBack, waiting } from "./decisions.ts";
 
-/** Decisions that are about to be sent, with the time that is left to take them back. */
+/** Decisions that are about to be sent, with the time left to undo them. */
 export function Undoable() {
   const queue = useObservable(waiting);
   const [nowMs, setNowMs] = useState(() => performance.now());
@@ -25,10 +25,10 @@ export function Undoable() {
         </span>
       </div>
       <Button small onClick={() => takeBack(id)}>
-        Take back <kbd>z</kbd>
+        Undo <kbd>z</kbd>
       </Button>
       <Button small look="plain" onClick={() => sendNow(id)}>
-        Now
+        Send now
       </Button>
     </div>
   ));

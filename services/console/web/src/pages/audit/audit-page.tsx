@@ -21,7 +21,7 @@ import { sayFailure } from "../../ui/toasts.tsx";
 const audit = clientOf(AuditService);
 const FILTERS = ["actor", "method", "target", "outcome"] as const;
 
-/** Who did what and was refused what. */
+/** What each caller did, and which of its calls were refused. */
 export function AuditPage() {
   const search = useSearch();
   const setSearch = useSetSearch();
@@ -39,7 +39,7 @@ export function AuditPage() {
     retry: false,
     staleTime: 0,
   });
-  // What was done is told of with the events of it; further pages stay as they were read.
+  // Events trigger a refetch only while the list has one page. Further pages are not refetched.
   const isOnePage = (list.data?.pages.length ?? 0) <= 1;
   useEvents({ on: EVERY_EVENT, gatherMs: RARE_MS }, () => (isOnePage ? list.refetch() : null));
   const entries = list.data?.pages.flatMap((page) => page.entries) ?? [];
@@ -53,7 +53,7 @@ export function AuditPage() {
         if (found.complete || found.through === undefined) {
           return setChecked({
             ok: true,
-            text: `Whole up to entry ${found.head?.sequence ?? 0n}, hash ${found.head?.hash ?? ""}`,
+            text: `Intact up to entry ${found.head?.sequence ?? 0n}, hash ${found.head?.hash ?? ""}`,
           });
         }
         after = { sequence: found.through.sequence, hash: found.through.hash };
@@ -91,14 +91,14 @@ export function AuditPage() {
           flush
           actions={
             <Button small onClick={() => list.refetch()}>
-              Read again
+              Refresh
             </Button>
           }
         >
           <Read from={list}>
             {() =>
               entries.length === 0 ? (
-                <Empty title="No entry matches" />
+                <Empty title="No matching entries" />
               ) : (
                 <DataTable
                   label="Audit entries"
@@ -109,7 +109,7 @@ export function AuditPage() {
                     { title: "When", cell: ({ time }) => <Time ms={toMs(time)} /> },
                     { title: "Who", cell: ({ actor }) => <span className="breaks">{actor}</span> },
                     { title: "Method", cell: ({ method }) => <code title={method}>{method.split("/").at(-1)}</code> },
-                    { title: "About", cell: ({ target }) => <span className="breaks">{target || "-"}</span> },
+                    { title: "Target", cell: ({ target }) => <span className="breaks">{target || "-"}</span> },
                     {
                       title: "Outcome",
                       cell: ({ outcome }) => <StateMark word={outcome === "OK" ? "OK" : "REJECTED"} title={outcome} />,
@@ -145,7 +145,7 @@ function valuesOf({ sequence, time, hash, ...entry }: AuditEntry) {
   return { sequence: String(sequence), time: at, actor, method, target, reason, outcome, address, requestId, hash };
 }
 
-/** Where a call came from, and the session of the console that made it, if one did. */
+/** Where a call came from, and its console session if it has one. */
 function From({ address }: { readonly address: string }) {
   const [place, session] = address.split(" ");
   return (

@@ -24,7 +24,7 @@ interface Wanted {
   readonly group: string;
 }
 
-/** What holds reactions back while many nodes are lost at once. */
+/** The brake, which delays reactions while many nodes are lost at once. */
 export function BrakePage() {
   const rights = useRights();
   const [wanted, setWanted] = useState<Wanted | null>(null);
@@ -39,13 +39,13 @@ export function BrakePage() {
       </PageHead>
       <div className="page-body">
         <p className="soft">
-          When more than 55 % of a group is silent or was lost within a minute, health is shown as it is, but reactions
+          When more than 55 % of a group is silent or was lost within a minute, health is still reported, but reactions
           to the losses are held back.
         </p>
         <Read from={read}>
           {({ brakes, decider }) => (
             <>
-              {decider === "" && <Notice tone="bad">No process decides just now, so nothing is released.</Notice>}
+              {decider === "" && <Notice tone="bad">No process is running the brake, so nothing is released.</Notice>}
               <Panel title="Groups" flush>
                 <DataTable
                   label="Brakes"
@@ -60,7 +60,7 @@ export function BrakePage() {
                     { title: "Lost", right: true, cell: ({ lost }) => lost },
                     { title: "Held back", right: true, cell: ({ pending }) => pending },
                     {
-                      title: "Released a minute",
+                      title: "Released per minute",
                       right: true,
                       cell: ({ releasedPerMinute }) => releasedPerMinute || "-",
                     },
@@ -75,7 +75,7 @@ export function BrakePage() {
                   ]}
                 />
               </Panel>
-              <p className="soft small">Decided by {decider || "no process"}</p>
+              <p className="soft small">The brake runs in {decider || "no process"}</p>
             </>
           )}
         </Read>
@@ -120,9 +120,10 @@ function BrakeDialog({
 }: Wanted & { readonly onClose: () => void; readonly onDone: () => unknown }) {
   const label = { freeze: "Freeze", release: "Release", "release now": "Release now" }[verb];
   const tells = {
-    freeze: "Every reaction to a loss is held back until it is released.",
-    release: "The freeze is lifted: the brake decides by itself again.",
-    "release now": "Everything that is held back now goes, whatever the brake says. Work on those nodes is replaced.",
+    freeze: "All reactions to losses are delayed until the brake is released.",
+    release: "The freeze is lifted: the brake decides automatically again.",
+    "release now":
+      "All delayed reactions are released now, whatever the brake decides. Work on those nodes is replaced.",
   }[verb];
   const words = verb === "freeze" ? ["freeze"] : ["release", ...(verb === "release now" ? ["--now"] : [])];
   const run = async (reason: string) => {

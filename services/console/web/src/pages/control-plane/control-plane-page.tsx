@@ -3,8 +3,7 @@ import { UpkeepOutcomeSchema } from "@rollcall/api/rollcall/registry/v1/registry
 import { useMemo } from "react";
 import { NodeLink } from "../../app/link.tsx";
 import { clientOf, registry } from "../../live/clients.ts";
-import { fleet, useLook } from "../../live/fleet.ts";
-import { useObservable } from "../../live/observable.ts";
+import { useFleet, useLook } from "../../live/fleet.ts";
 import { EVERY_EVENT, RARE_MS, readAgain, useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
@@ -24,17 +23,16 @@ import { Time } from "../../ui/time.tsx";
 
 const PROCESSES: NodeScope = { ...WHOLE_FLEET, filter: { ...NO_FILTER, type: ["control-plane"] } };
 
-/** The control plane itself: its processes and their leases, the log, the relay and upkeep. */
+/** The control plane itself: its processes and their leases, the event log, the relay and upkeep. */
 export function ControlPlanePage() {
   const rights = useRights();
-  const version = useObservable(fleet.version);
-  const complete = useObservable(fleet.complete);
+  const nodes = useFleet();
+  const { complete } = nodes;
   useLook(PROCESSES);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const processes = useMemo(
     () =>
-      [...fleet.rows.values()].filter(({ type }) => type === "control-plane").sort((a, b) => (a.id < b.id ? -1 : 1)),
-    [version],
+      [...nodes.rows.values()].filter(({ type }) => type === "control-plane").sort((a, b) => (a.id < b.id ? -1 : 1)),
+    [nodes],
   );
   const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
     on: EVERY_EVENT,
@@ -49,7 +47,7 @@ export function ControlPlanePage() {
             readAgain("diagnosis");
           }}
         >
-          Read again
+          Refresh
         </Button>
         <CopyCommandButton
           text={rights.administer ? command("doctor") : command("node", "list", "--filter-type", "control-plane")}
@@ -73,7 +71,7 @@ export function ControlPlanePage() {
                   cell: ({ connection }) => <StateMark word={connection.word} title={connection.message} />,
                 },
                 { title: "Since", cell: ({ connection }) => <Time ms={connection.sinceMs} /> },
-                { title: "Why", cell: ({ connection }) => <code>{connection.reason}</code> },
+                { title: "Reason", cell: ({ connection }) => <code>{connection.reason}</code> },
                 { title: "Labels", cell: ({ labelsText }) => <span className="breaks">{labelsText || "-"}</span> },
               ]}
             />
@@ -87,9 +85,9 @@ export function ControlPlanePage() {
                   <Facts
                     of={[
                       ["Cluster", <code key="cluster">{clusterId}</code>],
-                      ["History", <code key="log">{log?.logId}</code>],
+                      ["Log id", <code key="log">{log?.logId}</code>],
                       ["Head", formatCount(Number(log?.headRevision ?? 0n))],
-                      ["Forgotten up to", formatCount(Number(log?.compactedRevision ?? 0n))],
+                      ["Compacted up to", formatCount(Number(log?.compactedRevision ?? 0n))],
                     ]}
                   />
                 </Panel>
@@ -97,14 +95,14 @@ export function ControlPlanePage() {
                   {relay?.configured ? (
                     <Facts
                       of={[
-                        ["Relayed by", relay.instance || "no process just now"],
+                        ["Relayed by", relay.instance || "no process at the moment"],
                         ["Acknowledged up to", formatCount(Number(relay.revision))],
                         ["Behind", `${formatCount(Number(relay.lag))} revisions`],
-                        ["Saved", <Time key="saved" ms={toMs(relay.saveTime)} />],
+                        ["Position saved", <Time key="saved" ms={toMs(relay.saveTime)} />],
                       ]}
                     />
                   ) : (
-                    <p className="soft">No NATS is configured.</p>
+                    <p className="soft">NATS is not configured.</p>
                   )}
                 </Panel>
                 <Panel title="Joining">
@@ -112,7 +110,7 @@ export function ControlPlanePage() {
                     of={[
                       ["Manual approval", joining?.manualApproval ? "yes" : "no"],
                       ["Joined without a token", String(joining?.joinedWithoutToken ?? 0)],
-                      ["Which", joining?.joinedWithoutTokenIds.join(", ")],
+                      ["Nodes without a token", joining?.joinedWithoutTokenIds.join(", ")],
                     ]}
                   />
                   {joining?.warnings.map((warning) => (
@@ -135,7 +133,7 @@ export function ControlPlanePage() {
                         <StateMark word={enumWord(UpkeepOutcomeSchema, outcome)} title={message} />
                       ),
                     },
-                    { title: "Begun", cell: ({ startTime }) => <Time ms={toMs(startTime)} /> },
+                    { title: "Started", cell: ({ startTime }) => <Time ms={toMs(startTime)} /> },
                     { title: "Rows", right: true, cell: ({ rows }) => formatCount(Number(rows)) },
                     { title: "Runs", right: true, cell: ({ runs }) => formatCount(Number(runs)) },
                     { title: "By", cell: ({ instance }) => instance },
@@ -152,7 +150,7 @@ export function ControlPlanePage() {
   );
 }
 
-/** What the processes and Postgres say of themselves; for admins. */
+/** Diagnostic data of the processes and Postgres, for admins. */
 function Diagnosis() {
   const read = useRead(["diagnosis"], (signal) => clientOf(DiagnosisService).getDiagnosis({}, { signal }));
   const ms = (time: { readonly seconds: bigint; readonly nanos: number } | undefined) =>
@@ -161,7 +159,7 @@ function Diagnosis() {
     <Read from={read}>
       {({ record, processes, agentVersions }) => (
         <>
-          <Panel title="Processes, as they say" flush>
+          <Panel title="Processes" flush>
             <DataTable
               label="Processes"
               rows={processes}
@@ -171,7 +169,7 @@ function Diagnosis() {
                 { title: "Services", cell: ({ service }) => service },
                 { title: "Machine", cell: ({ host }) => host },
                 { title: "Version", cell: ({ version }) => version },
-                { title: "Record answers in", right: true, cell: ({ recordLatency }) => ms(recordLatency) },
+                { title: "Database latency", right: true, cell: ({ storeLatency }) => ms(storeLatency) },
                 { title: "Behind the log", right: true, cell: ({ feedLag }) => ms(feedLag) },
                 { title: "Clock off by", right: true, cell: ({ clockAhead }) => ms(clockAhead) },
                 {
@@ -180,7 +178,7 @@ function Diagnosis() {
                   cell: ({ openFiles, openFilesLimit }) => `${openFiles} / ${openFilesLimit}`,
                 },
                 {
-                  title: "Certificate ends",
+                  title: "Certificate expires",
                   cell: ({ certificateExpireTime }) => <Time ms={toMs(certificateExpireTime)} />,
                 },
               ]}
@@ -193,14 +191,14 @@ function Diagnosis() {
                   ["Version", record?.version],
                   ["Size", record === undefined ? "" : formatBytes(Number(record.sizeBytes))],
                   ["Connections", String(record?.connections ?? "")],
-                  ["Answers in", ms(record?.latency)],
+                  ["Latency", ms(record?.latency)],
                   ["Standbys", record?.standbys.map(({ name, state }) => `${name} ${state}`).join(", ")],
                 ]}
               />
             </Panel>
-            <Panel title="Versions of agents">
+            <Panel title="Agent versions">
               <Facts
-                of={agentVersions.map(({ version, nodes }) => [version || "not told", formatCount(nodes)] as const)}
+                of={agentVersions.map(({ version, nodes }) => [version || "not reported", formatCount(nodes)] as const)}
               />
             </Panel>
           </div>

@@ -4,11 +4,12 @@ import { ask } from "../../actions/asked.tsx";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
-import { fleet, useLook } from "../../live/fleet.ts";
+import { fleet, useFleet, useLook } from "../../live/fleet.ts";
 import { useStream } from "../../live/follow.ts";
-import { useObservable } from "../../live/observable.ts";
+import { useTokenNames } from "../../live/token-names.ts";
 import { useRights } from "../../session/session.ts";
 import { command, listCommand } from "../../state/cli-command.ts";
+import { actorName } from "../../state/events/event-groups.ts";
 import { NO_FILTER } from "../../state/nodes/node-filter.ts";
 import { type NodeRow, toMs } from "../../state/nodes/node-row.ts";
 import type { NodeScope } from "../../state/nodes/node-scope.ts";
@@ -26,9 +27,9 @@ import { StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { jobPath } from "../jobs/execution-table.tsx";
 
-/** So many are shown at first, and so many more each time that more are asked for. */
+/** Number of drains shown at first, and the number added each time the user asks for more. */
 const SHOWN = 500;
-/** Those that still wait come first. */
+/** The nodes to show. Unfinished drains come first. */
 const DRAINED: NodeScope = {
   filter: { ...NO_FILTER, scheduling: ["DRAINING", "DRAINED", "UNCONFIRMED"] },
   by: "scheduling",
@@ -36,43 +37,45 @@ const DRAINED: NodeScope = {
 };
 const inOrder = comparison(ORDERS.scheduling, true);
 
-/** Nodes that are emptied, and what each still waits for. */
+/** Nodes that are draining or drained, and what each is still waiting for. */
 export function DrainsPage() {
-  const version = useObservable(fleet.version);
-  const complete = useObservable(fleet.complete);
+  const nodes = useFleet();
+  const { complete } = nodes;
   const large = useLook(DRAINED);
-  const { holds } = useObservable(fleet.summary);
+  const { holds } = nodes.summary;
   const [most, setMost] = useState(SHOWN);
   const rights = useRights();
+  const names = useTokenNames();
   const { node: chosen } = useSearch();
   const setSearch = useSetSearch();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const rows = useMemo(() => {
-    const drained = [...fleet.rows.values()].filter((row) => row.holds.includes("DRAIN"));
-    // What the server lists piece by piece stays in its order: no piece moves what was shown before it.
+    const drained = [...nodes.rows.values()].filter((row) => row.holds.includes("DRAIN"));
+    // A list that is loaded page by page keeps the server's order, so that a new page does not move the visible rows.
     return drained.sort(large ? inOrder : newestFirst);
-  }, [version, large]);
+  }, [nodes, large]);
   const shown = rows.slice(0, most);
   const total = Math.max(rows.length, large ? (holds.DRAIN ?? 0) : 0);
-  const isShort = rows.length < most;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: after each piece that came, the next may be wanted.
+  // The rows change with each loaded page, which may call for another.
   useEffect(() => {
-    if (isShort) fleet.more();
-  }, [isShort, version]);
+    if (rows.length < most) fleet.more();
+  }, [rows, most]);
   return (
     <>
       <PageHead title="Drains">
         <ExportMenu name="drains" of={() => rows.map(valuesOf)} />
-        <CopyCommandButton text={listCommand(DRAINED.filter, DRAINED, ["scheduling", "reasons"])} />
+        <CopyCommandButton
+          text={listCommand(DRAINED.filter, DRAINED, ["scheduling", "reasons"])}
+          more={chosen === undefined ? [] : [command("node", "drain", chosen, "--monitor")]}
+        />
       </PageHead>
       <div className="page-body">
         <Panel title={countOf(total, "node")} flush>
           {rows.length === 0 && !complete ? (
             <Loading />
           ) : rows.length === 0 ? (
-            <Empty title="No node is drained">
+            <Empty title="No node is draining">
               <p>
-                Choose nodes on the page <PageLink to="/nodes">Nodes</PageLink> to drain them.
+                Select nodes on the <PageLink to="/nodes">Nodes</PageLink> page to drain them.
               </p>
             </Empty>
           ) : (
@@ -85,13 +88,16 @@ export function DrainsPage() {
                 { title: "Scheduling", cell: ({ scheduling }) => <StateMark word={scheduling.word} /> },
                 { title: "Since", cell: ({ scheduling }) => <Time ms={scheduling.sinceMs} /> },
                 { title: "Why", cell: ({ scheduling }) => <span className="breaks">{scheduling.message || "-"}</span> },
-                { title: "By", cell: ({ scheduling }) => scheduling.actor },
+                {
+                  title: "By",
+                  cell: ({ scheduling: { actor } }) => <span title={actor}>{actorName(actor, names)}</span>,
+                },
                 {
                   title: "",
                   cell: ({ id }) => (
                     <span className="row">
                       <Button small onClick={() => setSearch({ node: id })}>
-                        What it waits for
+                        Details
                       </Button>
                       {rights.operate && (
                         <Button small onClick={() => ask("undrain", [id])}>
@@ -117,7 +123,7 @@ export function DrainsPage() {
   );
 }
 
-/** Those that still wait first, of each the latest first. */
+/** Unfinished drains first. Within each group, the newest first. */
 function newestFirst(a: NodeRow, b: NodeRow): number {
   const byWord = a.scheduling.word < b.scheduling.word ? 1 : a.scheduling.word > b.scheduling.word ? -1 : 0;
   return byWord || (b.scheduling.sinceMs ?? 0) - (a.scheduling.sinceMs ?? 0);
@@ -134,7 +140,7 @@ function DrainPanel({ id }: { readonly id: string }) {
     setDrain(null);
     setOver("");
     return {
-      // It says nothing while nothing moves, and a deadline may be hours away.
+      // Set no limit, because the stream is silent while nothing changes, and a deadline may be hours away.
       silenceMs: null,
       tellsItself: true,
       open: (signal) => clientOf(AdminService).watchDrain({ node: id }, { signal }),
@@ -147,7 +153,7 @@ function DrainPanel({ id }: { readonly id: string }) {
     };
   });
   return (
-    <Panel title={`Drain of ${id}`} actions={<CopyCommandButton text={command("node", "drain", id, "--monitor")} />}>
+    <Panel title={`Drain of ${id}`}>
       <div className="stack">
         {over !== "" && <Notice tone="good">{over}</Notice>}
         {drain === null ? (
@@ -157,19 +163,19 @@ function DrainPanel({ id }: { readonly id: string }) {
             <Facts
               of={[
                 ["State", <StateMark key="state" word={enumWord(DrainStateSchema, drain.state)} />],
-                ["Begun", <ExactTime key="begun" ms={toMs(drain.startTime)} />],
+                ["Started", <ExactTime key="started" ms={toMs(drain.startTime)} />],
                 [
                   "Deadline",
                   drain.deadline === undefined ? "" : <ExactTime key="deadline" ms={toMs(drain.deadline)} />,
                 ],
-                ["Waits for", drain.waitingCount === 0 ? "nothing" : `${drain.waitingCount} executions`],
-                ["Ends everything at once", drain.force ? "yes" : ""],
-                ["Daemons run on", drain.ignoreDaemons ? "yes" : ""],
+                ["Waits for", drain.waitingCount === 0 ? "nothing" : countOf(drain.waitingCount, "execution")],
+                ["Stops everything immediately", drain.force ? "yes" : ""],
+                ["Daemons keep running", drain.ignoreDaemons ? "yes" : ""],
               ]}
             />
             {drain.waitingFor.length > 0 && (
               <DataTable
-                label="What the drain waits for"
+                label="What the drain is waiting for"
                 rows={drain.waitingFor}
                 keyOf={({ executionId }) => executionId}
                 columns={[

@@ -16,12 +16,15 @@ import { Menu } from "../../ui/menu.tsx";
 import { Empty, Loading, Notice } from "../../ui/notices.tsx";
 import { PageHead, Panel } from "../../ui/panel.tsx";
 
-/** Events that the page keeps. */
+/** Maximum number of events that the page keeps. */
 const MOST_KEPT = 1000;
-/** How far before the head the page begins, in revisions; each wish for earlier ones goes four times as far. */
+/**
+ * Number of revisions before the newest one at which the page starts. Each request for earlier events goes back
+ * four times as far.
+ */
 const FIRST_REACH = 500;
 
-/** Everything that changes, as it changes: filtered by the server, and resumed after a break. */
+/** Live events, filtered by the server. The stream resumes after a disconnect. */
 export function EventsPage() {
   const search = useSearch();
   const setSearch = useSetSearch();
@@ -85,7 +88,7 @@ export function EventsPage() {
     <>
       <PageHead title="Events">
         <Button onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
-          {isPaused ? "Go on" : "Pause"}
+          {isPaused ? "Resume" : "Pause"}
         </Button>
         <ExportMenu name="events" of={() => shown.map(valuesOf)} />
         <CopyCommandButton text={command("events", "-f", ...words)} />
@@ -94,7 +97,7 @@ export function EventsPage() {
         <search className="filters">
           <Field
             label="Subject"
-            placeholder="node id, exactly"
+            placeholder="exact node id"
             value={subject}
             onChange={(event) => setSearch({ subject: event.target.value })}
           />
@@ -118,17 +121,17 @@ export function EventsPage() {
             </Menu>
           </div>
         </search>
-        {isPaused && <Notice tone="warn">Paused: what happens meanwhile is shown when it goes on.</Notice>}
+        {isPaused && <Notice tone="warn">Paused. New events are shown when you resume.</Notice>}
         {link.state === "stale" && <Notice tone="bad">{link.why}</Notice>}
         <Panel title={countOf(shown.length, "event")}>
           {!begun ? (
             <Loading />
           ) : shown.length === 0 ? (
-            <Empty title="No event matches">
-              <p>What happens from now on is shown here.</p>
+            <Empty title="No matching events">
+              <p>New events appear here.</p>
             </Empty>
           ) : (
-            <EventList events={shown} withSubject />
+            <EventList events={shown} />
           )}
           {begun && !oldest && shown.length < MOST_KEPT && (
             <div className="empty">

@@ -7,11 +7,11 @@ import { addOutput, NO_OUTPUT, type Output, outputText } from "../../state/outpu
 import { Check, Choice } from "../../ui/field.tsx";
 import { Notice } from "../../ui/notices.tsx";
 
-/** How much of the end is read first. */
+/** Number of bytes of the log to load first, from its end. */
 const TAIL_BYTES = 256 * 1024;
 const OUTPUTS = [OutputStream.UNSPECIFIED, OutputStream.STDOUT, OutputStream.STDERR] as const;
 
-/** What an execution writes, as it writes it. It is shown as text, whatever is in it. */
+/** The live output of an execution, shown as plain text. */
 export function ExecutionLog({ id }: { readonly id: string }) {
   const [stream, setStream] = useState<OutputStream>(OutputStream.UNSPECIFIED);
   const [follow, setFollow] = useState(true);
@@ -31,11 +31,11 @@ export function ExecutionLog({ id }: { readonly id: string }) {
     show(NO_OUTPUT);
     setError(null);
     return {
-      // A log has no bookmarks: an execution may be quiet for hours.
+      // Set no limit, because a log stream has no bookmarks, and an execution can be silent for hours.
       silenceMs: null,
       tellsItself: true,
       open: (signal) => {
-        // Of both outputs together a position means nothing: they are read from their ends again.
+        // Read both outputs again from their last bytes, because they have no common position.
         const isOne = stream !== OutputStream.UNSPECIFIED;
         if (!isOne || offset.current === 0) show(NO_OUTPUT);
         const from =
@@ -44,7 +44,8 @@ export function ExecutionLog({ id }: { readonly id: string }) {
       },
       onMessage: (piece) => {
         offset.current = Number(piece.offset) + piece.data.length;
-        // A piece may end within a character: the next one of the same output has the rest.
+        // Keep one decoder per output, because a chunk can end in the middle of a character, and the next chunk of the
+        // same output has the rest.
         const decoder = decoders.current.get(piece.stream) ?? new TextDecoder();
         decoders.current.set(piece.stream, decoder);
         show(addOutput(kept.current, piece.data, decoder));
@@ -52,16 +53,17 @@ export function ExecutionLog({ id }: { readonly id: string }) {
       },
       onEnd: (ended) => {
         if (ended.reason !== "ENDED") setError(ended);
-        // The output has ended with the execution, or is not there: to read it again would tell the same.
+        // Do not retry when the output has ended with the execution, or when it does not exist, because the result
+        // would be the same.
         return ended.kind === "away" && ended.reason !== "ENDED";
       },
     };
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it follows each piece.
+  const text = outputText(output);
   useEffect(() => {
     const element = end.current;
-    if (follow && element !== null) element.scrollTop = element.scrollHeight;
-  }, [output, follow]);
+    if (follow && text !== "" && element !== null) element.scrollTop = element.scrollHeight;
+  }, [text, follow]);
   return (
     <div>
       <div className="row" style={{ padding: "8px 16px" }}>
@@ -82,9 +84,9 @@ export function ExecutionLog({ id }: { readonly id: string }) {
         {output.dropped > 0 && <span className="soft small">Only the last 2 MiB are shown.</span>}
       </div>
       {error !== null && <Notice tone="warn">{error.message}</Notice>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach a scrollable element. */}
       <pre className="output" ref={end} tabIndex={0} data-testid="output">
-        {outputText(output) || "Nothing was written."}
+        {text || "No output."}
       </pre>
     </div>
   );

@@ -21,7 +21,7 @@ import { WaitList } from "./wait-list.tsx";
 
 const jobs = clientOf(JobService);
 
-/** One execution: where it stands, why, and what it wrote. */
+/** One execution: its state with the reason, and its output. */
 export function ExecutionPage() {
   const { id = "" } = useParams({ strict: false }) as { readonly id?: string };
   const rights = useRights();
@@ -46,15 +46,15 @@ export function ExecutionPage() {
             Stop
           </Button>
         )}
-        <CopyCommandButton text={command("job", "why", id)} />
+        <CopyCommandButton text={command("job", "why", id)} more={[command("job", "logs", id, "-f")]} />
       </PageHead>
       <div className="page-body">
         <div className="grid">
-          <Panel title="Where it stands">
+          <Panel title="Status">
             <Read from={read}>
               {({ execution }) =>
                 execution === undefined ? (
-                  <Empty title="It is not there" />
+                  <Empty title="Not found" />
                 ) : (
                   <Facts
                     of={[
@@ -84,7 +84,7 @@ export function ExecutionPage() {
                         execution.endTime === undefined ? "" : <ExactTime key="ended" ms={toMs(execution.endTime)} />,
                       ],
                       [
-                        "Took the place of",
+                        "Replaces",
                         execution.previousId === "" ? (
                           ""
                         ) : (
@@ -127,12 +127,12 @@ export function ExecutionPage() {
             </Read>
           </Panel>
         </div>
-        <Panel title="Output" flush actions={<CopyCommandButton text={command("job", "logs", id, "-f")} />}>
+        <Panel title="Output" flush>
           {rights.submit ? (
             <ExecutionLog id={id} />
           ) : (
-            <Empty title="This needs another role">
-              <p>Output is read with the role submitter or admin.</p>
+            <Empty title="Your role does not allow this">
+              <p>Reading output requires the submitter or admin role.</p>
             </Empty>
           )}
         </Panel>
@@ -146,7 +146,7 @@ export function ExecutionPage() {
           run={(reason) => jobs.stopExecution({ execution: id, reason, requestId: crypto.randomUUID() })}
           onClose={() => setStopping(false)}
         >
-          <p className="soft">A service or daemon gets another in its place.</p>
+          <p className="soft">A service or daemon job starts a replacement.</p>
         </ReasonDialog>
       )}
     </>

@@ -13,10 +13,10 @@ import { Empty, Loading } from "../../ui/notices.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
-/** Executions that a page keeps, the newest first. */
+/** Maximum number of executions that a page keeps, newest first. */
 const MOST_KEPT = 1000;
 
-/** Executions of a job or on a node, live; null before they are all there. */
+/** The live executions of a job or on a node; null until all are loaded. */
 export function useExecutions(of: { readonly job?: string; readonly nodeId?: string }): readonly Execution[] | null {
   const [known, setKnown] = useState<ReadonlyMap<string, Execution>>(new Map());
   const [done, setDone] = useState(false);
@@ -43,7 +43,6 @@ export function executionWord(execution: Execution): string {
   return enumWord(ExecutionStateSchema, execution.state);
 }
 
-/** A table of executions. */
 export function ExecutionTable({
   executions,
   withJob,
@@ -77,7 +76,7 @@ export function ExecutionTable({
   );
 }
 
-/** Export the executions that are shown. */
+/** Exports the executions on screen. */
 export function ExecutionExport({ executions }: { readonly executions: readonly Execution[] | null }) {
   return <ExportMenu name="executions" of={() => (executions ?? []).map(valuesOf)} />;
 }

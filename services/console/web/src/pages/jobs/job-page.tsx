@@ -1,44 +1,53 @@
 import { toJsonString } from "@bufbuild/protobuf";
-import { type Job, JobService, JobStateSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { type Execution, type Job, JobService, JobStateSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { useParams } from "@tanstack/react-router";
-import { useRef, useState } from "react";
+import { lazy, Suspense, useRef, useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/follow.ts";
 import { useRead } from "../../live/queries.ts";
+import { useTokenNames } from "../../live/token-names.ts";
 import { useRights } from "../../session/session.ts";
 import { RequestIds } from "../../state/bulk.ts";
 import { command } from "../../state/cli-command.ts";
+import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { isRevertible } from "../../state/revertible.ts";
 import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
-import { Field } from "../../ui/field.tsx";
+import { Choice, Field } from "../../ui/field.tsx";
 import { Failure, Loading, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { ExecutionExport, ExecutionTable, useExecutions } from "./execution-table.tsx";
+import { ExecutionLog } from "./execution-log.tsx";
+import { ExecutionExport, ExecutionTable, executionWord, useExecutions } from "./execution-table.tsx";
 import { WaitList } from "./wait-list.tsx";
 
+const JobForm = lazy(() => import("./job-form.tsx").then((module) => ({ default: module.JobForm })));
 const jobs = clientOf(JobService);
 const WITHIN = <PageLink to="/jobs">Jobs</PageLink>;
+/** Maximum number of executions to choose from for the output. */
+const MOST_CHOICES = 200;
 type Verb = "scale" | "restart" | "revert" | "stop";
 
-/** One job: where it stands and why, its executions, and what was asked for. */
+/** One job: its state with the reason, its executions, and its specification. */
 export function JobPage() {
   const { name = "" } = useParams({ strict: false }) as { readonly name?: string };
-  // Nothing of one job is shown under the name of another.
+  // Set the key, so that the state of one job is never shown under another name.
   return <NamedJob key={name} name={name} />;
 }
 
 function NamedJob({ name }: { readonly name: string }) {
   const rights = useRights();
+  const names = useTokenNames();
   const [live, setLive] = useState<Job | null>(null);
   const [asked, setAsked] = useState<Verb | null>(null);
+  const [edited, setEdited] = useState<Job | null>(null);
   const read = useRead(["job", name], (signal) => jobs.getJob({ name }, { signal }));
   useStream(name, () => ({
     open: (signal) => jobs.watchJobs({ name }, { signal }),
@@ -66,22 +75,30 @@ function NamedJob({ name }: { readonly name: string }) {
   return (
     <>
       <PageHead title={name} within={WITHIN}>
+        {rights.submit && word !== "ACTIVE" && <Button onClick={() => setEdited(job)}>Submit again</Button>}
         {rights.submit && word === "ACTIVE" && (
           <>
+            <Button onClick={() => setEdited(job)}>Edit</Button>
             <Button onClick={() => setAsked("scale")}>Scale</Button>
-            <Button onClick={() => setAsked("restart")}>Restart</Button>
-            {isRevertible(job) && <Button onClick={() => setAsked("revert")}>Revert</Button>}
+            {isRevertible(job) ? (
+              <Button onClick={() => setAsked("revert")}>Revert</Button>
+            ) : (
+              <Button onClick={() => setAsked("restart")}>Restart</Button>
+            )}
             <Button look="danger" onClick={() => setAsked("stop")}>
               Stop
             </Button>
           </>
         )}
-        <CopyCommandButton text={command("job", "describe", name)} />
+        <CopyCommandButton
+          text={command("job", "describe", name)}
+          more={[command("job", "why", name), command("job", "logs", name, "-f")]}
+        />
       </PageHead>
       <div className="page-body">
         {job.update?.halted && <Notice tone="bad">The update halted: {job.update.message}</Notice>}
         <div className="grid">
-          <Panel title="Where it stands">
+          <Panel title="Status">
             <Facts
               of={[
                 ["State", <StateMark key="state" word={word} />],
@@ -92,12 +109,17 @@ function NamedJob({ name }: { readonly name: string }) {
                 ["Ready", job.executions?.ready ?? 0],
                 ["Waiting", job.executions?.waiting ?? 0],
                 ["Update", job.update === undefined ? "" : `${job.update.done} of ${job.update.total}`],
-                ["Submitted by", job.actor],
+                [
+                  "Submitted by",
+                  <span key="actor" title={job.actor}>
+                    {actorName(job.actor, names)}
+                  </span>,
+                ],
                 ["Submitted", <ExactTime key="created" ms={toMs(job.createTime)} />],
               ]}
             />
           </Panel>
-          <Panel title="Why" actions={<CopyCommandButton text={command("job", "why", name)} />}>
+          <Panel title="Why">
             <Read from={why}>
               {({ summary, history, refusals, waits }) => (
                 <div className="stack">
@@ -123,21 +145,44 @@ function NamedJob({ name }: { readonly name: string }) {
         <Panel title="Executions" flush actions={<ExecutionExport executions={executions} />}>
           <ExecutionTable executions={executions} />
         </Panel>
-        <Panel title="What was asked for">
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys. */}
+        {rights.submit && executions !== null && executions.length > 0 && <JobOutput executions={executions} />}
+        <Panel title="Specification">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must reach a scrollable element. */}
           <pre className="output" tabIndex={0}>
             {job.spec === undefined ? "" : toJsonString(JobSpecSchema, job.spec, { prettySpaces: 2 })}
           </pre>
         </Panel>
       </div>
+      {edited?.spec !== undefined && (
+        <Suspense fallback={null}>
+          <JobForm job={{ spec: edited.spec, etag: edited.etag }} onClose={() => setEdited(null)} />
+        </Suspense>
+      )}
       {asked !== null && <JobDialog verb={asked} job={job} onClose={() => setAsked(null)} />}
     </>
   );
 }
 
-/** Whether the update halted, and there is a version to return to. */
-function isRevertible({ update, version, readyVersion }: Job): boolean {
-  return update?.halted === true && readyVersion > 0 && readyVersion !== version;
+/** The live output of one of the job's executions: the newest, unless the user chooses another. */
+function JobOutput({ executions }: { readonly executions: readonly Execution[] }) {
+  const [chosen, setChosen] = useState("");
+  const shown = executions.find(({ id }) => id === chosen) ?? executions[0];
+  if (shown === undefined) return null;
+  return (
+    <Panel title="Output" flush>
+      <div className="row" style={{ padding: "8px 16px 0" }}>
+        <Choice
+          label="Execution"
+          value={shown.id}
+          onChange={setChosen}
+          options={executions
+            .slice(0, MOST_CHOICES)
+            .map((one) => [one.id, `${one.id} (index ${one.index}, ${executionWord(one).toLowerCase()})`])}
+        />
+      </div>
+      <ExecutionLog id={shown.id} />
+    </Panel>
+  );
 }
 
 function JobDialog({ verb, job, onClose }: { readonly verb: Verb; readonly job: Job; readonly onClose: () => void }) {
@@ -145,17 +190,20 @@ function JobDialog({ verb, job, onClose }: { readonly verb: Verb; readonly job: 
   const [count, setCount] = useState(String(job.wanted));
   const requestIds = useRef(new RequestIds());
   const run = (reason: string) => {
-    const requestId = requestIds.current.of(verb, count, reason);
+    // Include the version and the etag of a revert in the id, because the id stands for everything that is sent, and
+    // the job can change while the dialog is open.
+    const reverted = verb === "revert" ? [job.readyVersion, job.etag] : [];
+    const requestId = requestIds.current.of(verb, count, reason, ...reverted);
     if (verb === "scale") return jobs.scaleJob({ name, count: Number(count), reason, requestId });
     if (verb === "restart") return jobs.restartJob({ name, reason, requestId });
     if (verb === "stop") return jobs.stopJob({ name, reason, requestId });
     return jobs.revertJob({ name, version: job.readyVersion, etag: job.etag, reason, requestId });
   };
   const tells = {
-    scale: "So many executions are kept from now on.",
-    revert: `A new version gets the specification of version ${job.readyVersion}, the last one that became ready.`,
-    restart: "Each execution is replaced, as the job's update policy says.",
-    stop: "All executions end. To submit the job again starts it.",
+    scale: "The job runs this many executions from now on.",
+    revert: `Creates a version with the specification of version ${job.readyVersion}, the last one that became ready.`,
+    restart: "All executions are replaced, following the job's update policy.",
+    stop: "All executions are stopped. Submit the job again to start it.",
   }[verb];
   const label = { scale: "Scale", restart: "Restart", revert: "Revert", stop: "Stop" }[verb];
   const words = { scale: [name, count], restart: [name], revert: [name, String(job.readyVersion)], stop: [name] }[verb];
@@ -164,6 +212,7 @@ function JobDialog({ verb, job, onClose }: { readonly verb: Verb; readonly job: 
       title={`${label} ${name}`}
       verb={label}
       danger={verb === "stop"}
+      ready={/^\d+$/.test(count)}
       commandOf={(reason) => command("job", verb, ...words, ...(reason === "" ? [] : ["-m", reason]))}
       run={run}
       onClose={onClose}

@@ -1,16 +1,18 @@
 import { type Job, JobService, JobStateSchema } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useMemo, useRef, useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/follow.ts";
+import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { SnapshotMap } from "../../state/snapshot-map.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { countOf } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
+import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
@@ -21,13 +23,17 @@ import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 import { jobPath } from "./execution-table.tsx";
 
-/** Every job, live. */
+const JobForm = lazy(() => import("./job-form.tsx").then((module) => ({ default: module.JobForm })));
+
+/** Lists every job, live. */
 export function JobsPage() {
   const search = useSearch();
   const setSearch = useSetSearch();
   const [known, setKnown] = useState<ReadonlyMap<string, Job>>(new Map());
   const snapshot = useRef(new SnapshotMap<Job>());
   const [done, setDone] = useState(false);
+  const [isSubmitting, setSubmitting] = useState(false);
+  const rights = useRights();
   useStream("jobs", () => ({
     open: (signal) => {
       snapshot.current.restart();
@@ -53,10 +59,15 @@ export function JobsPage() {
   return (
     <>
       <PageHead title="Jobs">
+        {rights.submit && (
+          <Button look="primary" onClick={() => setSubmitting(true)}>
+            Submit a job
+          </Button>
+        )}
         <input
           className="input short"
           type="search"
-          aria-label="Search in names of jobs"
+          aria-label="Search job names"
           placeholder="Search"
           defaultValue={wanted}
           onChange={(event) => setSearch({ q: event.target.value })}
@@ -118,6 +129,7 @@ export function JobsPage() {
           )}
         </Panel>
       </div>
+      <Suspense fallback={null}>{isSubmitting && <JobForm job={null} onClose={() => setSubmitting(false)} />}</Suspense>
     </>
   );
 }

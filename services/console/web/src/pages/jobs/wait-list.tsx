@@ -1,11 +1,13 @@
 import type { ExecutionWait } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { countOf } from "../../state/units.ts";
-import { CopyCommandButton } from "../../ui/copy.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
 import { Notice } from "../../ui/notices.tsx";
 import { Time } from "../../ui/time.tsx";
 
-/** Shows why executions wait, move or are lost: since when, until when at the latest, and the command that helps. */
+/**
+ * Shows why executions wait, move or are lost. Each reason has its start, its latest end, and a command that helps.
+ */
 export function WaitList({ waits }: { readonly waits: readonly ExecutionWait[] }) {
   return waits.map(({ reason, text, executions, since, until, command, job, nodeIds }) => (
     <Notice key={`${reason} ${job} ${text}`} tone="warn">
@@ -16,19 +18,19 @@ export function WaitList({ waits }: { readonly waits: readonly ExecutionWait[] }
       <div className="soft small">
         {since !== undefined && (
           <>
-            since <Time ms={toMs(since)} />
+            started <Time ms={toMs(since)} />
           </>
         )}
         {until !== undefined && (
           <>
             {" "}
-            until <Time ms={toMs(until)} /> at the latest
+            (latest end: <Time ms={toMs(until)} />)
           </>
         )}
       </div>
       {command !== "" && (
         <div>
-          <code>{command}</code> <CopyCommandButton text={command} />
+          <code>{command}</code> <CopyButton text={command} />
         </div>
       )}
     </Notice>

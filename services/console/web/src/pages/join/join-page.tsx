@@ -23,7 +23,7 @@ import { TokenMade } from "./token-made.tsx";
 
 const tokens = clientOf(JoinTokenService);
 
-/** Let machines join: make a token, see the command, and watch the machines appear. */
+/** Lets machines join: create a token, copy the command, and watch the machines appear. */
 export function JoinPage() {
   const rights = useRights();
   const { token: shownId } = useSearch();
@@ -65,7 +65,10 @@ export function JoinPage() {
                     keyOf={({ id }) => id}
                     columns={[
                       { title: "Token", cell: ({ id }) => <code>{id}</code> },
-                      { title: "For", cell: ({ description }) => <span className="breaks">{description || "-"}</span> },
+                      {
+                        title: "Description",
+                        cell: ({ description }) => <span className="breaks">{description || "-"}</span>,
+                      },
                       {
                         title: "State",
                         cell: ({ state }) => <StateMark word={enumWord(JoinTokenStateSchema, state)} />,
@@ -76,7 +79,7 @@ export function JoinPage() {
                         title: "Grants",
                         cell: ({ labels, preauthorized, ephemeral }) => (
                           <span className="chips">
-                            {preauthorized && <span className="chip">approved at once</span>}
+                            {preauthorized && <span className="chip">preauthorized</span>}
                             {ephemeral && <span className="chip">ephemeral</span>}
                             {Object.entries(labels).map(([key, value]) => (
                               <span key={key} className="chip cut">{`${key}=${value}`}</span>
@@ -85,10 +88,10 @@ export function JoinPage() {
                         ),
                       },
                       {
-                        title: "Ends",
+                        title: "Expires",
                         cell: ({ expireTime }) => (expireTime === undefined ? "never" : <Time ms={toMs(expireTime)} />),
                       },
-                      { title: "Made", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
+                      { title: "Created", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
                       {
                         title: "",
                         cell: ({ id, state }) =>
@@ -116,7 +119,7 @@ export function JoinPage() {
           run={(reason) => tokens.revokeJoinToken({ id: revoking, reason, requestId: crypto.randomUUID() })}
           onClose={() => setRevoking(null)}
         >
-          <p className="soft">No machine joins with it any more. Nodes that joined with it stay.</p>
+          <p className="soft">Machines can no longer join with it. Nodes that already joined stay.</p>
         </ReasonDialog>
       )}
     </>

@@ -1,7 +1,6 @@
 import { useMemo } from "react";
 import { NodeLink } from "../../app/link.tsx";
-import { fleet, useLook } from "../../live/fleet.ts";
-import { useObservable } from "../../live/observable.ts";
+import { useFleet, useLook } from "../../live/fleet.ts";
 import { type NodeScope, WHOLE_FLEET } from "../../state/nodes/node-scope.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/notices.tsx";
@@ -12,18 +11,17 @@ import { Time } from "../../ui/time.tsx";
 const MOST_SHOWN = 100;
 const NEWEST: NodeScope = { ...WHOLE_FLEET, by: "created", reversed: true };
 
-/** The machines that joined with a token, as they appear. */
+/** The machines that joined with a token, live. */
 export function JoinedNodes({ tokenId }: { readonly tokenId: string }) {
-  const version = useObservable(fleet.version);
+  const nodes = useFleet();
   const isLarge = useLook(NEWEST);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
   const rows = useMemo(
     () =>
-      [...fleet.rows.values()]
+      [...nodes.rows.values()]
         .filter((row) => row.joinTokenId === tokenId)
         .sort((a, b) => (b.createdMs ?? 0) - (a.createdMs ?? 0))
         .slice(0, MOST_SHOWN),
-    [version, tokenId],
+    [nodes, tokenId],
   );
   return (
     <Panel title={`Machines that joined with ${tokenId}`} flush>
@@ -31,7 +29,7 @@ export function JoinedNodes({ tokenId }: { readonly tokenId: string }) {
         <Empty title="Waiting for a machine">
           <p>
             It appears here as soon as its agent has registered.
-            {isLarge && " Of this fleet only the newest machines are looked at."}
+            {isLarge && " Only the newest machines of this fleet are shown."}
           </p>
         </Empty>
       ) : (

@@ -21,7 +21,7 @@ const EMPTY: JoinTokenWish = {
   ephemeral: false,
 };
 
-/** Make a join token. */
+/** Creates a join token. */
 export function TokenForm({
   onMade,
   waitsForApproval,
@@ -40,7 +40,7 @@ export function TokenForm({
   const labels = words?.ok ? Object.entries(words.set).map(([key, value]) => `${key}=${value}`) : [];
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    await act("Make a join token", async () => {
+    await act("Create a join token", async () => {
       const { token, text } = await clientOf(JoinTokenService).createJoinToken({
         description: wish.description,
         useLimit: limitOf(wish.uses),
@@ -60,7 +60,7 @@ export function TokenForm({
       <form className="stack" onSubmit={submit}>
         <div className="grid">
           <Field
-            label="What it is for"
+            label="Description"
             maxLength={256}
             value={wish.description}
             onChange={(event) => set({ description: event.target.value })}
@@ -74,7 +74,7 @@ export function TokenForm({
             onChange={(event) => set({ uses: event.target.value.trim() })}
           />
           <Field
-            label="Ends after"
+            label="Expires after"
             placeholder="24h"
             hint="1h, 7d or never"
             wrong={ttlWrong ? "for example 1h, 7d or never" : undefined}
@@ -84,14 +84,14 @@ export function TokenForm({
           <Field
             label="Names"
             placeholder="any"
-            hint="gpu-* admits such names alone"
+            hint="gpu-* admits only matching names"
             value={wish.namePattern}
             onChange={(event) => set({ namePattern: event.target.value.trim() })}
           />
           <Field
             label="Labels"
             placeholder="zone=a rack=12"
-            wrong={labelsWrong ? "key=value, with blanks between them" : undefined}
+            wrong={labelsWrong ? "key=value, separated by spaces" : undefined}
             value={labelText}
             onChange={(event) => setLabelText(event.target.value)}
           />
@@ -103,15 +103,15 @@ export function TokenForm({
           />
         </div>
         <Check checked={wish.preauthorized} onChange={(preauthorized) => set({ preauthorized })}>
-          Approve them at once{waitsForApproval ? "" : " (they are anyway: manual approval is off)"}
+          Approve machines immediately{waitsForApproval ? "" : " (already the case, because manual approval is off)"}
         </Check>
         <Check checked={wish.ephemeral} onChange={(ephemeral) => set({ ephemeral })}>
-          Remove them when they have left
+          Ephemeral: remove nodes after they disconnect
         </Check>
-        <CopyCommand text={tokenCommand({ ...wish, labels })} label="The same in a terminal" />
+        <CopyCommand text={tokenCommand({ ...wish, labels })} label="Command line" />
         <div>
           <Button look="primary" type="submit" disabled={busy || usesWrong || ttlWrong || labelsWrong}>
-            Make a join token
+            Create a join token
           </Button>
         </div>
       </form>

@@ -13,7 +13,7 @@ const TITLES: Readonly<Record<Platform, string>> = {
   container: "As a container",
 };
 
-/** A token that was just made: its text, this once, the command for a machine, and the machines as they come. */
+/** A new token: its text, shown once, the command for a machine, and the machines as they join. */
 export function TokenMade({
   id,
   text,
@@ -29,16 +29,16 @@ export function TokenMade({
     <>
       <Panel title={`Join token ${id}`} actions={<Button onClick={onDone}>Done</Button>}>
         <div className="stack">
-          <Notice tone="warn">The token is shown now and never again.</Notice>
+          <Notice tone="warn">The token is shown only once.</Notice>
           <Tabs tabs={PLATFORMS.map((one) => [one, TITLES[one]] as const)} chosen={platform} onChoose={setPlatform} />
           <CopyCommand text={joinCommand(platform, server, text)} label={TITLES[platform]} />
           {isLoopback && (
-            <p className="soft small">Another machine needs an address in place of {server} that leads here.</p>
+            <p className="soft small">On another machine, replace {server} with an address that reaches this server.</p>
           )}
           {window.location.protocol === "https:" && (
             <p className="soft small">
-              Where the certificate is of an authority of its own, <code>rollcall token create</code> prints the command
-              with that authority's fingerprint.
+              If no public authority issued the certificate, use <code>rollcall token create</code>. It prints the
+              command with the authority's fingerprint.
             </p>
           )}
         </div>

@@ -1,23 +1,23 @@
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { toMs } from "../../state/nodes/node-row.ts";
+import { amountText, toMs } from "../../state/nodes/node-row.ts";
 import { formatBytes, formatMillicores } from "../../state/units.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty, Loading, Notice } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 
-/** What a node says that it is. */
+/** The hardware and software that a node reports. */
 export function HardwareTab({ node }: { readonly node: Node | undefined }) {
   if (node === undefined) return <Loading />;
   const { info } = node;
-  if (info?.cpu === undefined) return <Empty title="A process of the control plane tells no hardware" />;
-  const bytes = (value: bigint) => (value === 0n ? "" : formatBytes(Number(value)));
+  if (info?.cpu === undefined) return <Empty title="A control-plane process reports no hardware" />;
+  const row = { unknownFacts: info.unknownFacts.map(({ fact }) => fact) };
   return (
     <div className="stack">
       {info.unknownFacts.map(({ fact, reason, knownTime }) => (
         <Notice key={`${fact} ${reason}`} tone="warn">
           <code>{fact}</code> cannot be determined: {reason}.{" "}
-          {knownTime === undefined ? "No last value is known." : "Shown is the last value, known at "}
+          {knownTime === undefined ? "No earlier value is known." : "Showing the last known value, from "}
           {knownTime !== undefined && <ExactTime ms={toMs(knownTime)} />}
         </Notice>
       ))}
@@ -33,9 +33,14 @@ export function HardwareTab({ node }: { readonly node: Node | undefined }) {
               ["Architecture", info.os?.architecture],
               ["Processor", info.cpu.model],
               ["Sockets, cores, threads", `${info.cpu.sockets}, ${info.cpu.cores}, ${info.cpu.threads}`],
-              ["Usable", `${formatMillicores(info.cpu.usableMillis)} processors`],
-              ["Memory", bytes(info.memoryBytes)],
-              ["Disk", bytes(info.diskBytes)],
+              [
+                "Usable",
+                info.cpu.usableMillis === undefined
+                  ? "unknown"
+                  : `${formatMillicores(info.cpu.usableMillis)} processors`,
+              ],
+              ["Memory", amountText(row, "memory", Number(info.memoryBytes ?? 0n), formatBytes)],
+              ["Disk", amountText(row, "disk", Number(info.diskBytes ?? 0n), formatBytes)],
               [
                 "Virtual machines",
                 info.vm?.capable ? `yes${info.vm.nested ? ", nested" : ""}` : (info.vm?.message ?? "no"),
@@ -87,16 +92,20 @@ export function HardwareTab({ node }: { readonly node: Node | undefined }) {
             columns={[
               { title: "Id", cell: ({ id }) => id },
               { title: "Processors", cell: ({ cpus }) => <code className="breaks">{cpus}</code> },
-              { title: "Memory", right: true, cell: ({ memoryBytes }) => formatBytes(Number(memoryBytes)) },
+              {
+                title: "Memory",
+                right: true,
+                cell: ({ memoryBytes }) => (memoryBytes === undefined ? "unknown" : formatBytes(Number(memoryBytes))),
+              },
               { title: "Distances", cell: ({ distances }) => distances.join(", ") },
             ]}
           />
         </Panel>
       )}
       {info.vfioGpus.length > 0 && (
-        <Panel title="GPUs set aside for virtual machines" flush>
+        <Panel title="GPUs reserved for virtual machines" flush>
           <DataTable
-            label="GPUs set aside"
+            label="GPUs reserved for virtual machines"
             rows={info.vfioGpus}
             keyOf={({ pciAddress }) => pciAddress}
             columns={[

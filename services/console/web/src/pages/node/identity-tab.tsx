@@ -1,8 +1,9 @@
-import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type Node, type NodeTrust, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ask } from "../../actions/asked.tsx";
 import { PageLink } from "../../app/link.tsx";
 import { useRights } from "../../session/session.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { trustWord } from "../../state/trust-words.ts";
 import { holdWord, tierWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -10,7 +11,7 @@ import { Empty, Loading } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 
-/** Labels with where they come from, the key, and how the node came to be here. */
+/** The labels with their sources, the key, and how the node joined. */
 export function IdentityTab({ id, node }: { readonly id: string; readonly node: Node | undefined }) {
   const rights = useRights();
   if (node === undefined) return <Loading />;
@@ -40,7 +41,7 @@ export function IdentityTab({ id, node }: { readonly id: string; readonly node: 
               { title: "Value", cell: ({ value }) => <code className="breaks">{value}</code> },
               { title: "Set by", cell: ({ tier }) => tierWord(tier) },
               {
-                title: "In place of",
+                title: "Overrides",
                 cell: ({ overrides }) =>
                   overrides.map(({ tier, value }) => `${value} (${tierWord(tier)})`).join(", ") || "-",
               },
@@ -55,7 +56,7 @@ export function IdentityTab({ id, node }: { readonly id: string; readonly node: 
             rows={holds}
             keyOf={({ kind }) => String(kind)}
             columns={[
-              { title: "Owner", cell: ({ kind }) => holdWord(kind) },
+              { title: "Kind", cell: ({ kind }) => holdWord(kind) },
               { title: "Since", cell: ({ since }) => <Time ms={toMs(since)} /> },
               { title: "Until", cell: ({ untilTime }) => <Time ms={toMs(untilTime)} /> },
               { title: "Why", cell: ({ message }) => <span className="breaks">{message}</span> },
@@ -71,7 +72,7 @@ export function IdentityTab({ id, node }: { readonly id: string; readonly node: 
             ["Key since", node.keySince === undefined ? "" : <ExactTime key="since" ms={toMs(node.keySince)} />],
             ["Next key", node.nextKeyFingerprint],
             [
-              "Rotation wanted since",
+              "Rotation required since",
               node.keyRotationRequiredSince === undefined ? (
                 ""
               ) : (
@@ -91,11 +92,44 @@ export function IdentityTab({ id, node }: { readonly id: string; readonly node: 
                 </PageLink>
               ),
             ],
-            ["Joined without a token", node.joinedWithoutToken ? "yes, while that was warned of" : ""],
+            ["Joined without a token", node.joinedWithoutToken ? "yes, allowed with a warning" : ""],
             ["Removed when it leaves", node.ephemeral ? "yes" : ""],
           ]}
         />
       </Panel>
+      {node.type === NodeType.COMPUTE && <TrustPanel trust={node.info?.trust} />}
     </div>
+  );
+}
+
+/**
+ * How the agent recognizes the control plane. Before operators change the authority, they check this for each
+ * node, to see which nodes would be lost.
+ */
+function TrustPanel({ trust }: { readonly trust: NodeTrust | undefined }) {
+  const authorities = trust?.authorities ?? [];
+  return (
+    <Panel title="Trust in the control plane">
+      <Facts
+        of={[
+          ["Trusts", trustWord(trust)],
+          [
+            "Authorities",
+            authorities.length === 0 ? (
+              ""
+            ) : (
+              <span key="authorities" className="stack">
+                {authorities.map((it) => (
+                  <code key={it} className="breaks">
+                    {it}
+                  </code>
+                ))}
+              </span>
+            ),
+          ],
+          ["Expected server name", trust?.serverName],
+        ]}
+      />
+    </Panel>
   );
 }

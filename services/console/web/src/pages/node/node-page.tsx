@@ -6,8 +6,7 @@ import { useSearch, useSetSearch } from "../../app/address.ts";
 import { PageLink } from "../../app/link.tsx";
 import { usePageKeys } from "../../app/shell-keys.ts";
 import { registry } from "../../live/clients.ts";
-import { fleet } from "../../live/fleet.ts";
-import { useObservable } from "../../live/observable.ts";
+import { useFleet } from "../../live/fleet.ts";
 import { useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command, type NodeVerb } from "../../state/cli-command.ts";
@@ -34,19 +33,19 @@ const TABS = [
   ["identity", "Labels and identity"],
 ] as const;
 
-/** One node: where it stands and why, what it does, what it is, and what can be done with it. */
+/** One node: its states with their causes, its usage and hardware, and its verbs. */
 export function NodePage() {
   const { id = "" } = useParams({ strict: false }) as { readonly id?: string };
   const search = useSearch();
   const setSearch = useSetSearch();
   const rights = useRights();
-  useObservable(fleet.version);
+  const { rows, complete, large } = useFleet();
   const read = useRead(["node", id], (signal) => registry.getNode({ node: id }, { signal }), {
     on: ["node."],
     subject: id,
   });
   const node = read.data?.node;
-  const row = fleet.rows.get(id) ?? (node === undefined ? undefined : toRow(node));
+  const row = rows.get(id) ?? (node === undefined ? undefined : toRow(node));
   const keys = useMemo(
     () => ({
       ...(rights.operate && row !== undefined
@@ -71,15 +70,15 @@ export function NodePage() {
     );
   }
   const tab = TABS.find(([name]) => name === search.tab)?.[0] ?? "why";
-  const isGone = fleet.large.value ? read.error !== null : fleet.complete.value && !fleet.rows.has(id);
+  const isGone = large ? read.error !== null : complete && !rows.has(id);
   return (
     <>
       <PageHead title={row.id} within={WITHIN}>
         {rights.operate && <Actions row={row} />}
-        <CopyCommandButton text={command("node", "describe", row.id)} />
+        <CopyCommandButton text={commandOf(tab, row.id)} />
       </PageHead>
       <div className="page-body">
-        {isGone && <Notice tone="warn">This node was removed. What is shown is what it last was.</Notice>}
+        {isGone && <Notice tone="warn">This node was removed. Its last state is shown.</Notice>}
         <StatesPanel row={row} />
         <Tabs tabs={TABS} chosen={tab} onChoose={(name) => setSearch({ tab: name === "why" ? undefined : name })} />
         {tab === "why" && <TimelineTab id={row.id} />}
@@ -92,7 +91,18 @@ export function NodePage() {
   );
 }
 
-/** What fits the node as it is, the most likely first. What harms is not beside it, but for what awaits a decision. */
+/** The command that prints the content of a tab. */
+function commandOf(tab: (typeof TABS)[number][0], id: string): string {
+  if (tab === "why") return command("node", "why", id);
+  if (tab === "usage") return command("top", id);
+  if (tab === "work") return command("job", "executions", "--node", id);
+  return command("node", "describe", id);
+}
+
+/**
+ * The verbs that fit the node's state, most likely first. Destructive ones are in the menu, except while the node
+ * waits for a decision.
+ */
 function Actions({ row }: { readonly row: NodeRow }) {
   const verbs = (Object.keys(VERBS) as readonly NodeVerb[]).filter((verb) => VERBS[verb].fits(row));
   const isOpen = row.membership.word === "PENDING";

@@ -1,9 +1,12 @@
+import { useTokenNames } from "../../live/token-names.ts";
+import { actorName } from "../../state/events/event-groups.ts";
 import type { NodeRow, StateFacts } from "../../state/nodes/node-row.ts";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
-/** The four states of a node, each with its cause and since when. */
+/** The four states of a node, each with its cause and start time. */
 export function StatesPanel({ row }: { readonly row: NodeRow }) {
+  const names = useTokenNames();
   const states: readonly (readonly [string, StateFacts])[] = [
     ["Membership", row.membership],
     ["Connection", row.connection],
@@ -22,7 +25,11 @@ export function StatesPanel({ row }: { readonly row: NodeRow }) {
             <Time ms={facts.sinceMs} /> {facts.reason !== "" && <code>{facts.reason}</code>}
           </span>
           {facts.message !== "" && <span className="small breaks">{facts.message}</span>}
-          {facts.actor !== "" && <span className="small soft breaks">by {facts.actor}</span>}
+          {facts.actor !== "" && (
+            <span className="small soft breaks" title={facts.actor}>
+              by {actorName(facts.actor, names)}
+            </span>
+          )}
         </div>
       ))}
     </div>

@@ -3,9 +3,9 @@ import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { clientOf, registry } from "../../live/clients.ts";
 import { showEvent } from "../../live/events-read.ts";
 import { useRead } from "../../live/queries.ts";
-import { command } from "../../state/cli-command.ts";
+import { useTokenNames } from "../../live/token-names.ts";
+import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
-import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Empty, Notice, Read } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Shape } from "../../ui/state-mark.tsx";
@@ -14,7 +14,7 @@ import { WaitList } from "../jobs/wait-list.tsx";
 
 const jobs = clientOf(JobService);
 
-/** Why a node is as it is: in a sentence, what stands in its way, and what happened to it. */
+/** Explains a node's state: a sentence, what holds it, and its history. */
 export function TimelineTab({ id }: { readonly id: string }) {
   const why = useRead(["why", id], (signal) => registry.explainNode({ node: id, limit: 200 }, { signal }), {
     on: ["node."],
@@ -26,7 +26,7 @@ export function TimelineTab({ id }: { readonly id: string }) {
     { on: ["node.", "job."] },
   );
   return (
-    <Panel title="Why" actions={<CopyCommandButton text={command("node", "why", id)} />}>
+    <Panel title="Why">
       <Read from={why}>
         {({ summary, obstacles, entries, hasEarlier }) => (
           <div className="stack">
@@ -36,11 +36,11 @@ export function TimelineTab({ id }: { readonly id: string }) {
                 <strong>{text}</strong> <code>{reason}</code>
                 {since !== undefined && (
                   <div className="soft small">
-                    since <Time ms={toMs(since)} />
+                    started <Time ms={toMs(since)} />
                     {until !== undefined && (
                       <>
                         {" "}
-                        until <Time ms={toMs(until)} /> at the latest
+                        (latest end: <Time ms={toMs(until)} />)
                       </>
                     )}
                   </div>
@@ -50,7 +50,7 @@ export function TimelineTab({ id }: { readonly id: string }) {
             ))}
             <WaitList waits={work.data?.waits ?? []} />
             {entries.length === 0 ? (
-              <Empty title="Nothing is kept of its past" />
+              <Empty title="No history is stored" />
             ) : (
               <ol className="timeline">
                 {[...entries].reverse().map(({ event, text }) => (
@@ -58,7 +58,7 @@ export function TimelineTab({ id }: { readonly id: string }) {
                 ))}
               </ol>
             )}
-            {hasEarlier && <p className="soft small">More happened before than is shown.</p>}
+            {hasEarlier && <p className="soft small">Earlier events are not shown.</p>}
           </div>
         )}
       </Read>
@@ -67,6 +67,7 @@ export function TimelineTab({ id }: { readonly id: string }) {
 }
 
 function Entry({ event, text }: { readonly event: Event | undefined; readonly text: string }) {
+  const names = useTokenNames();
   if (event === undefined) return null;
   const shown = showEvent(event);
   return (
@@ -76,7 +77,8 @@ function Entry({ event, text }: { readonly event: Event | undefined; readonly te
       <div className="what">
         <span>{shown.type.replace(/^node\./, "").replaceAll(".", " ")}</span> <span className="soft">{text}</span>
         <div className="soft small">
-          {shown.reason !== "" && !text.includes(shown.reason) && <code>{shown.reason}</code>} {shown.actor}
+          {shown.reason !== "" && !text.includes(shown.reason) && <code>{shown.reason}</code>}{" "}
+          <span title={shown.actor}>{actorName(shown.actor, names)}</span>
         </div>
       </div>
     </li>

@@ -12,7 +12,7 @@ import { ExactTime } from "../../ui/time.tsx";
 
 const Chart = lazy(() => import("../../ui/chart.tsx").then((module) => ({ default: module.Chart })));
 
-/** What a node does at the moment: every two seconds while this is shown. */
+/** The current usage of a node, updated every two seconds while it is shown. */
 export function UsageTab({
   id,
   node,
@@ -43,7 +43,7 @@ export function UsageTab({
           <Loading />
         ) : (
           <Empty title="Not connected">
-            <p>A node tells its usage while it is connected. It is shown here as soon as it is back.</p>
+            <p>A node reports its usage while it is connected. The usage appears here when the node returns.</p>
           </Empty>
         )}
       </Panel>
@@ -57,8 +57,8 @@ export function UsageTab({
       <Suspense fallback={<Loading />}>
         {series.times.length === 0 ? (
           <Panel title="Usage">
-            <Empty title="No sample yet">
-              <p>{latest.telemetryUnavailable || "The node's first report of usage has not come."}</p>
+            <Empty title="No samples yet">
+              <p>{latest.telemetryUnavailable || "The node has not reported its usage yet."}</p>
             </Empty>
           </Panel>
         ) : (
@@ -107,7 +107,7 @@ export function UsageTab({
       <Panel title="Session and heartbeats">
         <Facts
           of={[
-            ["Held by", latest.replicaId],
+            ["Replica", latest.replicaId],
             ["Session epoch", String(latest.sessionEpoch)],
             ["Connected since", <ExactTime key="since" ms={isConnected ? toMs(node?.connection?.since) : null} />],
             ["Silent for", seconds(latest.silentFor)],
@@ -115,7 +115,7 @@ export function UsageTab({
             ["Unhealthy after", seconds(latest.unhealthyAfter)],
             ["Unknown after", seconds(latest.unknownAfter)],
             [isBehind ? "Clock behind by" : "Clock ahead by", seconds(latest.clockSkew).replace(/^-/, "")],
-            ["Missing", latest.telemetryUnavailable],
+            ["Live data unavailable", latest.telemetryUnavailable],
           ]}
         />
       </Panel>

@@ -1,30 +1,30 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { ReactNode } from "react";
 import { NodeLink } from "../../app/link.tsx";
-import { gpusText, type NodeRow, type StateFacts } from "../../state/nodes/node-row.ts";
+import { amountText, exportedAmount, type NodeRow, type StateFacts } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { formatBytes, formatPercent } from "../../state/units.ts";
 import { StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
-/** What is known of a node besides its row: usage and last frame, while it is shown. */
+/** Live data of a node that its row does not have: usage and the last frame. */
 export type Usage = NodeHealth | undefined;
 
-/** One column of the listing. */
+/** A column of the node list. */
 export interface NodeColumn {
   readonly name: string;
   readonly title: string;
-  /** In pixels. */
+  /** The width in pixels. */
   readonly width: number;
   readonly order?: OrderBy;
   readonly right?: boolean;
   readonly cell: (row: NodeRow, usage: Usage) => ReactNode;
-  /** For exports; numbers raw, times in RFC 3339. */
+  /** The value in exports; numbers are raw, times are in RFC 3339. */
   readonly raw: (row: NodeRow) => string | number;
 }
 
-/** Every column there is, in order. */
+/** All columns, in order. */
 export const COLUMNS: readonly NodeColumn[] = [
   { name: "id", title: "Node", width: 180, order: "id", cell: (row) => <NodeLink id={row.id} />, raw: (row) => row.id },
   text("type", "Type", 110, (row) => row.type, "type"),
@@ -51,12 +51,9 @@ export const COLUMNS: readonly NodeColumn[] = [
     cell: (_, usage) => <LastSeen usage={usage} />,
   },
   number("cores", "Cores", 70, (row) => row.cores, "cores"),
-  number("memory", "Memory", 90, (row) => row.memoryBytes, "memory", formatBytes),
-  number("disk", "Disk", 90, (row) => row.diskBytes, "disk", formatBytes),
-  {
-    ...{ name: "gpus", title: "GPUs", width: 70, order: "gpus", right: true, raw: (row) => row.gpus },
-    cell: (row) => gpusText(row) || <span className="soft">-</span>,
-  },
+  amount("memory", "Memory", 90, (row) => row.memoryBytes, formatBytes),
+  amount("disk", "Disk", 90, (row) => row.diskBytes, formatBytes),
+  amount("gpus", "GPUs", 70, (row) => row.gpus),
   text("gpu-models", "GPU models", 200, (row) => row.gpuModels),
   text("labels", "Labels", 260, (row) => row.labelsText, "labels"),
   text("hostname", "Host name", 160, (row) => row.hostname),
@@ -74,7 +71,7 @@ export const COLUMNS: readonly NodeColumn[] = [
   time("created", "Joined", 100, (row) => row.createdMs, "created"),
 ];
 
-/** The columns that are shown unless the address says otherwise. */
+/** The columns that are shown by default. */
 export const DEFAULT_COLUMNS = [
   "id",
   "approval",
@@ -89,13 +86,13 @@ export const DEFAULT_COLUMNS = [
   "labels",
 ];
 
-/** The columns that an address names, in the order of the listing; the id is always there. */
+/** The columns named in an address, in the order of the list. The id is always included. */
 export function columnsOf(names: string | undefined): readonly NodeColumn[] {
   const wanted = names === undefined ? DEFAULT_COLUMNS : names.split(",");
   return COLUMNS.filter(({ name }) => name === "id" || wanted.includes(name));
 }
 
-/** The state that says most about a node: its membership unless it is approved, else its health or connection. */
+/** The most important state of a node: membership unless it is approved, otherwise health or connection. */
 function telling(row: NodeRow): StateFacts {
   if (row.membership.word !== "APPROVED") return row.membership;
   return row.type === "compute" ? row.health : row.connection;
@@ -141,6 +138,20 @@ function number(
   };
 }
 
+/** A resource whose amount can be unknown. */
+function amount(
+  name: "memory" | "disk" | "gpus",
+  title: string,
+  width: number,
+  read: (row: NodeRow) => number,
+  format?: (value: number) => string,
+): NodeColumn {
+  return {
+    ...{ name, title, width, right: true, order: name, raw: (row: NodeRow) => exportedAmount(row, name, read(row)) },
+    cell: (row) => amountText(row, name, read(row), format) || <span className="soft">-</span>,
+  };
+}
+
 function state(
   name: string,
   title: string,
@@ -150,11 +161,12 @@ function state(
 ): NodeColumn {
   return {
     ...{ name, title, width, order, raw: (row: NodeRow) => read(row).word },
-    cell: (row) => {
-      const { word, reason, message } = read(row);
-      return <StateMark word={word} title={[reason, message].filter(Boolean).join(": ")} />;
-    },
+    cell: (row) => <State of={read(row)} />,
   };
+}
+
+function State({ of: { word, reason, message } }: { readonly of: StateFacts }) {
+  return <StateMark word={word} title={[reason, message].filter(Boolean).join(": ")} />;
 }
 
 function time(

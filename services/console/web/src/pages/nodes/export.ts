@@ -3,10 +3,10 @@ import type { NodeRow } from "../../state/nodes/node-row.ts";
 import { download } from "../../ui/export-menu.tsx";
 import { COLUMNS, type NodeColumn } from "./columns.tsx";
 
-/** Columns that are live alone: there is nothing of them to export. */
+/** Columns that have only live values. They are not exported. */
 const LIVE = new Set(["cpu", "memory-used", "seen"]);
 
-/** Export rows as CSV, with the columns that are shown. */
+/** Export rows as CSV with the columns on screen. */
 export function exportCsv(rows: readonly NodeRow[], columns: readonly NodeColumn[]): void {
   const kept = columns.filter(({ name }) => !LIVE.has(name));
   const header = kept.map(({ name }) => name);
@@ -14,7 +14,7 @@ export function exportCsv(rows: readonly NodeRow[], columns: readonly NodeColumn
   download("nodes.csv", "text/csv", toCsv(header, lines));
 }
 
-/** Export rows as JSON, with every column. */
+/** Export rows as JSON with all columns. */
 export function exportJson(rows: readonly NodeRow[]): void {
   const kept = COLUMNS.filter(({ name }) => !LIVE.has(name));
   const values = rows.map((row) => ({

@@ -1,8 +1,7 @@
-import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, useId, useMemo, useState, useSyncExternalStore } from "react";
 import { history, useSetSearch } from "../../app/address.ts";
 import { registry } from "../../live/clients.ts";
-import { fleet } from "../../live/fleet.ts";
-import { useObservable } from "../../live/observable.ts";
+import { fleet, useComplete, useLarge } from "../../live/fleet.ts";
 import { useRead } from "../../live/queries.ts";
 import {
   filterToSearch,
@@ -31,14 +30,14 @@ const TITLES = {
   scheduling: "Scheduling",
 } as const;
 
-/** Search, selector and states: what is chosen goes to the address, so that a view can be kept as a link. */
+/** Search, selector and states. The choices are stored in the address, so that a view can be bookmarked. */
 export function FilterBar({ filter, wrong }: { readonly filter: NodeFilter; readonly wrong: string }) {
   const setSearch = useSetSearch();
   const change = (part: Partial<NodeFilter>) => setSearch(filterToSearch({ ...filter, ...part }));
   return (
     <search className="filters">
-      <SearchField value={filter.q} onChange={(q) => change({ q })} />
-      <SelectorField value={filter.labels} wrong={wrong} onChange={(labels) => change({ labels })} />
+      <SearchField onChange={(q) => change({ q })} />
+      <SelectorField wrong={wrong} onChange={(labels) => change({ labels })} />
       {STATE_FIELDS.map((field) => {
         const chosen = filter[field];
         const toggle = (word: string) =>
@@ -68,27 +67,21 @@ export function FilterBar({ filter, wrong }: { readonly filter: NodeFilter; read
 }
 
 /**
- * The text of a field that goes to the address as it is typed. The address may change by other means; what it was while
- * more was typed changes nothing.
+ * The text of a field that updates the address as the user types. The address can also change in other ways. An older
+ * value of the address never overwrites newer typing.
  */
-function useFieldText(name: string, value: string): readonly [text: string, set: (text: string) => void] {
-  const [text, setText] = useState(value);
-  const own = useRef(value);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what the address says by now counts, not the value.
-  useEffect(() => {
-    const present = new URLSearchParams(history.location.search).get(name) ?? "";
-    if (present !== own.current) setText(present);
-    own.current = present;
-  }, [value, name]);
-  const set = (next: string) => {
-    own.current = next.trim();
-    setText(next);
-  };
-  return [text, set];
+function useFieldText(name: string): readonly [text: string, set: (text: string) => void] {
+  const present = useSyncExternalStore(
+    history.subscribe,
+    () => new URLSearchParams(history.location.search).get(name) ?? "",
+  );
+  const [typed, setTyped] = useState({ text: present, sent: present });
+  const isTyped = typed.sent === present;
+  return [isTyped ? typed.text : present, (next) => setTyped({ text: next, sent: next.trim() })];
 }
 
-function SearchField({ value, onChange }: { readonly value: string; readonly onChange: (text: string) => void }) {
-  const [text, set] = useFieldText("q", value);
+function SearchField({ onChange }: { readonly onChange: (text: string) => void }) {
+  const [text, set] = useFieldText("q");
   return (
     <input
       className="input search"
@@ -105,23 +98,15 @@ function SearchField({ value, onChange }: { readonly value: string; readonly onC
   );
 }
 
-/** A label selector, with the keys and values that nodes have. */
-function SelectorField({
-  value,
-  wrong,
-  onChange,
-}: {
-  readonly value: string;
-  readonly wrong: string;
-  readonly onChange: (text: string) => void;
-}) {
-  const [text, setText] = useFieldText("labels", value);
+/** A field for a label selector that completes keys and values from the fleet. */
+function SelectorField({ wrong, onChange }: { readonly wrong: string; readonly onChange: (text: string) => void }) {
+  const [text, setText] = useFieldText("labels");
   const [open, setOpen] = useState(false);
   const [at, setAt] = useState(-1);
   const id = useId();
-  const complete = useObservable(fleet.complete);
-  // Labels are counted when the field is entered, or once the nodes are known where that is later.
-  const large = useObservable(fleet.large);
+  const complete = useComplete();
+  // Count labels when the field gets the focus, or later when the nodes have loaded.
+  const large = useLarge();
   const counted = useRead(["labels"], (signal) => registry.getClusterSummary({ includeLabels: true }, { signal }), {
     enabled: open && large,
   });
@@ -168,7 +153,7 @@ function SelectorField({
       </span>
       <div id={id} role="listbox" aria-label="Completions" className={found.length > 0 ? "menu completions" : ""}>
         {found.map((completion, place) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: keys go to the text field above, as in every combobox.
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the text field above handles keys, as in any combobox.
           <div
             key={completion.text}
             id={`${id}-${place}`}
@@ -176,7 +161,7 @@ function SelectorField({
             tabIndex={-1}
             aria-selected={place === at}
             className="menu-item"
-            // Before the field loses the focus, which closes the list.
+            // Prevent the field from losing the focus, which would close the list.
             onMouseDown={(event) => event.preventDefault()}
             onClick={() => set(completion.text)}
           >

@@ -1,13 +1,14 @@
-import { useCallback, useDeferredValue, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useCallback, useDeferredValue, useMemo, useRef, useState } from "react";
 import { ask } from "../../actions/asked.tsx";
 import { VERBS } from "../../actions/verbs.ts";
 import { goTo, useSearch, useSetSearch } from "../../app/address.ts";
 import { nodePath } from "../../app/link.tsx";
 import { usePageKeys } from "../../app/shell-keys.ts";
-import { fleet, useLook } from "../../live/fleet.ts";
-import { useObservable } from "../../live/observable.ts";
+import { fleet, useComplete, useLook, useSummary } from "../../live/fleet.ts";
+import { useSelected } from "../../live/observable.ts";
 import { useRights } from "../../session/session.ts";
 import { listCommand, type NodeVerb } from "../../state/cli-command.ts";
+import { countWords } from "../../state/nodes/count-words.ts";
 import { filterFromSearch, isFiltered, NO_FILTER, type NodeFilter, nodeTest } from "../../state/nodes/node-filter.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import { isListed } from "../../state/nodes/node-scope.ts";
@@ -22,9 +23,10 @@ import { COLUMNS, columnsOf, DEFAULT_COLUMNS } from "./columns.tsx";
 import { exportCsv, exportJson } from "./export.ts";
 import { FilterBar } from "./filter-bar.tsx";
 import { NodesTable } from "./nodes-table.tsx";
-import { useNodesView } from "./use-nodes-view.ts";
+import { useLast, useNodesView } from "./use-nodes-view.ts";
 import { Views } from "./views.tsx";
 
+const FleetMap = lazy(() => import("./fleet-map.tsx").then((module) => ({ default: module.FleetMap })));
 const NONE: ReadonlySet<string> = new Set();
 const BULK: readonly NodeVerb[] = ["approve", "reject", "cordon", "uncordon", "drain"];
 const MORE_BULK: readonly NodeVerb[] = [
@@ -40,20 +42,21 @@ const MORE_BULK: readonly NodeVerb[] = [
 const showMore = () => fleet.more();
 const isAnyOrder = () => true;
 
-/** The last filter that could be asked: a selector that is being typed is wrong half of the time. */
-function useRight(filter: NodeFilter): NodeFilter {
-  const last = useRef(filter);
-  if (nodeTest(filter).ok) last.current = filter;
-  return nodeTest(last.current).ok ? last.current : NO_FILTER;
+/** A valid filter and its test; null while the filter is invalid. */
+interface RightFilter {
+  readonly filter: NodeFilter;
+  readonly test: (row: NodeRow) => boolean;
 }
 
-/** Every node, with filters, in any order, and what can be done with many of them. */
+const EVERY_MACHINE: RightFilter = { filter: NO_FILTER, test: ({ type }) => type === "compute" };
+
+/** All nodes, with filters, sorting and bulk verbs. */
 export function NodesPage() {
   const search = useSearch();
   const setSearch = useSetSearch();
   const rights = useRights();
-  const complete = useObservable(fleet.complete);
-  // What was typed or chosen is shown at once, and the nodes as soon as they are found.
+  const complete = useComplete();
+  // Show typed text immediately, and the matching nodes as soon as they are found.
   const listed = useDeferredValue(search);
   const filter = useMemo(() => filterFromSearch(listed), [listed]);
   const order = useMemo(() => {
@@ -61,10 +64,16 @@ export function NodesPage() {
     return { by, reversed: listed.desc === "1" };
   }, [listed.sort, listed.desc]);
   const typed = useMemo(() => filterFromSearch(search), [search]);
-  const large = useLook({ filter: useRight(filter), ...order });
+  const compiled = useMemo(() => nodeTest(filter), [filter]);
+  const valid = useMemo(() => (compiled.ok ? { filter, test: compiled.test } : null), [filter, compiled]);
+  const right = useLast(valid, EVERY_MACHINE);
+  const large = useLook({ filter: right.filter, ...order });
   const by = large && !isListed(order.by) ? "id" : order.by;
-  const { rows, version, wrong } = useNodesView(filter, by, order.reversed);
-  const { machines } = useObservable(fleet.summary);
+  const view = useNodesView(right.test, by, order.reversed);
+  const { rows } = view;
+  const isMap = search.view === "map";
+  const total = useSummary();
+  const hasMore = useSelected(fleet.state, (state) => state.hasMore);
   const columns = useMemo(() => columnsOf(listed.show), [listed.show]);
   const [cursor, setCursor] = useState<string | null>(null);
   const [picked, setPicked] = useState(NONE);
@@ -79,13 +88,11 @@ export function NodesPage() {
       return next;
     });
   }, []);
-  // Nodes that are gone meanwhile, or that the filter hides, are not chosen: nothing is done with what is not shown.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version stands for the rows, which change in place.
+  // Nodes that were removed in the meantime, or that the filter hides, are not chosen: only visible nodes are changed.
   const chosen = useMemo(() => {
-    const filtered = nodeTest(filter);
-    const isShown = (row: NodeRow | undefined) => row !== undefined && (!filtered.ok || filtered.test(row));
-    return [...picked].filter((id) => isShown(fleet.rows.get(id)));
-  }, [picked, filter, version]);
+    const isShown = (row: NodeRow | undefined) => row !== undefined && right.test(row);
+    return [...picked].filter((id) => isShown(view.all.get(id)));
+  }, [picked, right, view]);
   const chosenIds = useMemo(() => new Set(chosen), [chosen]);
   const keys = useMemo(() => {
     const move = (by: number) =>
@@ -97,16 +104,16 @@ export function NodesPage() {
     const focusSearch = () => document.getElementById("node-search")?.focus();
     return {
       j: { does: "Next node", run: () => move(1) },
-      k: { does: "Node before", run: () => move(-1) },
+      k: { does: "Previous node", run: () => move(-1) },
       Enter: { does: "Open the node", run: () => current() !== undefined && goTo(nodePath(current() ?? "")) },
       "/": { does: "Search", run: focusSearch },
       ...(rights.operate
         ? {
             x: {
-              does: "Choose the node",
+              does: "Select the node",
               run: () => pick([current() ?? ""].filter(Boolean), !picked.has(current() ?? "")),
             },
-            Escape: { does: "Choose none", run: () => setPicked(NONE) },
+            Escape: { does: "Clear selection", run: () => setPicked(NONE) },
           }
         : {}),
     };
@@ -130,6 +137,12 @@ export function NodesPage() {
   return (
     <>
       <PageHead title="Nodes">
+        <Button
+          aria-pressed={isMap}
+          onClick={() => setSearch({ view: isMap ? undefined : "map", by: isMap ? undefined : search.by })}
+        >
+          Map
+        </Button>
         <Views search={search} />
         <Menu
           items={COLUMNS.slice(1).map(({ name, title }) => ({
@@ -151,11 +164,11 @@ export function NodesPage() {
         <CopyCommandButton text={listCommand(filter, order)} />
       </PageHead>
       <div className="page-body">
-        <FilterBar filter={typed} wrong={wrong} />
+        <FilterBar filter={typed} wrong={compiled.ok ? "" : compiled.message} />
         <div className="nodes">
           {chosen.length > 0 && (
-            <div className="bulk" role="toolbar" aria-label="With the chosen nodes">
-              <strong className="small">{formatCount(chosen.length)} chosen</strong>
+            <div className="bulk" role="toolbar" aria-label="Actions for the selected nodes">
+              <strong className="small">{formatCount(chosen.length)} selected</strong>
               {BULK.map((verb) => (
                 <Button
                   key={verb}
@@ -180,20 +193,23 @@ export function NodesPage() {
                 More
               </Menu>
               <Button small look="plain" onClick={() => setPicked(NONE)}>
-                Choose none
+                Clear selection
               </Button>
             </div>
           )}
           {rows.length === 0 && !complete ? (
             <Loading lines={8} />
           ) : rows.length === 0 ? (
-            <Empty title={isFiltered(filter) ? "No node matches" : "No machine has joined yet"}>
-              <p>{isFiltered(filter) ? "Clear a filter to see more." : "Make a join token on the page Join."}</p>
+            <Empty title={isFiltered(filter) ? "No matching nodes" : "No machine has joined yet"}>
+              <p>{isFiltered(filter) ? "Clear a filter to see more." : "Create a join token on the Join page."}</p>
             </Empty>
+          ) : isMap ? (
+            <Suspense fallback={<Loading lines={8} />}>
+              <FleetMap view={view} />
+            </Suspense>
           ) : (
             <NodesTable
-              rows={rows}
-              version={version}
+              view={view}
               columns={columns}
               order={shownOrder}
               canOrder={large ? isListed : isAnyOrder}
@@ -208,14 +224,18 @@ export function NodesPage() {
           )}
           <div className="nodes-foot">
             <span role="status" data-testid="node-count">
-              {large
-                ? `${formatCount(rows.length)} read of a fleet of ${formatCount(machines)}; scrolling reads more`
-                : `${formatCount(rows.length)} of ${formatCount(fleet.rows.size)} nodes`}
-              {complete ? "" : ", more are coming"}
+              {countWords({
+                shown: rows.length,
+                loaded: fleet.rows.size,
+                total: total.machines + total.processes,
+                machines: total.machines,
+                state: hasMore ? (fleet.rows.size < fleet.most ? "paged" : "full") : complete ? "complete" : "loading",
+                filter,
+              })}
             </span>
             {search.show !== undefined && search.show !== DEFAULT_COLUMNS.join(",") && (
               <Button small look="plain" onClick={() => setSearch({ show: undefined })}>
-                Usual columns
+                Default columns
               </Button>
             )}
           </div>

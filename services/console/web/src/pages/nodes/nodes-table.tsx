@@ -1,16 +1,16 @@
-// biome-ignore-all lint/a11y/useSemanticElements: only rows in sight are in the page, which no table element knows.
+// biome-ignore-all lint/a11y/useSemanticElements: a table element cannot omit rows that are not visible.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type MouseEvent, memo, type RefObject, useEffect, useRef, useSyncExternalStore } from "react";
-import type { NodeRow } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import type { NodeColumn } from "./columns.tsx";
+import type { NodesView } from "./use-nodes-view.ts";
 import { useUsage } from "./use-usage.ts";
 
 const ROW_PX = 36;
-/** So many rows before the last one the next are asked for. */
+/** Number of rows from the end at which to load more. */
 const NEAR_END = 200;
 const NEVER_WATCHED: readonly string[] = [];
-/** Widths of columns with which the first three fit a narrow screen. */
+/** Column widths at which the first three columns fit a narrow screen. */
 const NARROW_PX: Readonly<Record<string, number>> = { id: 104, approval: 102, health: 102 };
 const narrow = window.matchMedia("(max-width: 640px)");
 const LIVE_COLUMNS = ["cpu", "memory-used", "seen"];
@@ -25,18 +25,17 @@ function useNarrow(): boolean {
   );
 }
 
-/** Which rows are chosen, and where the keys are. */
+/** The selected rows, and the row that the keyboard acts on. */
 export interface Cursor {
   readonly id: string | null;
   readonly picked: ReadonlySet<string>;
 }
 
 /**
- * The rows of a view; only those in sight are in the page, however many there are. It is drawn again when one of its
- * properties changes, of which `version` stands for the rows.
+ * The rows of a view. Only visible rows are in the document. The table renders when a property changes.
  */
 export const NodesTable = memo(function NodesTable({
-  rows,
+  view,
   columns,
   order,
   cursor,
@@ -48,8 +47,7 @@ export const NodesTable = memo(function NodesTable({
   onEnd,
   scroller,
 }: {
-  readonly rows: readonly NodeRow[];
-  readonly version: number;
+  readonly view: NodesView;
   readonly columns: readonly NodeColumn[];
   readonly order: { readonly by: OrderBy; readonly reversed: boolean };
   readonly cursor: Cursor;
@@ -58,10 +56,11 @@ export const NodesTable = memo(function NodesTable({
   readonly onCursor: (id: string) => void;
   readonly onPick: (ids: readonly string[], picked: boolean) => void;
   readonly canOrder: (by: OrderBy) => boolean;
-  /** The last rows are in sight, or nearly so. */
+  /** Called when the view is at or near the end. */
   readonly onEnd: () => void;
   readonly scroller: RefObject<HTMLDivElement | null>;
 }) {
+  const { rows } = view;
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -70,12 +69,12 @@ export const NodesTable = memo(function NodesTable({
     scrollPaddingStart: ROW_PX,
   });
   const items = virtual.getVirtualItems();
-  const isAtEnd = (items.at(-1)?.index ?? 0) >= rows.length - NEAR_END;
+  const lastIndex = items.at(-1)?.index ?? 0;
   const { length } = rows;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: after each piece that came, the end may still be in sight.
+  // After each loaded page, the end may still be visible.
   useEffect(() => {
-    if (isAtEnd) onEnd();
-  }, [isAtEnd, onEnd, length]);
+    if (lastIndex >= length - NEAR_END) onEnd();
+  }, [lastIndex, length, onEnd]);
   const isLive = columns.some(({ name }) => LIVE_COLUMNS.includes(name));
   const usage = useUsage(isLive ? items.flatMap(({ index }) => rows[index]?.id ?? []) : NEVER_WATCHED);
   const lastPick = useRef<string | null>(null);
@@ -91,7 +90,8 @@ export const NodesTable = memo(function NodesTable({
     column.name === "id" ? { width: widthOf(column), left: pickPx } : { width: widthOf(column) };
   const classesOf = ({ name, right }: NodeColumn) =>
     ["nodes-cell", right && "right", name === "id" && "stays"].filter(Boolean).join(" ");
-  // By id: the rows change in place before they are drawn again, and an index would name another node.
+  // Find the row by id, not by index. Rows change in place before the next render, so an index may refer to
+  // another node.
   const pick = (picked: string, event: MouseEvent) => {
     const ends = [lastPick.current, picked].map((end) => rows.findIndex(({ id }) => id === end));
     const isRange = event.shiftKey && !ends.includes(-1);
@@ -115,7 +115,7 @@ export const NodesTable = memo(function NodesTable({
               <div role="columnheader" className="nodes-cell pick stays" style={{ width: pickPx }} tabIndex={-1}>
                 <input
                   type="checkbox"
-                  aria-label="Choose all nodes of this view"
+                  aria-label="Select all nodes of this view"
                   checked={rows.length > 0 && cursor.picked.size >= rows.length}
                   onChange={(event) =>
                     onPick(
@@ -155,7 +155,7 @@ export const NodesTable = memo(function NodesTable({
             if (row === undefined) return null;
             const isPicked = cursor.picked.has(row.id);
             return (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: j, k and x do the same by keys.
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the keys j, k and x do the same.
               <div
                 key={row.id}
                 role="row"
@@ -170,7 +170,7 @@ export const NodesTable = memo(function NodesTable({
                   <div role="cell" className="nodes-cell pick stays" style={{ width: pickPx }}>
                     <input
                       type="checkbox"
-                      aria-label={`Choose ${row.id}`}
+                      aria-label={`Select ${row.id}`}
                       checked={isPicked}
                       onClick={(event) => pick(row.id, event)}
                       onChange={() => {}}

@@ -1,59 +1,70 @@
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { fleet } from "../../live/fleet.ts";
-import type { NodeFilter } from "../../state/nodes/node-filter.ts";
-import { nodeTest } from "../../state/nodes/node-filter.ts";
 import type { NodeRow } from "../../state/nodes/node-row.ts";
 import { type OrderBy, SortedView } from "../../state/nodes/sorted-view.ts";
 
-/** The nodes of a filter in an order, as they are. */
+/** The live nodes that match a filter, sorted. Each change makes another object. */
 export interface NodesView {
-  /** Changes in place; `version` tells when. */
+  /** The matching nodes. The array can change in place, shortly before the next view is published. */
   readonly rows: readonly NodeRow[];
-  readonly version: number;
-  /** What is wrong with the filter's selector; empty when nothing is. */
-  readonly wrong: string;
+  /** All nodes that the page has. */
+  readonly all: ReadonlyMap<string, NodeRow>;
 }
 
-/** A view, and how many changes of the fleet it has seen. */
-interface MadeView {
-  readonly view: SortedView;
-  readonly changes: number;
-}
-
-/** Changes that come together are drawn together, at most so often. */
+/** Minimum time between two renders. Changes within this time are drawn together. */
 const DRAW_MS = 120;
 
-/** Follow the nodes of a filter. */
-export function useNodesView(filter: NodeFilter, by: OrderBy, reversed: boolean): NodesView {
-  const [version, setVersion] = useState(0);
-  const wrongFilter = useMemo(() => nodeTest(filter), [filter]);
-  const last = useRef<MadeView | null>(null);
-  const made = useMemo(() => {
-    // A selector that is being typed is wrong half of the time: the view before stays.
-    if (!wrongFilter.ok) return last.current;
-    return { view: new SortedView(fleet.rows.values(), wrongFilter.test, { by, reversed }), changes: fleet.changes };
-  }, [wrongFilter, by, reversed]);
-  last.current = made;
-  useEffect(() => {
-    if (made === null) return;
-    const { view } = made;
-    // What changed since the view was made, no one has told it.
-    if (fleet.changes !== made.changes) {
-      view.reset(fleet.rows.values());
-      setVersion((before) => before + 1);
+/** Follow the nodes that pass a test. */
+export function useNodesView(test: (row: NodeRow) => boolean, by: OrderBy, reversed: boolean): NodesView {
+  const view = useMemo(() => new LiveView(test, { by, reversed }), [test, by, reversed]);
+  return useSyncExternalStore(view.subscribe, view.read);
+}
+
+/** Keeps a sorted view up to date while a component is subscribed to it. */
+class LiveView {
+  readonly #view: SortedView;
+  /** The number of fleet changes that the view includes. */
+  #changes = fleet.changes;
+  #published: NodesView;
+
+  constructor(test: (row: NodeRow) => boolean, order: { readonly by: OrderBy; readonly reversed: boolean }) {
+    this.#view = new SortedView(fleet.rows.values(), test, order);
+    this.#published = { rows: this.#view.rows, all: fleet.rows };
+  }
+
+  readonly read = (): NodesView => this.#published;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    const publish = () => {
+      this.#published = { rows: this.#view.rows, all: fleet.rows };
+      listener();
+    };
+    // The fleet changed after the view was built and before it subscribed. Build the view again.
+    if (fleet.changes !== this.#changes) {
+      this.#view.reset(fleet.rows.values());
+      publish();
     }
     let timer: number | undefined;
     const stop = fleet.listen((changes) => {
-      if (!view.apply(changes)) return;
+      this.#changes = fleet.changes;
+      if (!this.#view.apply(changes)) return;
       timer ??= window.setTimeout(() => {
         timer = undefined;
-        setVersion((before) => before + 1);
+        publish();
       }, DRAW_MS);
     });
     return () => {
       window.clearTimeout(timer);
       stop();
     };
-  }, [made]);
-  return { rows: made?.view.rows ?? [], version, wrong: wrongFilter.ok ? "" : wrongFilter.message };
+  };
+}
+
+/** The last value that is not null, starting with `first`. While the user types a selector, it is often invalid. */
+export function useLast<T>(value: T | null, first: T): T {
+  const [last, setLast] = useState(value ?? first);
+  useEffect(() => {
+    if (value !== null) setLast(value);
+  }, [value]);
+  return value ?? last;
 }

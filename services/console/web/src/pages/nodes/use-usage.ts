@@ -3,12 +3,12 @@ import { useEffect, useState } from "react";
 import { clientOf } from "../../live/clients.ts";
 import { useStream } from "../../live/follow.ts";
 
-/** Nodes of which usage is watched at a time: the server takes 200. */
+/** Maximum number of nodes whose usage is watched at the same time; the server accepts 200. */
 const MOST_WATCHED = 100;
-/** Scrolling asks for others only when it has come to rest. */
+/** How long scrolling must pause before other nodes are watched. */
 const REST_MS = 350;
 
-/** The usage of the nodes that are shown, live. */
+/** The live usage of the nodes on screen. */
 export function useUsage(ids: readonly string[]): ReadonlyMap<string, NodeHealth> {
   const wanted = ids.slice(0, MOST_WATCHED).join("\n");
   const [watched, setWatched] = useState("");
@@ -25,7 +25,7 @@ export function useUsage(ids: readonly string[]): ReadonlyMap<string, NodeHealth
       onMessage: ({ nodes, goneIds }) => {
         if (nodes.length + goneIds.length === 0) return;
         setUsage((before) => {
-          // Of nodes that are no longer watched nothing is kept.
+          // Drop the usage of nodes that are no longer watched.
           const kept = nodeIds.flatMap((id) => {
             const known = before.get(id);
             return known === undefined || goneIds.includes(id) ? [] : [[id, known] as const];

@@ -11,13 +11,13 @@ const KEY = "rollcall.node-views";
 
 const GIVEN: readonly SavedView[] = [
   { name: "All machines", query: "" },
-  { name: "Unwell", query: "approval=approved&health=unhealthy,unknown" },
+  { name: "Unhealthy or unknown", query: "approval=approved&health=unhealthy,unknown" },
   { name: "Waiting for approval", query: "approval=pending" },
   { name: "Cannot take work", query: "approval=approved&scheduling=ineligible,draining,drained,unconfirmed" },
   { name: "Disconnected", query: "connection=disconnected" },
 ];
 
-/** Views by name. A view is its address: it can be sent to others, and kept in this browser. */
+/** Named views. A view is an address: users can share it, and this browser stores it. */
 export function Views({ search }: { readonly search: Readonly<Record<string, string>> }) {
   const [kept, setKept] = useState(() => parseViews(localStorage.getItem(KEY)));
   const [naming, setNaming] = useState(false);
@@ -40,7 +40,7 @@ export function Views({ search }: { readonly search: Readonly<Record<string, str
           { label: "Save this view", onSelect: () => setNaming(true) },
           ...(current === undefined
             ? []
-            : [{ label: `Forget ${current.name}`, onSelect: () => keep(kept.filter((view) => view !== current)) }]),
+            : [{ label: `Delete ${current.name}`, onSelect: () => keep(kept.filter((view) => view !== current)) }]),
         ]}
       >
         Views
@@ -73,14 +73,14 @@ function NameView({ onClose, onName }: { readonly onClose: () => void; readonly 
       >
         <Field
           label="Name"
-          hint="Kept in this browser; the address of the page shows the same view to others"
+          hint="Stored only in this browser. To share the view, send its link."
           maxLength={64}
           value={name}
           onChange={(event) => setName(event.target.value)}
           autoFocus
         />
         <div className="actions">
-          <CopyButton text={window.location.href}>Copy the address</CopyButton>
+          <CopyButton text={window.location.href}>Copy link</CopyButton>
           <Button look="primary" type="submit" disabled={name.trim() === ""}>
             Save
           </Button>

@@ -1,18 +1,18 @@
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { useEffect, useMemo, useState } from "react";
-import { events } from "../../live/clients.ts";
-import { fleet } from "../../live/fleet.ts";
+import { events, registry } from "../../live/clients.ts";
+import { fleet, useLarge, useSummary } from "../../live/fleet.ts";
 import { log } from "../../live/log.ts";
-import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
 import { type HealthChange, healthOverTime } from "../../state/health-history.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { exactTime } from "../../state/time-words.ts";
 import { Sparkline } from "../../ui/meters.tsx";
 
 const REGISTERED = "node.registered";
 const TYPES = [REGISTERED, "node.health.changed"];
 const HOUR_MS = 3_600_000;
-/** The longest of these whose changes fit. */
+/** Time spans, longest first. The chart shows the longest span whose changes fit into MOST_PAGES. */
 const SPANS = [
   { ms: 24 * HOUR_MS, words: "24 hours" },
   { ms: HOUR_MS, words: "hour" },
@@ -20,13 +20,15 @@ const SPANS = [
 ] as const;
 const MOST_PAGES = 3;
 const PAGE = 1_000;
-/** Changes that came since the page was opened, kept besides. */
+/** Maximum number of live changes that are kept in addition to the loaded ones. */
 const MOST_LIVE = 5_000;
 
-/** The health of the machines that are approved now, over the last day, or over less where more happened. */
+/**
+ * The health of all approved machines during the last day, or during a shorter time if there were too many changes.
+ */
 export function HealthHistory() {
-  const summary = useObservable(fleet.summary);
-  const isLarge = useObservable(fleet.large);
+  const summary = useSummary();
+  const isLarge = useLarge();
   const read = useRead(["health-history"], readHistory);
   const [live, setLive] = useState<readonly HealthChange[]>([]);
   useEffect(() => log.listen((came) => setLive((before) => [...before, ...changesOf(came)].slice(-MOST_LIVE))), []);
@@ -34,16 +36,17 @@ export function HealthHistory() {
   const points = useMemo(() => {
     if (past === undefined) return [];
     const nowMs = Date.now();
-    // Those that came while the past was read are in both.
+    // Remove duplicates, because changes that arrived while the history was loading are in both lists.
     const known = new Set(past.changes.map(nameOf));
     const all = [...past.changes, ...live.filter((change) => !known.has(nameOf(change)))];
     const counted = all.filter(({ id }) => {
       const row = fleet.rows.get(id);
       return row?.type === "compute" && row.membership.word === "APPROVED";
     });
-    return healthOverTime(summary.health, counted, { fromMs: nowMs - past.span.ms, nowMs });
+    const { span, knownFromMs } = past;
+    return healthOverTime(summary.health, counted, { fromMs: nowMs - span.ms, nowMs, knownFromMs });
   }, [past, live, summary]);
-  // Of a large fleet the page does not know which of the changes were of machines that it counts.
+  // Draw nothing for a large fleet, because the page does not know which changes are about machines that it counts.
   if (past === undefined || isLarge) return null;
   const lines = [
     { name: "Healthy", tone: "good", values: points.map(({ well }) => well) },
@@ -52,13 +55,14 @@ export function HealthHistory() {
   return (
     <div className="grid narrow">
       {lines.map(({ name, tone, values }) => {
-        const label = `${name} over the last ${past.span.words}: ${Math.min(...values)} to ${Math.max(...values)}`;
         return (
           <figure key={name}>
-            <Sparkline values={values} tone={tone} label={label} />
-            <figcaption className="soft small">
-              {name}, last {past.span.words}
-            </figcaption>
+            <Sparkline
+              values={values}
+              tone={tone}
+              name={`${name}, last ${past.span.words}`}
+              whenOf={(at) => exactTime(points[at]?.atMs ?? 0)}
+            />
           </figure>
         );
       })}
@@ -69,15 +73,24 @@ export function HealthHistory() {
 const nameOf = ({ id, atMs, after }: HealthChange) => `${id} ${atMs} ${after}`;
 
 async function readHistory(signal: AbortSignal) {
+  const keptFromMs = await readKeptFrom(signal);
   for (const span of SPANS) {
     const changes = await readSince(Date.now() - span.ms, signal);
-    if (changes !== null) return { span, changes };
+    if (changes !== null) return { span, changes, knownFromMs: keptFromMs };
   }
-  // Too much happened even in the shortest: what comes from now on is shown.
-  return { span: SPANS[2], changes: [] };
+  // Even the shortest span has too many changes, so the chart begins now.
+  return { span: SPANS[2], changes: [], knownFromMs: Date.now() };
 }
 
-/** What changed since; null when it is more than is read. */
+/** The time from which the log has every change; 0 if nothing has been compacted. */
+async function readKeptFrom(signal: AbortSignal): Promise<number> {
+  const { log: status } = await registry.getControlPlaneStatus({}, { signal });
+  if ((status?.compactedRevision ?? 0n) === 0n) return 0;
+  const { events: kept } = await events.listEvents({ pageSize: 1 }, { signal });
+  return toMs(kept[0]?.time) ?? Date.now();
+}
+
+/** The changes since a time; null when there are too many. */
 async function readSince(sinceMs: number, signal: AbortSignal): Promise<readonly HealthChange[] | null> {
   const fromTime = { seconds: BigInt(Math.floor(sinceMs / 1000)), nanos: 0 };
   const changes: HealthChange[] = [];

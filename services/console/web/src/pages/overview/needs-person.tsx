@@ -2,8 +2,7 @@ import { BrakeService, BrakeState, BrakeStateSchema } from "@rollcall/api/rollca
 import type { ReactNode } from "react";
 import { PageLink } from "../../app/link.tsx";
 import { clientOf, registry } from "../../live/clients.ts";
-import { fleet } from "../../live/fleet.ts";
-import { useObservable } from "../../live/observable.ts";
+import { useSummary } from "../../live/fleet.ts";
 import { useRead } from "../../live/queries.ts";
 import { formatCount } from "../../state/units.ts";
 import { enumWord, type Tone } from "../../state/words.ts";
@@ -17,9 +16,9 @@ interface Need {
   readonly to: string;
 }
 
-/** What waits for a decision, the gravest first. */
+/** What needs attention, most serious first. */
 export function NeedsPerson() {
-  const { membership, health, holds, processes, processesConnected } = useObservable(fleet.summary);
+  const { membership, health, holds, processes, processesConnected } = useSummary();
   const brake = useRead(["brake"], (signal) => clientOf(BrakeService).getBrake({}, { signal }), { on: ["brake."] });
   const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
     on: ["node.registered", "join.token"],
@@ -33,7 +32,7 @@ export function NeedsPerson() {
   for (const { group, state, pending } of brake.data?.brakes ?? []) {
     if (state === BrakeState.NORMAL || state === BrakeState.UNSPECIFIED) continue;
     const word = enumWord(BrakeStateSchema, state);
-    const text = `The brake of ${group} is ${word}; ${formatCount(pending)} reactions are held back`;
+    const text = `The brake of ${group} is ${word}; ${formatCount(pending)} reactions are delayed`;
     needs.push({ key: `brake ${group}`, tone: "bad", to: "/brake", text });
   }
   add(
@@ -43,37 +42,55 @@ export function NeedsPerson() {
     "machine is unhealthy",
     "machines are unhealthy",
   );
-  add(health.UNKNOWN, "warn", "/nodes?approval=approved&health=unknown", "machine is unknown", "machines are unknown");
-  add(membership.PENDING, "warn", "/approvals", "machine waits for approval", "machines wait for approval");
-  add(holds.HARDWARE, "warn", "/nodes?scheduling=ineligible", "machine lacks hardware", "machines lack hardware");
+  add(
+    health.UNKNOWN,
+    "warn",
+    "/nodes?approval=approved&health=unknown",
+    "machine has unknown health",
+    "machines have unknown health",
+  );
+  add(membership.PENDING, "warn", "/approvals", "machine is waiting for approval", "machines are waiting for approval");
+  add(
+    holds.HARDWARE,
+    "warn",
+    "/nodes?approval=approved&scheduling=ineligible",
+    "machine lacks hardware",
+    "machines lack hardware",
+  );
   add(
     holds.CONDITION,
     "warn",
-    "/nodes?scheduling=ineligible",
+    "/nodes?approval=approved&scheduling=ineligible",
     "machine reports a condition",
     "machines report conditions",
   );
   add(
     holds.IDENTITY,
     "bad",
-    "/nodes?scheduling=ineligible",
+    "/nodes?approval=approved&scheduling=ineligible",
     "machine shares its identity with another",
     "machines share their identities with others",
   );
-  add(holds.FLAPPING, "warn", "/nodes?scheduling=ineligible", "machine flaps", "machines flap");
+  add(
+    holds.FLAPPING,
+    "warn",
+    "/nodes?approval=approved&scheduling=ineligible",
+    "machine is flapping",
+    "machines are flapping",
+  );
   const away = processes - processesConnected;
   add(
     away,
     "warn",
     "/control-plane",
-    "process of the control plane is away",
-    "processes of the control plane are away",
+    "process of the control plane is missing",
+    "processes of the control plane are missing",
   );
   for (const text of status.data?.joining?.warnings ?? []) needs.push({ key: text, tone: "warn", to: "/join", text });
   if (needs.length === 0) {
     return (
-      <Empty title="All is well">
-        <p>Nothing waits for a decision.</p>
+      <Empty title="No problems">
+        <p>Nothing needs attention.</p>
       </Empty>
     );
   }

@@ -3,7 +3,7 @@ import { goTo, pathWith } from "../../app/address.ts";
 import { PageLink } from "../../app/link.tsx";
 import { registry } from "../../live/clients.ts";
 import { showEvent } from "../../live/events-read.ts";
-import { fleet } from "../../live/fleet.ts";
+import { useComplete, useSummary } from "../../live/fleet.ts";
 import { log } from "../../live/log.ts";
 import { useObservable } from "../../live/observable.ts";
 import { useRead } from "../../live/queries.ts";
@@ -21,11 +21,14 @@ import { OwnHealth } from "./own-health.tsx";
 
 /** The fleet at a glance. */
 export function OverviewPage() {
-  const summary = useObservable(fleet.summary);
-  const complete = useObservable(fleet.complete);
+  const summary = useSummary();
+  const complete = useComplete();
   const latest = useObservable(log.latest);
   const shown = useMemo(() => latest.slice(0, 12).map(showEvent), [latest]);
-  const chosen = (field: string) => (word: string) => goTo(pathWith("/nodes", { [field]: word.toLowerCase() }));
+  const isBegun = useObservable(log.begun);
+  // The bars count approved machines, so the lists that they open must not have others.
+  const chosen = (field: string) => (word: string) =>
+    goTo(pathWith("/nodes", { approval: "approved", [field]: word.toLowerCase() }));
   if (!complete && summary.machines === 0) {
     return (
       <>
@@ -49,7 +52,7 @@ export function OverviewPage() {
             note={`${formatCount(summary.connected)} connected`}
           />
           <Tile
-            name="May take work"
+            name="Can take work"
             figure={formatCount(summary.mayTakeWork)}
             note={`of ${formatCount(approved)} approved`}
           />
@@ -70,7 +73,7 @@ export function OverviewPage() {
           />
         </div>
         <div className="grid even">
-          <Panel title="Needs a person">
+          <Panel title="Needs attention">
             <NeedsPerson />
           </Panel>
           <Panel title="States of approved machines">
@@ -83,7 +86,13 @@ export function OverviewPage() {
         </div>
         <div className="grid">
           <Panel title="Latest events" actions={<PageLink to="/events">All events</PageLink>}>
-            {shown.length === 0 ? <Empty title="Nothing has happened yet" /> : <EventList events={shown} withSubject />}
+            {!isBegun ? (
+              <Loading />
+            ) : shown.length === 0 ? (
+              <NoEvents hasMachines={summary.machines > 0} />
+            ) : (
+              <EventList events={shown} />
+            )}
           </Panel>
           <div className="stack">
             <Panel title="Capacity for executions">
@@ -99,11 +108,16 @@ export function OverviewPage() {
   );
 }
 
+/** Explains why no events are shown: events are loaded after the machines, and are not kept forever. */
+function NoEvents({ hasMachines }: { readonly hasMachines: boolean }) {
+  return <Empty title={hasMachines ? "No recent events" : "No events yet"} />;
+}
+
 function FirstMachine() {
   return (
     <Panel title="No machine has joined yet">
       <Empty title="Let the first machine join">
-        <p>Make a join token, and run the command that belongs to it on the machine.</p>
+        <p>Create a join token, and run its command on the machine.</p>
         <PageLink to="/join" className="button primary">
           Join a machine
         </PageLink>
@@ -120,7 +134,7 @@ function WorkCapacity() {
     <Read from={summary} lines={3}>
       {({ offered, allocated }) =>
         offered === undefined || offered.millicores === 0n ? (
-          <p className="soft">No approved machine offers anything to executions.</p>
+          <p className="soft">No approved machine offers resources for executions.</p>
         ) : (
           <GivenFacts
             of={[

@@ -2,8 +2,7 @@ import { BrakeService, BrakeState, BrakeStateSchema } from "@rollcall/api/rollca
 import { UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { PageLink } from "../../app/link.tsx";
 import { clientOf, registry } from "../../live/clients.ts";
-import { fleet } from "../../live/fleet.ts";
-import { useObservable } from "../../live/observable.ts";
+import { useSummary } from "../../live/fleet.ts";
 import { EVERY_EVENT, RARE_MS, useRead } from "../../live/queries.ts";
 import { formatCount } from "../../state/units.ts";
 import { enumWord } from "../../state/words.ts";
@@ -11,9 +10,9 @@ import { Read } from "../../ui/notices.tsx";
 import { Facts } from "../../ui/panel.tsx";
 import { StateMark } from "../../ui/state-mark.tsx";
 
-/** How the control plane's own work fares, in a few lines. */
+/** The health of the control plane itself, in a few lines. */
 export function OwnHealth() {
-  const { processes, processesConnected } = useObservable(fleet.summary);
+  const { processes, processesConnected } = useSummary();
   const status = useRead(["status"], (signal) => registry.getControlPlaneStatus({}, { signal }), {
     on: EVERY_EVENT,
     gatherMs: RARE_MS,

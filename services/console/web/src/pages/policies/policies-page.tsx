@@ -4,10 +4,12 @@ import { useState } from "react";
 import { ReasonDialog } from "../../actions/reason-dialog.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { useRead } from "../../live/queries.ts";
+import { useTokenNames } from "../../live/token-names.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
+import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
-import { policyValueText, scopeWords } from "../../state/policy-values.ts";
+import { policyFieldWords, policyValueText, scopeWords } from "../../state/policy-values.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
@@ -21,9 +23,10 @@ import { PolicyForm } from "./policy-form.tsx";
 const policies = clientOf(HealthPolicyService);
 const NAMES = Object.values(POLICY_FIELDS).map(({ name }) => name);
 
-/** How patient the failure detector is: what the configuration says, and every policy over it. */
+/** The failure detector's thresholds: the configured defaults, and the policies that override them. */
 export function PoliciesPage() {
   const rights = useRights();
+  const names = useTokenNames();
   const [editing, setEditing] = useState<HealthPolicy | "new" | null>(null);
   const [removing, setRemoving] = useState<HealthPolicy | null>(null);
   const read = useRead(["policies"], (signal) => policies.listHealthPolicies({ pageSize: 500 }, { signal }), {
@@ -42,13 +45,15 @@ export function PoliciesPage() {
       </PageHead>
       <div className="page-body">
         <p className="soft">
-          A node's policy is put together value by value: the configuration, the default policy, each group whose
-          selector matches, then the node's own. What a policy does not set is inherited.
+          A node's policy merges, in this order, the configuration, the default policy, the policies of matching groups
+          from lowest to highest priority, and the node's own policy. Later values override earlier ones.
         </p>
         {editing !== null && (
           <PolicyForm
             key={editing === "new" ? "new" : editing.etag}
             policy={editing === "new" ? null : editing}
+            policies={read.data?.policies ?? []}
+            configuration={read.data?.configuration}
             onDone={() => {
               setEditing(null);
               read.refetch();
@@ -60,8 +65,8 @@ export function PoliciesPage() {
             <>
               <Panel title="Policies" flush>
                 {all.length === 0 ? (
-                  <Empty title="No policy is set">
-                    <p>Every node has the values of the configuration.</p>
+                  <Empty title="No policies">
+                    <p>All nodes use the configured values.</p>
                   </Empty>
                 ) : (
                   <DataTable
@@ -78,13 +83,15 @@ export function PoliciesPage() {
                           <span className="chips">
                             {NAMES.flatMap((name) => {
                               const text = policyValueText(values, name);
-                              return text === "" ? [] : [<span key={name} className="chip">{`${name} ${text}`}</span>];
+                              return text === ""
+                                ? []
+                                : [<span key={name} className="chip">{`${policyFieldWords(name)} ${text}`}</span>];
                             })}
                           </span>
                         ),
                       },
                       { title: "Why", cell: ({ reason }) => <span className="breaks">{reason || "-"}</span> },
-                      { title: "By", cell: ({ actor }) => actor },
+                      { title: "By", cell: ({ actor }) => <span title={actor}>{actorName(actor, names)}</span> },
                       { title: "Set", cell: ({ updateTime }) => <Time ms={toMs(updateTime)} /> },
                       {
                         title: "",
@@ -111,8 +118,8 @@ export function PoliciesPage() {
                   rows={Object.values(POLICY_FIELDS)}
                   keyOf={({ name }) => name}
                   columns={[
-                    { title: "Value", cell: ({ name }) => <code>{name}</code> },
-                    { title: "Is", cell: ({ name }) => policyValueText(configuration, name) || "-" },
+                    { title: "Value", cell: ({ name }) => policyFieldWords(name) },
+                    { title: "Current value", cell: ({ name }) => policyValueText(configuration, name) || "-" },
                     { title: "Meaning", cell: ({ doc }) => doc },
                   ]}
                 />
@@ -137,7 +144,7 @@ export function PoliciesPage() {
           }}
           onClose={() => setRemoving(null)}
         >
-          <p className="soft">Its nodes inherit what it had set from below.</p>
+          <p className="soft">Its nodes fall back to lower-priority policies or the configuration for these values.</p>
         </ReasonDialog>
       )}
     </>

@@ -1,6 +1,7 @@
 import {
   type HealthPolicy,
   HealthPolicyService,
+  type HealthPolicyValues,
   type PreviewHealthPolicyResponse,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { POLICY_FIELDS } from "@rollcall/domain/policy-fields";
@@ -8,7 +9,16 @@ import { type FormEvent, useState } from "react";
 import { NodeLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
 import { command } from "../../state/cli-command.ts";
-import { policyValueFlaw, policyValueText, scopeWords, toPolicyValues, toScope } from "../../state/policy-values.ts";
+import {
+  inheritedText,
+  policyFieldWords,
+  policyUnit,
+  policyValueFlaw,
+  policyValueText,
+  scopeWords,
+  toPolicyValues,
+  toScope,
+} from "../../state/policy-values.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommand } from "../../ui/copy.tsx";
@@ -21,8 +31,19 @@ import { say, useAct } from "../../ui/toasts.tsx";
 const policies = clientOf(HealthPolicyService);
 const FIELDS = Object.values(POLICY_FIELDS);
 
-/** Set one policy, after a look at which nodes it would change. */
-export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy | null; readonly onDone: () => void }) {
+/** Sets one policy, after a preview of the nodes it would change. */
+export function PolicyForm({
+  policy,
+  policies: all,
+  configuration,
+  onDone,
+}: {
+  readonly policy: HealthPolicy | null;
+  /** All policies and the configuration, from which the policy inherits what it does not set. */
+  readonly policies: readonly HealthPolicy[];
+  readonly configuration: HealthPolicyValues | undefined;
+  readonly onDone: () => void;
+}) {
   const scope = policy?.scope?.scope;
   const [kind, setKind] = useState<string>(scope?.case ?? "default");
   const [name, setName] = useState(typeof scope?.value === "string" ? scope.value : "");
@@ -47,7 +68,7 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
     reason,
     etag: policy?.etag ?? "",
   });
-  // A preview says nothing about other wishes than those that it was made for.
+  // Compare the values, because a preview is valid only for the values that were used for it.
   const wished = JSON.stringify([kind, name, selector, priority, reason, texts]);
   const look = () =>
     act("Preview", async () => {
@@ -58,7 +79,7 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
     event.preventDefault();
     await act("Set the policy", async () => {
       const { changedNodes } = await policies.setHealthPolicy({ ...request(), requestId: crypto.randomUUID() });
-      say("good", `The policy is set; ${formatCount(changedNodes)} nodes got another policy`);
+      say("good", `The policy is set; ${formatCount(changedNodes)} nodes now have a different policy`);
       onDone();
     });
   };
@@ -86,7 +107,7 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
               onChange={setKind}
               options={[
                 ["default", "Every node"],
-                ["group", "A group, by a selector"],
+                ["group", "A group of nodes, by selector"],
                 ["node", "One node"],
               ]}
             />
@@ -103,13 +124,13 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
           <div className="grid">
             <Field
               label="Selector"
-              hint="Labels of tokens and operators alone"
+              hint="Matches only labels set by join tokens and operators"
               value={selector}
               onChange={(event) => setSelector(event.target.value)}
             />
             <Field
               label="Priority"
-              hint="The greater wins"
+              hint="The highest priority wins"
               value={priority}
               onChange={(event) => setPriority(event.target.value.trim())}
             />
@@ -119,9 +140,9 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
           {FIELDS.map((field) => (
             <Field
               key={field.name}
-              label={field.name}
-              hint={field.doc}
-              placeholder="inherited"
+              label={policyFieldWords(field.name)}
+              hint={`${field.doc} (${policyUnit(field.kind)})`}
+              placeholder={inheritedText(field.name, { kind, name }, { policies: all, configuration })}
               wrong={policyValueFlaw(field.kind, texts[field.name] ?? "") ?? undefined}
               value={texts[field.name] ?? ""}
               onChange={(event) => setTexts({ ...texts, [field.name]: event.target.value.trim() })}
@@ -135,7 +156,7 @@ export function PolicyForm({ policy, onDone }: { readonly policy: HealthPolicy |
           onChange={(event) => setReason(event.target.value)}
         />
         {preview?.of === wished && <Preview preview={preview.answer} />}
-        <CopyCommand text={command("policy", "set", ...words)} label="The same in a terminal" />
+        <CopyCommand text={command("policy", "set", ...words)} label="Command line" />
         <div className="row">
           <Button disabled={!isReady || busy} onClick={look}>
             Preview
@@ -157,7 +178,7 @@ function Preview({ preview: { nodes, changedNodes } }: { readonly preview: Previ
   return (
     <div className="stack tight">
       <Notice tone={changedNodes === 0 ? "good" : "warn"}>
-        {formatCount(changedNodes)} nodes would get another policy
+        {formatCount(changedNodes)} nodes would have a different policy
       </Notice>
       {nodes.length > 0 && (
         <DataTable
@@ -171,7 +192,7 @@ function Preview({ preview: { nodes, changedNodes } }: { readonly preview: Previ
               cell: ({ before, after }) =>
                 FIELDS.flatMap(({ name }) => {
                   const [was, is] = [policyValueText(before?.values, name), policyValueText(after?.values, name)];
-                  return was === is ? [] : [`${name} ${was || "-"} -> ${is || "-"}`];
+                  return was === is ? [] : [`${policyFieldWords(name)} ${was || "-"} -> ${is || "-"}`];
                 }).join(", "),
             },
           ]}

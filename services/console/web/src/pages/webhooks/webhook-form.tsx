@@ -10,16 +10,16 @@ import { Notice } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { say, useAct } from "../../ui/toasts.tsx";
 
-/** Set one webhook. A new secret is shown once. */
+/** Sets one webhook. A new secret is shown once. */
 export function WebhookForm({
   webhook,
   names,
   onDone,
   onSet,
 }: {
-  /** Null for a new one. */
+  /** The webhook to change; null for a new one. */
   readonly webhook: Webhook | null;
-  /** Those that are listed: a new one is none of them. */
+  /** Names of existing webhooks. A new webhook must have another name. */
   readonly names: readonly string[];
   readonly onDone: () => void;
   readonly onSet: () => unknown;
@@ -61,7 +61,7 @@ export function WebhookForm({
     return (
       <Panel title={`Secret of ${name}`} actions={<Button onClick={onDone}>Done</Button>}>
         <div className="stack">
-          <Notice tone="warn">It checks the signatures, and is shown now and never again.</Notice>
+          <Notice tone="warn">Receivers check signatures with it. It is shown only once.</Notice>
           <CopyCommand text={secret} label="The secret" />
         </div>
       </Panel>
@@ -78,7 +78,7 @@ export function WebhookForm({
       <form className="stack" onSubmit={submit}>
         {resumesWhenSet(spec, status?.pauseReason ?? "") && (
           <Notice tone="warn">
-            It is paused: {status?.pauseMessage} <code>{status?.pauseReason}</code> Once it is set, deliveries go on.
+            Paused: {status?.pauseMessage} (<code>{status?.pauseReason}</code>). Setting the webhook resumes deliveries.
           </Notice>
         )}
         <div className="grid">
@@ -102,19 +102,19 @@ export function WebhookForm({
           <Field
             label="Types"
             placeholder="all"
-            hint="For example node.approved, with commas"
+            hint="For example node.approved; separate several with commas"
             value={types}
             onChange={(event) => setTypes(event.target.value)}
           />
           <Field
             label="Selector"
-            hint="Only events about nodes with such labels"
+            hint="Only events about nodes with these labels"
             maxLength={4096}
             value={selector}
             onChange={(event) => setSelector(event.target.value)}
           />
           <Field
-            label="What it is for"
+            label="Description"
             maxLength={256}
             value={description}
             onChange={(event) => setDescription(event.target.value)}
@@ -122,10 +122,10 @@ export function WebhookForm({
         </div>
         {webhook !== null && (
           <Check checked={rotate} onChange={setRotate}>
-            Make another secret; the one before signs too for a day
+            Create a new secret; for a day, deliveries are also signed with the old one
           </Check>
         )}
-        <CopyCommand text={webhookCommand(name, wish, before, rotate)} label="The same in a terminal" />
+        <CopyCommand text={webhookCommand(name, wish, before, rotate)} label="Command line" />
         <div>
           <Button
             look="primary"

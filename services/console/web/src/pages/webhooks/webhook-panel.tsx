@@ -1,20 +1,18 @@
 import { WebhookService } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { clientOf } from "../../live/clients.ts";
 import { EVERY_EVENT, RARE_MS, useRead } from "../../live/queries.ts";
-import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { formatCount } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
-import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, Panel } from "../../ui/panel.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 
-/** One webhook: what it is to do, how far it has come, and which subjects wait. */
+/** One webhook: its settings, delivery progress, and blocked subjects. */
 export function WebhookPanel({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
   const read = useRead(["webhook", name], (signal) => clientOf(WebhookService).getWebhook({ name }, { signal }), {
-    // Each may have been delivered.
+    // React to every event, because an event of any type may have been delivered.
     on: EVERY_EVENT,
     gatherMs: RARE_MS,
   });
@@ -22,12 +20,9 @@ export function WebhookPanel({ name, onClose }: { readonly name: string; readonl
     <Panel
       title={`Webhook ${name}`}
       actions={
-        <>
-          <CopyCommandButton text={command("webhook", "show", name)} />
-          <Button small onClick={onClose}>
-            Close
-          </Button>
-        </>
+        <Button small onClick={onClose}>
+          Close
+        </Button>
       }
     >
       <Read from={read}>
@@ -43,28 +38,28 @@ export function WebhookPanel({ name, onClose }: { readonly name: string; readonl
               )}
               {(status?.lostThrough ?? 0n) > 0n && (
                 <Notice tone="bad">
-                  Events up to revision {formatCount(Number(status?.lostThrough))} were forgotten before they were
+                  Events up to revision {formatCount(Number(status?.lostThrough))} were removed before they were
                   delivered.
                 </Notice>
               )}
               <Facts
                 of={[
-                  ["What it is for", spec?.description],
+                  ["Description", spec?.description],
                   ["To", spec?.url],
                   ["Types", spec?.types.join(", ") || "all"],
-                  ["Not these", spec?.excludeTypes.join(", ")],
+                  ["Excluded types", spec?.excludeTypes.join(", ")],
                   ["Selector", spec?.labelSelector],
                   ["Delivered up to", formatCount(Number(status?.revision ?? 0n))],
                   ["Behind", `${formatCount(Number(status?.behind ?? 0n))} revisions`],
-                  ["Made", <ExactTime key="made" ms={toMs(webhook?.createTime)} />],
+                  ["Created", <ExactTime key="created" ms={toMs(webhook?.createTime)} />],
                   ["Changed by", webhook?.updater],
                 ]}
               />
               {blocked.length === 0 ? (
-                <Empty title="No subject waits" />
+                <Empty title="No subject is blocked" />
               ) : (
                 <DataTable
-                  label="Subjects that wait"
+                  label="Blocked subjects"
                   rows={blocked}
                   keyOf={({ subject }) => subject}
                   columns={[

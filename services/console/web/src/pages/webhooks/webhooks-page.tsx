@@ -24,7 +24,7 @@ import { WebhookForm } from "./webhook-form.tsx";
 import { WebhookPanel } from "./webhook-panel.tsx";
 
 const webhooks = clientOf(WebhookService);
-/** There are fewer: the server bounds how many may be set. */
+/** Maximum number of webhooks to request. The server allows fewer, so one page contains all of them. */
 const MOST_LISTED = 1000;
 
 interface Asked {
@@ -32,7 +32,7 @@ interface Asked {
   readonly webhook: Webhook;
 }
 
-/** Who is told of events over HTTPS, and how the deliveries stand. */
+/** The webhooks that receive events over HTTPS, and the state of their deliveries. */
 export function WebhooksPage() {
   const rights = useRights();
   const [editing, setEditing] = useState<Webhook | "new" | null>(null);
@@ -40,7 +40,7 @@ export function WebhooksPage() {
   const { webhook: chosen } = useSearch();
   const setSearch = useSetSearch();
   const read = useRead(["webhooks"], (signal) => webhooks.listWebhooks({ pageSize: MOST_LISTED }, { signal }), {
-    // Each may have been delivered.
+    // React to every event, because an event of any type may have been delivered.
     on: EVERY_EVENT,
     gatherMs: RARE_MS,
   });
@@ -49,7 +49,10 @@ export function WebhooksPage() {
     try {
       const { delivered, statusCode, failure } = await webhooks.testWebhook({ name });
       const status = statusCode === 0 ? "" : ` (${statusCode})`;
-      say(delivered ? "good" : "bad", delivered ? `${name} took the test${status}` : `${name}: ${failure}${status}`);
+      say(
+        delivered ? "good" : "bad",
+        delivered ? `${name} accepted the test${status}` : `${name}: ${failure}${status}`,
+      );
     } catch (cause) {
       sayFailure(`Test ${name}`, cause);
     }
@@ -62,9 +65,12 @@ export function WebhooksPage() {
             Set a webhook
           </Button>
         )}
-        <Button onClick={() => read.refetch()}>Read again</Button>
+        <Button onClick={() => read.refetch()}>Refresh</Button>
         <ExportMenu name="webhooks" of={() => all.map(valuesOf)} />
-        <CopyCommandButton text={command("webhook", "list")} />
+        <CopyCommandButton
+          text={command("webhook", "list")}
+          more={chosen === undefined ? [] : [command("webhook", "show", chosen)]}
+        />
       </PageHead>
       <div className="page-body">
         {editing !== null && (
@@ -80,8 +86,8 @@ export function WebhooksPage() {
           <Read from={read}>
             {({ webhooks: listed }) =>
               listed.length === 0 ? (
-                <Empty title="No webhook is set">
-                  <p>A webhook posts events to an address of yours, signed, each at least once.</p>
+                <Empty title="No webhooks">
+                  <p>A webhook posts signed events to your URL, each at least once.</p>
                 </Empty>
               ) : (
                 <DataTable
@@ -121,7 +127,7 @@ export function WebhooksPage() {
                           </Button>
                           <Menu
                             look="small"
-                            label={`More about ${webhook.name}`}
+                            label={`More actions for ${webhook.name}`}
                             items={[
                               { label: "Change", onSelect: () => setEditing(webhook) },
                               webhook.status?.pauseReason === ""
@@ -152,10 +158,10 @@ export function WebhooksPage() {
 
 const LABELS = { pause: "Pause", resume: "Resume", replay: "Deliver again", delete: "Delete" } as const;
 const TELLS = {
-  pause: "What happens meanwhile is delivered when it goes on, as far as the log still has it.",
-  resume: "Deliveries go on where they stopped.",
-  replay: "Everything that the log still has is delivered again, in order, from its oldest event on.",
-  delete: "What is on its way may still arrive, nothing else does. Its secret is gone.",
+  pause: "Events that occur while it is paused are delivered when you resume it, if the log still has them.",
+  resume: "Deliveries continue where they stopped.",
+  replay: "All events in the log are delivered again in order, from the oldest.",
+  delete: "Deliveries in progress may still arrive, but no others. The secret is deleted.",
 } as const;
 
 function WebhookDialog({

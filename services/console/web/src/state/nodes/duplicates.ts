@@ -3,7 +3,7 @@ import { NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { ListNodesRequestSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import type { NodeRow } from "./node-row.ts";
 
-/** Why a machine that waits may be one that is known already. */
+/** Why a waiting machine may be an existing node. */
 export interface LikelyDuplicate {
   readonly id: string;
   readonly why: string;
@@ -11,12 +11,15 @@ export interface LikelyDuplicate {
 
 type Listing = Exclude<MessageInitShape<typeof ListNodesRequestSchema>, { readonly $typeName: string }>;
 
-/** The fields of a node by which likely duplicates are known. */
+/** The fields of a node that identify likely duplicates. */
 export const DUPLICATE_PATHS: readonly string[] = ["id", "info.hostname", "info.interfaces.mac"];
-/** Hardware addresses that a list can be asked for. */
+/** Maximum number of hardware addresses in one list filter. */
 const MOST_ADDRESSES = 64;
 
-/** The lists that have the likely duplicates of a machine, and itself; the surest first. No two nodes have one key. */
+/**
+ * List requests that find the machine itself and its likely duplicates, most reliable first. They do not compare keys,
+ * because no two nodes share a key.
+ */
 export function duplicateFilters({ macs, hostname }: NodeRow): readonly Listing[] {
   const types = [NodeType.COMPUTE];
   return [
@@ -25,7 +28,7 @@ export function duplicateFilters({ macs, hostname }: NodeRow): readonly Listing[
   ];
 }
 
-/** Choose from nodes that were found those that look like the same machine, the surest first, at most so many. */
+/** Select the found nodes that look like the same machine, most reliable first, up to `most`. */
 export function likelyDuplicates(row: NodeRow, found: readonly NodeRow[], most: number): readonly LikelyDuplicate[] {
   const others = new Map(found.filter(({ id }) => id !== row.id).map((other) => [other.id, other]));
   const [byAddress, byName]: [LikelyDuplicate[], LikelyDuplicate[]] = [[], []];

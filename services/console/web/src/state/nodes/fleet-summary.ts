@@ -1,5 +1,6 @@
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { GetClusterSummaryResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { RESOURCE_FACTS } from "@rollcall/domain";
 import { healthWord, holdWord, membershipWord, schedulingWord } from "../words.ts";
 import type { NodeRow } from "./node-row.ts";
 
@@ -11,25 +12,28 @@ export interface FleetSummary {
   readonly processes: number;
   readonly processesConnected: number;
   readonly membership: Readonly<Record<string, number>>;
-  /** Of approved machines. */
+  /** Number of approved machines, keyed by health. */
   readonly health: Readonly<Record<string, number>>;
-  /** Of approved machines. */
+  /** Number of approved machines, keyed by scheduling state. */
   readonly scheduling: Readonly<Record<string, number>>;
-  /** Machines by kind of hold. */
+  /** Number of machines, keyed by the kind of their holds. */
   readonly holds: Readonly<Record<string, number>>;
-  /** Of approved machines: logical processors, bytes and GPUs; available is of those that may take work. */
+  /**
+   * Logical processors, bytes and GPUs of approved machines. `available` counts only machines that can
+   * take work, and leaves out unknown GPUs.
+   */
   readonly total: Capacity;
   readonly available: Capacity;
 }
 
-/** Hardware added up. */
+/** The total hardware of some machines. */
 export interface Capacity {
   readonly cores: number;
   readonly memoryBytes: number;
   readonly gpus: number;
 }
 
-/** What the server counted of a fleet. */
+/** Convert the server's counts. */
 export function fromCounts(counted: GetClusterSummaryResponse): FleetSummary {
   const { compute, orchestrators, states, mayTakeWork } = counted;
   const membership: Record<string, number> = {};
@@ -59,7 +63,7 @@ function capacityOf(counted: GetClusterSummaryResponse["total"]): Capacity {
   return { cores: Number(cores), memoryBytes: Number(memoryBytes), gpus: Number(gpus) };
 }
 
-/** Add up a fleet. */
+/** Summarize loaded rows. */
 export function summarize(rows: Iterable<NodeRow>): FleetSummary {
   const counts = { machines: 0, connected: 0, mayTakeWork: 0, processes: 0, processesConnected: 0 };
   const membership: Record<string, number> = {};
@@ -85,7 +89,7 @@ export function summarize(rows: Iterable<NodeRow>): FleetSummary {
     add(total, row);
     if (!row.mayTakeWork) continue;
     counts.mayTakeWork += 1;
-    add(available, row);
+    add(available, row.unknownFacts.includes(RESOURCE_FACTS.gpus) ? { ...row, gpus: 0 } : row);
   }
   return { ...counts, membership, health, scheduling, holds, total, available };
 }
@@ -94,7 +98,7 @@ function count(counts: Record<string, number>, word: string, more = 1): void {
   counts[word] = (counts[word] ?? 0) + more;
 }
 
-function add(sum: { cores: number; memoryBytes: number; gpus: number }, row: NodeRow): void {
+function add(sum: { cores: number; memoryBytes: number; gpus: number }, row: Capacity): void {
   sum.cores += row.cores;
   sum.memoryBytes += row.memoryBytes;
   sum.gpus += row.gpus;

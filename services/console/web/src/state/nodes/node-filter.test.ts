@@ -42,7 +42,7 @@ describe("filterFromSearch()", () => {
     expect(isFiltered(filter)).toBe(true);
   });
 
-  it("should leave out what does not exist", () => {
+  it("should ignore unknown values", () => {
     expect(filterFromSearch({ health: "fine,unknown", approval: 7, q: null })).toEqual({
       ...NO_FILTER,
       health: ["UNKNOWN"],

@@ -1,25 +1,24 @@
 import { matches, parseSelector } from "@rollcall/domain";
 import type { NodeRow } from "./node-row.ts";
 
-/** Which nodes a view shows: every field that is set must match; values of one field are alternatives. */
+/** Which nodes a view shows. A node must match every set field; the values of one field are alternatives. */
 export interface NodeFilter {
-  /** Found anywhere in id, host name, labels or models, without regard to case. */
+  /** A substring of the id, host name, labels or models, ignoring case. */
   readonly q: string;
   readonly type: readonly string[];
   readonly approval: readonly string[];
   readonly health: readonly string[];
   readonly connection: readonly string[];
   readonly scheduling: readonly string[];
-  /** Label selector in Kubernetes' syntax. */
+  /** A label selector in Kubernetes' syntax. */
   readonly labels: string;
 }
 
-/** The fields that are choices of states. */
+/** The fields that select states. */
 export const STATE_FIELDS = ["type", "approval", "health", "connection", "scheduling"] as const;
-/** One of them. */
 export type StateField = (typeof STATE_FIELDS)[number];
 
-/** What each can be. */
+/** The possible values of each state field. */
 export const STATE_CHOICES: Readonly<Record<StateField, readonly string[]>> = {
   type: ["compute", "control-plane"],
   approval: ["PENDING", "APPROVED", "REJECTED"],
@@ -28,7 +27,7 @@ export const STATE_CHOICES: Readonly<Record<StateField, readonly string[]>> = {
   scheduling: ["ELIGIBLE", "INELIGIBLE", "DRAINING", "DRAINED", "UNCONFIRMED"],
 };
 
-/** The filter that shows machines, and no processes of the control plane. */
+/** The default filter: machines only, without processes of the control plane. */
 export const NO_FILTER: NodeFilter = {
   q: "",
   type: [],
@@ -39,7 +38,7 @@ export const NO_FILTER: NodeFilter = {
   labels: "",
 };
 
-/** Read a filter from the values of an address. What does not exist is left out: an old link still shows nodes. */
+/** Read a filter from search parameters. Unknown values are ignored, so that old links still show nodes. */
 export function filterFromSearch(search: Readonly<Record<string, unknown>>): NodeFilter {
   const text = (value: unknown) => (typeof value === "string" ? value.slice(0, MOST_CHARACTERS) : "");
   const choice = (field: StateField) => {
@@ -59,7 +58,7 @@ export function filterFromSearch(search: Readonly<Record<string, unknown>>): Nod
 
 const MOST_CHARACTERS = 4096;
 
-/** The values of an address for a filter; what is not set is undefined, which leaves it out. */
+/** The search parameters of a filter; unset fields are undefined. */
 export function filterToSearch(filter: NodeFilter): Readonly<Record<string, string | undefined>> {
   const list = (words: readonly string[]) => (words.length === 0 ? undefined : words.join(",").toLowerCase());
   return {
@@ -69,12 +68,12 @@ export function filterToSearch(filter: NodeFilter): Readonly<Record<string, stri
   };
 }
 
-/** A filter that can be asked, or what is wrong with its selector. */
+/** A compiled filter, or the error in its selector. */
 export type NodeTest =
   | { readonly ok: true; readonly test: (row: NodeRow) => boolean }
   | { readonly ok: false; readonly message: string };
 
-/** Make the test of a filter. Without a choice of types, machines alone pass. */
+/** Compile a filter. Without a choice of types, only machines match. */
 export function nodeTest(filter: NodeFilter): NodeTest {
   const parsed = parseSelector(filter.labels);
   if (!parsed.ok) return { ok: false, message: parsed.message };
@@ -93,7 +92,7 @@ export function nodeTest(filter: NodeFilter): NodeTest {
   return { ok: true, test };
 }
 
-/** Whether anything but the default is chosen. */
+/** Whether the filter differs from the default. */
 export function isFiltered(filter: NodeFilter): boolean {
   return filter.q !== "" || filter.labels !== "" || STATE_FIELDS.some((field) => filter[field].length > 0);
 }

@@ -1,18 +1,22 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { MembershipState, type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { RESOURCE_FACTS, type WorkResource } from "@rollcall/domain";
 import { connectionWord, healthWord, holdWord, membershipWord, schedulingWord, typeWord } from "../words.ts";
 
 /** One of a node's four states, with its cause. */
 export interface StateFacts {
   readonly word: string;
-  /** Milliseconds since 1970; null when the record does not tell. */
+  /** Milliseconds since 1970; null when unknown. */
   readonly sinceMs: number | null;
   readonly reason: string;
   readonly message: string;
   readonly actor: string;
 }
 
-/** What the pages keep of each node: small enough for 50,000 of them. The whole message is read where it is shown. */
+/**
+ * The data that pages store for each node, small enough for 50,000 nodes. Pages that show more load the whole
+ * message.
+ */
 export interface NodeRow {
   readonly id: string;
   readonly type: string;
@@ -23,7 +27,7 @@ export interface NodeRow {
   /** Health for machines, connection for processes of the control plane. */
   readonly status: string;
   readonly mayTakeWork: boolean;
-  /** Kinds of the holds in force. */
+  /** Kinds of the node's holds. */
   readonly holds: readonly string[];
   readonly labels: ReadonlyMap<string, string>;
   readonly labelsText: string;
@@ -37,7 +41,7 @@ export interface NodeRow {
   readonly numaNodes: number;
   readonly vm: boolean;
   readonly vfioGpus: number;
-  /** Facts that its agent cannot determine, by their fields' names: what is shown of them is the last known value. */
+  /** Names of the facts that the agent cannot determine. Their last known values are shown. */
   readonly unknownFacts: readonly string[];
   readonly version: string;
   readonly architecture: string;
@@ -51,7 +55,7 @@ export interface NodeRow {
   readonly etag: string;
 }
 
-/** The fields of a node that its row is made of: a page asks for no others of all nodes. */
+/** The fields of a node that a row needs. Pages request only these fields. */
 export const ROW_PATHS: readonly string[] = [
   "id",
   "type",
@@ -102,7 +106,7 @@ interface ProtoState {
   readonly actor: string;
 }
 
-/** Make the row of a node. Words that many nodes share are kept once. */
+/** Create the row of a node. Strings that many nodes share are stored once. */
 export function toRow(node: Node): NodeRow {
   const { info } = node;
   const health = facts(node.health, healthWord);
@@ -114,7 +118,7 @@ export function toRow(node: Node): NodeRow {
     membership: facts(node.membership, membershipWord),
     connection,
     health,
-    scheduling: facts(node.scheduling, schedulingWord),
+    scheduling: schedulingOf(node),
     status: node.type === NodeType.ORCHESTRATOR ? connection.word : health.word,
     mayTakeWork: node.mayTakeWork,
     holds: (node.scheduling?.holds ?? []).map(({ kind }) => holdWord(kind)),
@@ -144,10 +148,27 @@ export function toRow(node: Node): NodeRow {
   };
 }
 
-/** How many GPUs a node has, for people. The number can be unknown, or the last known one. */
-export function gpusText({ gpus, unknownFacts }: Pick<NodeRow, "gpus" | "unknownFacts">): string {
-  if (!unknownFacts.includes("gpus")) return gpus === 0 ? "" : String(gpus);
-  return gpus === 0 ? "unknown" : `${gpus} (last known)`;
+/**
+ * Format the amount of a node's resource; empty for 0. When the agent cannot determine the amount, the text
+ * says that it is unknown, or is the last known amount.
+ */
+export function amountText(
+  { unknownFacts }: Pick<NodeRow, "unknownFacts">,
+  resource: WorkResource,
+  amount: number,
+  format: (amount: number) => string = String,
+): string {
+  if (!unknownFacts.includes(RESOURCE_FACTS[resource])) return amount === 0 ? "" : format(amount);
+  return amount === 0 ? "unknown" : `${format(amount)} (last known)`;
+}
+
+/** The amount to export of a node's resource; empty if it has never been known. */
+export function exportedAmount(
+  { unknownFacts }: Pick<NodeRow, "unknownFacts">,
+  resource: WorkResource,
+  amount: number,
+): number | "" {
+  return amount === 0 && unknownFacts.includes(RESOURCE_FACTS[resource]) ? "" : amount;
 }
 
 /** Milliseconds since 1970, or null. */
@@ -165,7 +186,17 @@ function facts(state: ProtoState | undefined, word: (state: number | undefined) 
   };
 }
 
-/** More distinct words than this are kept by each row itself. */
+/** The word for a machine that has no hold, but gets no work because nobody has approved it. */
+export const NOT_APPROVED = "NOT_APPROVED";
+
+/** The API's scheduling state has only the holds. A machine without holds is eligible only when it is approved. */
+function schedulingOf(node: Node): StateFacts {
+  const scheduling = facts(node.scheduling, schedulingWord);
+  const isWithheld = scheduling.word === "ELIGIBLE" && node.membership?.state !== MembershipState.APPROVED;
+  return isWithheld ? { ...scheduling, word: NOT_APPROVED } : scheduling;
+}
+
+/** Maximum number of shared strings. Rows store further strings themselves. */
 const MOST_SHARED = 50_000;
 const words = new Map<string, string>();
 

@@ -5,17 +5,17 @@ import { NO_FILTER, type NodeFilter, nodeTest } from "./node-filter.ts";
 import type { NodeRow } from "./node-row.ts";
 import { comparison, ORDERS, type OrderBy } from "./sorted-view.ts";
 
-/** What a page looks at of a fleet that is too large to be kept whole: these nodes, from the first on in this order. */
+/** The nodes of a large fleet that a page shows: those that match a filter, in order, from the first. */
 export interface NodeScope {
   readonly filter: NodeFilter;
   readonly by: OrderBy;
   readonly reversed: boolean;
 }
 
-/** Every machine, by id. */
+/** All machines, ordered by id. */
 export const WHOLE_FLEET: NodeScope = { filter: NO_FILTER, by: "id", reversed: false };
 
-/** What the server can order by, and its word for it. */
+/** The orders that the server supports, with the server's name of each. */
 const LISTED: Partial<Readonly<Record<OrderBy, string>>> = {
   id: "id",
   type: "type",
@@ -29,32 +29,42 @@ const LISTED: Partial<Readonly<Record<OrderBy, string>>> = {
   created: "created",
 };
 
-/** The server's word for an order; undefined for one that it has not. */
+/** The server's name of an order; undefined when the server does not support it. */
 export function orderWord(by: OrderBy): string | undefined {
   return LISTED[by];
 }
 
-/** Whether a large fleet can be shown in this order. */
+/** Whether a large fleet can be shown in an order. */
 export function isListed(by: OrderBy): boolean {
   return orderWord(by) !== undefined;
 }
 
 type Listing = Exclude<MessageInitShape<typeof ListNodesRequestSchema>, { readonly $typeName: string }>;
 
-/** What a watch can be asked for of a scope: it may tell of more nodes than those of the scope. */
+/** The filter of a watch for a scope. The watch can also report nodes outside the scope. */
 export function toWatched({ filter }: NodeScope): Pick<Listing, "labelSelector" | "memberships" | "types"> {
   return {
     labelSelector: filter.labels,
-    memberships: filter.approval.flatMap((word) => MEMBERSHIPS.get(word) ?? []),
+    memberships: toMemberships(filter.approval),
     types: (filter.type.length === 0 ? ["compute"] : filter.type).flatMap((word) => TYPES.get(word) ?? []),
   };
 }
 
-/** The list that has exactly the nodes of a scope, in its order. */
+/**
+ * The memberships to list. Only approved nodes are eligible, whereas the server's scheduling state has
+ * only the holds.
+ */
+export function approvalOf({ approval, scheduling }: NodeFilter): readonly string[] {
+  const isEligible = scheduling.length === 1 && scheduling[0] === "ELIGIBLE";
+  return isEligible && approval.length === 0 ? ["APPROVED"] : approval;
+}
+
+/** The list request for exactly the nodes of a scope, in its order. */
 export function toListing(scope: NodeScope): Listing {
   const { filter, by, reversed } = scope;
   return {
     ...toWatched(scope),
+    memberships: toMemberships(approvalOf(filter)),
     statuses: filter.health.flatMap((word) => HEALTHS.get(word) ?? []),
     connections: filter.connection.flatMap((word) => CONNECTIONS.get(word) ?? []),
     schedulings: filter.scheduling.flatMap((word) => SCHEDULINGS.get(word) ?? []),
@@ -63,19 +73,19 @@ export function toListing(scope: NodeScope): Listing {
   };
 }
 
-/** Words and characters that the server takes of a search. */
+/** The server's limits on the words and characters of a search. */
 const MOST_WORDS = 8;
 const MOST_CHARACTERS = 256;
 
-/** What is asked of the server for a search. It may find more than was meant, which `belongsTo()` leaves out. */
+/** The search to send to the server. It can find too many nodes; `belongsTo()` removes them. */
 export function toSearch(q: string): string {
   const words = [...new Set(q.toLowerCase().split(/\s+/).filter(Boolean))];
   return words.slice(0, MOST_WORDS).join(" ").slice(0, MOST_CHARACTERS);
 }
 
 /**
- * Make the question whether a node belongs to what was read of a scope so far: it is of the scope, and is known or
- * comes before `last`, the last one that was read; null once all of them were.
+ * Create a test for whether a node belongs to the loaded part of a scope: it matches the scope, and is loaded already
+ * or sorts before `last`, the last loaded node (null once all are loaded).
  */
 export function belongsTo(scope: NodeScope): (row: NodeRow, isKnown: boolean, last: NodeRow | null) => boolean {
   const filtered = nodeTest(scope.filter);
@@ -93,6 +103,10 @@ const MEMBERSHIPS: ReadonlyMap<string, MembershipState> = new Map([
   ["APPROVED", MembershipState.APPROVED],
   ["REJECTED", MembershipState.REJECTED],
 ]);
+function toMemberships(words: readonly string[]): MembershipState[] {
+  return words.flatMap((word) => MEMBERSHIPS.get(word) ?? []);
+}
+
 const HEALTHS: ReadonlyMap<string, NodeStatus> = new Map([
   ["HEALTHY", NodeStatus.HEALTHY],
   ["UNHEALTHY", NodeStatus.UNHEALTHY],

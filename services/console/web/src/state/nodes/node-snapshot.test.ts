@@ -24,14 +24,14 @@ function message(
 }
 
 describe("mostRows()", () => {
-  it("should be what a browser was told, and no more than a page can keep", () => {
+  it("should be the number that the browser stores, if it is lower than the default", () => {
     expect([null, "", "x", "-1", "0", "1.5", "9999999"].map(mostRows)).toEqual(Array(7).fill(50_000));
     expect(mostRows("400")).toBe(400);
   });
 });
 
 describe("NodeSnapshot", () => {
-  it("should keep no more than it may, count what it left out, and let all go", () => {
+  it("should stay within its limit, count what it left out, and release everything", () => {
     const snapshot = new NodeSnapshot(2);
     snapshot.apply(message(["a", "b", "c"], [], { complete: true, token: "t" }));
     expect([[...snapshot.rows.keys()], snapshot.progress.leftOut]).toEqual([["a", "b"], 1]);
@@ -42,7 +42,7 @@ describe("NodeSnapshot", () => {
     expect([snapshot.rows.size, snapshot.progress]).toMatchObject([0, { leftOut: 0, resumeToken: "" }]);
   });
 
-  it("should count machines alone, and those no more that are removed", () => {
+  it("should count only machines, and none that were removed", () => {
     const snapshot = new NodeSnapshot(2);
     const process = testNode("p", {}, { type: NodeType.ORCHESTRATOR });
     snapshot.apply(create(WatchNodesResponseSchema, { changes: [{ change: { case: "upserted", value: process } }] }));
@@ -53,7 +53,7 @@ describe("NodeSnapshot", () => {
     expect(snapshot.progress.leftOut).toBe(1);
   });
 
-  it("should leave out what does not belong, and remove what belongs no more", () => {
+  it("should leave out what does not match, and remove what no longer matches", () => {
     const snapshot = new NodeSnapshot();
     snapshot.apply(message(["a", "b"], [], { complete: true }), ({ id }) => id !== "b");
     expect([...snapshot.rows.keys()]).toEqual(["a"]);
@@ -76,7 +76,7 @@ describe("NodeSnapshot", () => {
     expect(snapshot.progress.resumeToken).toBe("t2");
   });
 
-  it("should keep what it has while another snapshot comes, and then remove what that did not name", () => {
+  it("should keep its nodes while another snapshot arrives, then remove those missing from it", () => {
     const snapshot = new NodeSnapshot();
     snapshot.apply(message(["a", "b"], [], { token: "t1", complete: true }));
     snapshot.restart();
@@ -88,7 +88,7 @@ describe("NodeSnapshot", () => {
     expect(changes.at(-1)).toMatchObject({ before: { id: "a" }, after: undefined });
   });
 
-  it("should remove nothing when it goes on from a token", () => {
+  it("should remove nothing when it continues from a token", () => {
     const snapshot = new NodeSnapshot();
     snapshot.apply(message(["a", "b"], [], { token: "t1", complete: true }));
     snapshot.apply(message(["c"], [], { token: "t2", complete: true }));
@@ -96,14 +96,14 @@ describe("NodeSnapshot", () => {
   });
 });
 
-/** What happens to one of a few nodes: it is there with so many processors, or gone. */
+/** A change to one of a few nodes: the node has a number of processors, or is gone. */
 const happening = fc.record({
   id: fc.constantFrom("a", "b", "c", "d", "e", "f"),
   threads: fc.option(fc.integer({ min: 1, max: 4 }), { nil: null }),
 });
 
 describe("a snapshot and a view of it", () => {
-  it("should end as a list of the nodes, however the events are split into messages", () => {
+  it("should end with the current nodes, however the events are split into messages", () => {
     const events = fc.array(happening, { maxLength: 60 });
     const cuts = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 20 });
     fc.assert(

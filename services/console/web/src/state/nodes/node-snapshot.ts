@@ -1,34 +1,34 @@
 import type { WatchNodesResponse } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type NodeRow, toRow } from "./node-row.ts";
 
-/** More machines than this are not kept in a page: lists of the server are for those. */
+/** Maximum number of machines that a page stores. The server lists larger fleets. */
 const MOST_ROWS = 50_000;
 
-/** How many machines a page keeps: fewer where its browser was told so. */
+/** The maximum number of machines to keep; the browser's storage can lower it. */
 export function mostRows(told: string | null): number {
   const most = Number(told ?? "");
   return Number.isSafeInteger(most) && most > 0 ? Math.min(most, MOST_ROWS) : MOST_ROWS;
 }
 
-/** One change of a fleet, for those who keep something about it. */
+/** One change to the fleet. */
 export interface RowChange {
   readonly before: NodeRow | undefined;
   readonly after: NodeRow | undefined;
 }
 
-/** Where a watch stands. */
+/** The progress of a watch. */
 export interface SnapshotProgress {
-  /** Whether everything that there was has come. */
+  /** Whether the snapshot is complete. */
   readonly complete: boolean;
-  /** Where to go on after a break; "" before the first message. */
+  /** Where to resume after a disconnect; "" before the first message. */
   readonly resumeToken: string;
-  /** Machines that were left out since there are too many. */
+  /** Number of machines that were dropped because of the limit. */
   readonly leftOut: number;
 }
 
 /**
- * The nodes as a watch tells of them. While a second snapshot comes, as after a break that was too long, the rows of
- * the first stay; what the second did not name is removed when it is complete.
+ * The nodes of a watch. While a new snapshot arrives, such as after a long disconnect, the rows of the previous
+ * one stay. When it is complete, rows that it lacks are removed.
  */
 export class NodeSnapshot {
   readonly rows = new Map<string, NodeRow>();
@@ -37,7 +37,7 @@ export class NodeSnapshot {
   #machines = 0;
   readonly #most: number;
 
-  /** @param most Machines that are kept; the few processes of the control plane are kept besides. */
+  /** @param most Maximum number of machines; the few processes of the control plane do not count. */
   constructor(most = MOST_ROWS) {
     this.#most = most;
   }
@@ -46,13 +46,13 @@ export class NodeSnapshot {
     return this.#progress;
   }
 
-  /** Begin with a snapshot again: the resume token is worth nothing any more. */
+  /** Start with a new snapshot: the resume token is no longer valid. */
   restart(): void {
     this.#seen = new Set();
     this.#progress = { ...this.#progress, resumeToken: "", leftOut: 0 };
   }
 
-  /** Let all nodes go. Answers what changed by that. */
+  /** Remove all nodes. Returns the changes. */
   clear(): readonly RowChange[] {
     const changes: RowChange[] = [...this.rows.values()].map((before) => ({ before, after: undefined }));
     this.rows.clear();
@@ -61,7 +61,7 @@ export class NodeSnapshot {
     return changes;
   }
 
-  /** Apply a message, of which nodes that `belongs` denies are left out. Answers what changed, in order. */
+  /** Apply a message, except nodes that `belongs` rejects. Returns the changes in order. */
   apply(
     message: WatchNodesResponse,
     belongs: (row: NodeRow, isKnown: boolean) => boolean = () => true,
@@ -95,7 +95,8 @@ export class NodeSnapshot {
       if (this.#seen !== null && this.#progress.resumeToken === "") this.#removeUnseen(this.#seen, changes);
       this.#seen = null;
     }
-    // A token from within a snapshot begins with a snapshot again: only one after it is worth keeping.
+    // Keep only tokens that follow a complete snapshot, because a token from within a snapshot would start
+    // another one.
     const resumeToken = this.#seen === null ? message.resumeToken : "";
     this.#progress = { complete, resumeToken, leftOut };
     return changes;

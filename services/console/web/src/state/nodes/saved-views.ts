@@ -1,17 +1,17 @@
-/** A view of nodes by name: the query of its address. */
+/** A named view of nodes: the query of its address. */
 export interface SavedView {
   readonly name: string;
   readonly query: string;
 }
 
-/** Read the views that a browser keeps; what is not one is left out. */
+/** Parse the views that the browser stores; invalid ones are skipped. */
 export function parseViews(text: string | null): readonly SavedView[] {
   if (text === null) return [];
   try {
     const values: unknown = JSON.parse(text);
     return Array.isArray(values) ? values.filter(isView) : [];
   } catch {
-    // Something else wrote there: there are no views then.
+    // Return no views, because this page did not write the stored text.
     return [];
   }
 }

@@ -22,18 +22,18 @@ describe("completeSelector()", () => {
     ["gpu notin (h100,", ["gpu notin (h100,a100"]],
     ["unheard=", []],
     ["zone>1", []],
-  ])("should go on from %j", (text, expected) => {
+  ])("should continue from %j", (text, expected) => {
     const found = completeSelector(text, INDEX).map((one) => one.text);
     expect([...found].sort()).toEqual([...expected].sort());
   });
 
-  it("should count the nodes, the most first", () => {
+  it("should count the nodes, highest count first", () => {
     expect(completeSelector("zone=", INDEX)).toMatchObject([{ nodes: 2 }, { nodes: 1 }]);
   });
 });
 
 describe("labelsOfCounts()", () => {
-  it("should be what the labels of all nodes would be", () => {
+  it("should equal the labels of all nodes", () => {
     const rows = [testRow("a", { zone: "a" }), testRow("b", { zone: "b" }), testRow("c", { zone: "b", gpu: "h100" })];
     const counts = [
       { key: "gpu", value: "h100", count: 1 },
@@ -45,7 +45,7 @@ describe("labelsOfCounts()", () => {
 });
 
 describe("indexLabels()", () => {
-  it("should keep so many keys and values at most", () => {
+  it("should keep a bounded number of keys and values", () => {
     const rows = Array.from({ length: 600 }, (_, at) => testRow(`n${at}`, { id: `v${at}`, [`key${at}`]: "x" }));
     const index = indexLabels(rows);
     expect(index.size).toBe(500);

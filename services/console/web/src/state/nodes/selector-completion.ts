@@ -1,23 +1,25 @@
 import type { NodeRow } from "./node-row.ts";
 
-/** Keys of labels with their values, and how many nodes have each. */
+/** Label keys with their values, and the number of nodes for each. */
 export type LabelIndex = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-/** One way to go on with a selector. */
+/** One completion of a selector. */
 export interface Completion {
-  /** What is shown. */
+  /** The text that the list shows. */
   readonly label: string;
-  /** The whole text of the selector with it. */
+  /** The completed selector. */
   readonly text: string;
-  /** Nodes that have it. */
+  /** Number of nodes that have the label. */
   readonly nodes: number;
 }
 
-/** Most keys, and values of one key, that are offered from: ids in labels would fill memory otherwise. */
+/**
+ * Maximum number of keys, and of values per key. Labels that contain ids would otherwise fill memory.
+ */
 const MOST_WORDS = 500;
 const MOST_COMPLETIONS = 12;
 
-/** Count the labels of nodes. */
+/** Count the labels of loaded nodes. */
 export function indexLabels(rows: Iterable<NodeRow>): LabelIndex {
   const index = new Map<string, Map<string, number>>();
   for (const { labels } of rows) {
@@ -30,7 +32,7 @@ export function indexLabels(rows: Iterable<NodeRow>): LabelIndex {
   return index;
 }
 
-/** The labels that the server counted. */
+/** Convert the server's label counts. */
 export function labelsOfCounts(
   counts: readonly { readonly key: string; readonly value: string; readonly count: number }[],
 ): LabelIndex {
@@ -42,7 +44,7 @@ export function labelsOfCounts(
   return index;
 }
 
-/** What can follow a selector's text: keys after a comma, values after an operator or in brackets. */
+/** Complete a selector: keys after a comma, values after an operator or in parentheses. */
 export function completeSelector(text: string, index: LabelIndex): readonly Completion[] {
   const value = /(?:^|,)\s*([^\s=!<>(),]+)\s*(==|=|!=)\s*([^\s=!<>(),]*)$/.exec(text);
   if (value !== null) {

@@ -6,7 +6,7 @@ import type { RowChange } from "./node-snapshot.ts";
 import { ORDERS, type OrderBy, SortedView } from "./sorted-view.ts";
 import { testRow } from "./testing/test-rows.ts";
 
-/** Numbers by a fixed seed: every run is the same. */
+/** Random numbers from a fixed seed, so that every run is the same. */
 function seeded(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -21,7 +21,7 @@ describe("SortedView", () => {
     ["id", true, 3],
     ["cores", false, 40],
     ["health", true, 700],
-  ])("should be as one that is made again by %s, reversed %s, in parts of %d", (by, reversed, size) => {
+  ])("should equal a view rebuilt by %s, reversed %s, in parts of %d", (by, reversed, size) => {
     const chance = seeded(7);
     const filter = nodeTest({ ...NO_FILTER, health: ["HEALTHY", "UNKNOWN"] });
     if (!filter.ok) throw new Error(filter.message);
@@ -49,7 +49,7 @@ describe("SortedView", () => {
   });
 
   it.each((Object.keys(ORDERS) as OrderBy[]).flatMap((by) => [[by, false] as const, [by, true] as const]))(
-    "should order by %s, then by id, reversed %s, whatever the order in which rows come",
+    "should order by %s, then by id, reversed %s, in whatever order rows arrive",
     (by, reversed) => {
       const chance = seeded(11);
       const rows = Array.from({ length: 200 }, (_, at) =>
@@ -69,7 +69,7 @@ describe("SortedView", () => {
     },
   );
 
-  it("should begin again with other nodes, as after changes that it did not hear of", () => {
+  it("should start over with other nodes, as after missed changes", () => {
     const view = new SortedView([testRow("a"), testRow("ghost")], (row) => row.id !== "hidden", {
       by: "id",
       reversed: true,
@@ -80,7 +80,7 @@ describe("SortedView", () => {
     expect(view.rows.map(({ id }) => id)).toEqual(["a"]);
   });
 
-  it("should tell whether any of its rows changed", () => {
+  it("should report whether any of its rows changed", () => {
     const view = new SortedView([testRow("a")], (row) => row.id !== "hidden", { by: "id", reversed: false });
     expect(view.apply([{ before: undefined, after: testRow("hidden") }])).toBe(false);
     expect(view.apply([{ before: testRow("a"), after: testRow("a", { zone: "b" }) }])).toBe(true);

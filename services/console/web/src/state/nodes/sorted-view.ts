@@ -1,14 +1,15 @@
-import type { NodeRow } from "./node-row.ts";
+import { NOT_APPROVED, type NodeRow } from "./node-row.ts";
 import type { RowChange } from "./node-snapshot.ts";
 
-/** What nodes can be ordered by. */
+/** The sort keys of nodes. */
 export const ORDERS = {
   id: (row) => row.id,
   type: (row) => row.type,
   approval: (row) => row.membership.word,
   health: (row) => row.health.word,
   connection: (row) => row.connection.word,
-  scheduling: (row) => row.scheduling.word,
+  // Sort like the server, whose scheduling state is ELIGIBLE for machines that are not approved, too.
+  scheduling: (row) => (row.scheduling.word === NOT_APPROVED ? "ELIGIBLE" : row.scheduling.word),
   labels: (row) => row.labelsText,
   cores: (row) => row.cores,
   memory: (row) => row.memoryBytes,
@@ -19,18 +20,14 @@ export const ORDERS = {
   since: (row) => row.health.sinceMs ?? 0,
 } as const satisfies Readonly<Record<string, (row: NodeRow) => string | number>>;
 
-/** One of them. */
 export type OrderBy = keyof typeof ORDERS;
 
-/** Whether a word of an address is one of them. */
+/** Whether a search parameter is a sort key. */
 export function isOrder(word: string): word is OrderBy {
   return Object.hasOwn(ORDERS, word);
 }
 
-/**
- * The nodes that pass a test, in an order, kept by inserting and removing: a change costs a search by halves, however
- * many nodes there are.
- */
+/** The nodes that pass a test, sorted. Applying a change takes a binary search, however many nodes there are. */
 export class SortedView {
   readonly #test: (row: NodeRow) => boolean;
   readonly #compare: (a: NodeRow, b: NodeRow) => number;
@@ -48,19 +45,19 @@ export class SortedView {
     this.reset(rows);
   }
 
-  /** The rows; the array is the view's own and changes with it. */
+  /** The rows; the view changes this array in place. */
   get rows(): readonly NodeRow[] {
     return this.#rows;
   }
 
-  /** Begin again with these nodes. */
+  /** Replace all nodes. */
   reset(rows: Iterable<NodeRow>): void {
     const passing: NodeRow[] = [];
     for (const row of rows) if (this.#test(row)) passing.push(row);
     this.#rows = inOrder(passing, this.#order);
   }
 
-  /** Follow changes. Answers whether any row of the view changed. */
+  /** Apply changes. Returns whether any row of the view changed. */
   apply(changes: readonly RowChange[]): boolean {
     if (changes.length > MOST_SINGLE) return this.#rebuild(changes);
     let changed = false;
@@ -80,7 +77,7 @@ export class SortedView {
     return changed;
   }
 
-  /** Many at once are cheaper sorted together. */
+  /** Sort everything again, which is cheaper when there are many changes at once. */
   #rebuild(changes: readonly RowChange[]): boolean {
     const latest = new Map(changes.map(({ before, after }) => [(after ?? before)?.id, after]));
     const kept = this.#rows.filter(({ id }) => !latest.has(id));
@@ -90,7 +87,7 @@ export class SortedView {
     return changed;
   }
 
-  /** Most changes leave a row where it is: nothing has to be moved for them. */
+  /** Most changes leave a row in its position, and then nothing moves. */
   #replace(before: NodeRow, after: NodeRow): boolean {
     if (this.#compare(before, after) !== 0) return false;
     const at = this.#position(before);
@@ -121,8 +118,8 @@ export class SortedView {
 const MOST_SINGLE = 500;
 
 /**
- * Sort rows as comparison() has them. They come sorted by id, or nearly so, which takes one look at each; what they are
- * ordered by has few values in a fleet, of which each is compared once and not for every two nodes.
+ * Sort rows as comparison() would. The input is nearly sorted by id, so sorting it by id takes one pass. In a fleet,
+ * most sort keys have few distinct values, so rows are grouped by value and only the values are compared.
  */
 function inOrder(rows: NodeRow[], { by, reversed }: { readonly by: OrderBy; readonly reversed: boolean }): NodeRow[] {
   rows.sort(byId);
@@ -146,7 +143,7 @@ function grouped(rows: readonly NodeRow[], key: (row: NodeRow) => string | numbe
   return values.flatMap((value) => groups.get(value) ?? []);
 }
 
-/** By the key, then by id, so that the order of two rows never depends on when they came. */
+/** Compare by key, then by id, so that the order never depends on when nodes arrived. */
 export function comparison(key: (row: NodeRow) => string | number, reversed: boolean) {
   const sign = reversed ? -1 : 1;
   return (a: NodeRow, b: NodeRow): number => {

@@ -12,7 +12,7 @@ import { type NodeRow, toRow } from "../node-row.ts";
 
 type NodeInit = Extract<MessageInitShape<typeof NodeSchema>, { readonly $typeName?: never }>;
 
-/** A node for tests: an approved machine that is well, unless told otherwise. */
+/** A node for tests: an approved, healthy machine by default. */
 export function testNode(id: string, labels: Readonly<Record<string, string>> = {}, more: NodeInit = {}) {
   const well: NodeInit = {
     id,
@@ -28,7 +28,7 @@ export function testNode(id: string, labels: Readonly<Record<string, string>> = 
   return create(NodeSchema, { ...well, ...more });
 }
 
-/** The row of such a node. */
+/** The row of a node that testNode() creates. */
 export function testRow(...of: Parameters<typeof testNode>): NodeRow {
   return toRow(testNode(...of));
 }

@@ -6,7 +6,7 @@ import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** One service's address. {@code host} is in small letters, and has no brackets. */
+/** The address of one service. {@code host} is in lower case and without brackets. */
 record Address(String host, int port, boolean isTls) {
   private static final Pattern SCHEME = Pattern.compile("^([A-Za-z][A-Za-z0-9+.-]*)://");
   private static final Pattern BRACKETED = Pattern.compile("\\[([^\\]]*)\\](?::(.*))?");
@@ -18,7 +18,7 @@ record Address(String host, int port, boolean isTls) {
   private static final Pattern LOOPBACK = Pattern.compile("localhost|::1|127(\\.\\d{1,3}){3}");
   private static final int LONGEST_HOST = 253;
 
-  /** Reads HOST:PORT or a URL. Throws ConfigurationException, which names the source. */
+  /** Parses HOST:PORT or a URL. Throws a ConfigurationException that names the source. */
   static Address parse(String text, String source, boolean isTls) {
     try {
       return read(text.strip(), isTls);
@@ -48,10 +48,10 @@ record Address(String host, int port, boolean isTls) {
     else checkName(host);
     boolean isSecure = hasScheme ? scheme.equals("https") : isTls;
     String port = parts.group(2);
-    // Without a port, HOST would silently mean port 80, where nothing of ours listens.
+    // Refuse HOST without a port. It would silently mean port 80, where no Rollcall service listens.
     if (port == null && !hasScheme) throw no("it has no port");
     int number = port == null ? (isSecure ? 443 : 80) : port.matches("[0-9]{1,5}") ? Integer.parseInt(port) : 0;
-    if (number < 1 || number > 65_535) throw no("its port is not 1 to 65535");
+    if (number < 1 || number > 65_535) throw no("its port must be from 1 to 65535");
     return new Address(host, number, isSecure);
   }
 
@@ -69,16 +69,17 @@ record Address(String host, int port, boolean isTls) {
     if (host.isEmpty()) throw no("it has no host");
     if (!host.matches("[ -~]*")) throw no("its host is not in ASCII: write a name of another script as xn--...");
     if (host.length() > LONGEST_HOST || !NAME.matcher(host).matches()) throw no("its host is invalid");
-    // Some programs read a name whose last part is a number as an address, each in its own way.
+    // Refuse a name whose last part is a number, unless it is a valid IP address. Programs differ in how they parse
+    // such a name as an address.
     if (NUMERIC.matcher(host).find() && !IPV4.matcher(host).matches()) throw no("its IPv4 address is invalid");
   }
 
-  /** It repeats nothing of the address, which may hold a password. */
+  /** The message does not repeat the address, which may contain a password. */
   private static IllegalArgumentException no(String reason) {
     return new IllegalArgumentException(reason);
   }
 
-  /** An address without what may be a password or a token. */
+  /** The address without any part that may be a password or a token. */
   private static String shown(String text) {
     String stripped = text.strip();
     Matcher named = SCHEME.matcher(stripped);
@@ -88,17 +89,17 @@ record Address(String host, int port, boolean isTls) {
     return withoutUser.replaceFirst("(?s)[?#].*", "");
   }
 
-  /** For example "https://rollcall.example:7700", always with its port. */
+  /** Returns a URL such as "https://rollcall.example:7700", always with a port. */
   String baseUrl() {
     return (isTls ? "https://" : "http://") + authority();
   }
 
-  /** HOST:PORT, an IPv6 address in brackets. */
+  /** HOST:PORT, with an IPv6 address in brackets. */
   String authority() {
     return (host.contains(":") ? "[" + host + "]" : host) + ":" + port;
   }
 
-  /** Whether calls to it never leave this machine. */
+  /** Whether the address is on this machine, so that calls to it never leave the machine. */
   boolean isLoopback() {
     return LOOPBACK.matcher(host).matches();
   }

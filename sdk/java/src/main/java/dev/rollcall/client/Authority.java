@@ -24,7 +24,7 @@ import javax.net.ssl.SSLSocket;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509TrustManager;
 
-/** The authority of a server's certificate that is known by its fingerprint alone. */
+/** Fetches the authority of a server's certificate, given only its fingerprint. */
 final class Authority {
   private static final int TIMEOUT_MS = 10_000;
   private static final int MOST_BYTES = 64 * 1024;
@@ -35,19 +35,19 @@ final class Authority {
 
   private Authority() {}
 
-  /** Reads a fingerprint, as Rollcall writes it or as OpenSSL does. Throws ConfigurationException. */
+  /** Parses a fingerprint in the format of Rollcall or OpenSSL. Throws ConfigurationException. */
   static String parseFingerprint(String text) {
     Matcher written = WRITTEN.matcher(text.strip());
     String digits = written.matches() ? written.group(1).replace(":", "").toLowerCase(Locale.ROOT) : "";
     if (digits.length() == 64) return "sha256:" + digits;
     throw new ConfigurationException(
-        "\"" + text + "\" is no fingerprint: sha256: and 64 hexadecimal digits are needed");
+        "\"" + text + "\" is not a fingerprint; expected sha256: and 64 hexadecimal digits");
   }
 
   /**
-   * Fetches the authority of this fingerprint from a server that is not trusted yet, as PEM. No credentials are sent,
-   * and nothing that the server shows in the handshake counts: it proves itself by the next connection, which has to be
-   * verified with this authority alone. Throws RollcallException, and ConfigurationException for another one.
+   * Fetches the authority with this fingerprint, as PEM, from a server that is not trusted yet. Sends no credentials
+   * and does not trust the handshake. The server must prove its identity on the next connection, which trusts only this
+   * authority. Throws RollcallException, and ConfigurationException for a different authority.
    */
   static String fetch(Address address, String serverName, String fingerprint) {
     List<String> others = new ArrayList<>();
@@ -59,10 +59,10 @@ final class Authority {
     }
     throw new ConfigurationException(
         "the authority of " + address.baseUrl() + " has the fingerprint " + String.join(", ", others) + ", not "
-            + fingerprint + ": take the one that `rollcall token create` shows, or find out what answers there");
+            + fingerprint + ": use the one that `rollcall token create` shows, or find out which server answers there");
   }
 
-  /** Null for what is no certificate. */
+  /** The fingerprint; null if the text is not a certificate. */
   private static String fingerprintOf(String pem) {
     try {
       byte[] bytes = pem.getBytes(StandardCharsets.US_ASCII);
@@ -95,14 +95,14 @@ final class Authority {
 
   private static String read(InputStream from) throws IOException {
     byte[] bytes = from.readNBytes(MOST_BYTES + 1);
-    if (bytes.length > MOST_BYTES) throw new IOException("its answer is too long");
+    if (bytes.length > MOST_BYTES) throw new IOException("the response is too long");
     return new String(bytes, StandardCharsets.ISO_8859_1);
   }
 
   private static String answered(String answer) throws IOException {
     String[] words = answer.split(" ", 3);
     if (words.length == 3 && words[0].startsWith("HTTP/") && words[1].equals("200")) return words[2];
-    throw new IOException("it hands out none; name the authority's file instead");
+    throw new IOException("the server serves none; use the authority's file instead");
   }
 
   private static String hostHeader(String name, int port) {
@@ -115,7 +115,10 @@ final class Authority {
     return context;
   }
 
-  /** Without an authority there is nothing to check with. What comes is public, and is checked by its fingerprint. */
+  /**
+   * Accepts any certificate. The server cannot be verified before its authority is known. The response is public, and
+   * its fingerprint is checked.
+   */
   private static final class Unchecked implements X509TrustManager {
     @Override
     public void checkClientTrusted(X509Certificate[] chain, String type) {}

@@ -1,9 +1,9 @@
 package dev.rollcall.client;
 
 /**
- * A place in the log: after what a resume token stands for, and after the event of a revision. A message of the log has
- * several events and one token for all of them; within it the place is the token of the message before, and the
- * revision of the last event that was handed out.
+ * A position in the event log: after the position of a resume token, and after the event with a revision. A message of
+ * the log contains several events but only one token. So the position after an event within a message consists of the
+ * previous message's token and the event's revision.
  */
 record Bookmark(String token, long revision) {
   @Override
@@ -11,7 +11,7 @@ record Bookmark(String token, long revision) {
     return token + "@" + Long.toUnsignedString(revision);
   }
 
-  /** Reads what toString() wrote, or a bare resume token. Throws IllegalArgumentException for what is neither. */
+  /** Parses the result of toString(), or a bare resume token. Throws IllegalArgumentException for anything else. */
   static Bookmark parse(String text) {
     int at = text.lastIndexOf('@');
     if (at < 0) return new Bookmark(text, 0);
@@ -19,7 +19,7 @@ record Bookmark(String token, long revision) {
     try {
       if (revision.matches("[0-9]+")) return new Bookmark(text.substring(0, at), Long.parseUnsignedLong(revision));
     } catch (NumberFormatException tooLong) {
-      // It is told below.
+      // The failure is reported below.
     }
     throw new IllegalArgumentException("\"" + text + "\" is not a bookmark");
   }

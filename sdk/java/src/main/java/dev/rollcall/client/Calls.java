@@ -25,7 +25,7 @@ import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
-/** How calls to one address are made: deadline, credentials, request ids, retries and errors. */
+/** Makes calls to one address. Adds deadlines, credentials and request ids, retries, and converts errors. */
 public final class Calls {
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
@@ -40,8 +40,8 @@ public final class Calls {
   private final SeenRevision seen;
 
   /**
-   * {@code token} answers null for none; it is asked for each attempt. {@code seen} is one for all addresses of a
-   * control plane.
+   * {@code token} is called for each attempt, and returns null if there is no token. All addresses of a control
+   * plane share {@code seen}.
    */
   Calls(
       Connection connection,
@@ -56,7 +56,7 @@ public final class Calls {
     this.seen = seen;
   }
 
-  /** Makes a call with one answer. Throws RollcallException. */
+  /** Makes a unary call. Throws RollcallException. */
   public <Q extends Message, A> A unary(MethodDescriptor<Q, A> method, Q request, Duration limit) {
     Duration most = limit == null ? timeout : limit;
     long endsAt = System.nanoTime() + most.toNanos();
@@ -72,7 +72,7 @@ public final class Calls {
         failure = Failures.of(cause);
       }
       double random = ThreadLocalRandom.current().nextDouble();
-      // Where an attempt has a limit, only the attempt is over.
+      // If the attempt had a limit, only the attempt has timed out and not the call.
       boolean isStuck = attemptLimit != null && failure.code() == Status.Code.DEADLINE_EXCEEDED;
       RollcallException.Failure known = isStuck ? NO_ANSWER : failure.failure();
       Duration wait = retry.waitBeforeRetry(known, attempt, prepared.isRepeatable(), random);
@@ -90,7 +90,8 @@ public final class Calls {
       return ClientCalls.blockingUnaryCall(channel, method, options, request);
     } catch (StatusRuntimeException cause) {
       RollcallException failure = Failures.of(cause);
-      // A server that says so is reached. What a caller gives less time than that says nothing about the path.
+      // The path may be dead only if the server itself did not report the timeout and the attempt had at least
+      // SHORTEST_ATTEMPT.
       boolean isSilent =
           failure.code() == Status.Code.DEADLINE_EXCEEDED
               && failure.reason().isEmpty()
@@ -102,7 +103,7 @@ public final class Calls {
     }
   }
 
-  /** Every item of all pages. Iterating throws RollcallException. */
+  /** Iterates over the items of all pages. Iterating throws RollcallException. */
   public <Q extends Message, A, Item> Iterable<Item> each(
       MethodDescriptor<Q, A> method,
       Q request,
@@ -133,7 +134,7 @@ public final class Calls {
         };
   }
 
-  /** Opens a stream. It ends with UNAVAILABLE when nothing comes for {@code silence}; null for no such limit. */
+  /** Opens a stream. It ends with UNAVAILABLE if nothing arrives for {@code silence}. Null means no limit. */
   public <Q extends Message, A> MessageStream<A> stream(MethodDescriptor<Q, A> method, Q request, Duration silence) {
     Connection.Path path = connection.acquire();
     AtomicBoolean isOpen = new AtomicBoolean(true);
@@ -151,7 +152,8 @@ public final class Calls {
   }
 
   private io.grpc.Channel authorized(Connection.Path path) {
-    // This class decides how long to wait after a failure; the channel would wait up to two minutes.
+    // Make the channel connect again now, because this class decides how long to wait after a failure. The channel
+    // would wait up to two minutes.
     path.channel().resetConnectBackoff();
     String proof = token.get();
     if (proof == null || proof.isEmpty()) return ClientInterceptors.intercept(path.channel(), seen);
@@ -162,7 +164,10 @@ public final class Calls {
 
   record Prepared<Q>(Q message, boolean isRepeatable) {}
 
-  /** The message to send, and whether sending it twice has one effect. A missing request id is made here. */
+  /**
+   * The message to send, and whether sending it twice has the same effect as sending it once. Adds a missing request
+   * id.
+   */
   static <Q extends Message> Prepared<Q> prepare(MethodDescriptor<Q, ?> method, Q request) {
     if (isRead(method)) return new Prepared<>(request, true);
     FieldDescriptor field = request.getDescriptorForType().findFieldByName("request_id");

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * The API of one control plane. Safe to use from several threads; close it when it is no longer needed. Failures are
+ * The API of one control plane. Several threads can use it. Close it when it is no longer needed. Its methods throw
  * RollcallException.
  */
 public final class Client extends Services implements AutoCloseable {
@@ -20,12 +20,12 @@ public final class Client extends Services implements AutoCloseable {
     this.connections = connections;
   }
 
-  /** A client that finds the control plane as the command line does. Throws ConfigurationException. */
+  /** Creates a client that finds the control plane as the command line does. Throws ConfigurationException. */
   public static Client create() {
     return create(new ClientOptions());
   }
 
-  /** A client by these options; the first call connects. Throws ConfigurationException. */
+  /** Creates a client with these options. It connects at the first call. Throws ConfigurationException. */
   public static Client create(ClientOptions options) {
     Map<String, Calls> calls = new LinkedHashMap<>();
     Map<String, Connection> connections = new LinkedHashMap<>();
@@ -50,32 +50,33 @@ public final class Client extends Services implements AutoCloseable {
     return connections.get(service).openPaths();
   }
 
-  /** Every event from now on. */
+  /** Watches every event from now on. */
   public EventWatch watchEvents() {
     return watchEvents(WatchEventsRequest.getDefaultInstance(), null);
   }
 
-  /** Events that match, from a bookmark on, or from where the request says for null. */
+  /** Watches matching events. Starts at the bookmark or, if the bookmark is null, where the request says. */
   public EventWatch watchEvents(WatchEventsRequest request, String bookmark) {
     return watchEvents(request, bookmark, EventWatch.GIVE_UP_AFTER);
   }
 
   /**
-   * Events as they happen, over restarts of the control plane: none missing, none twice. Iterating throws
-   * RollcallException when the log cannot be read from there ({@link Reason#REVISION_COMPACTED}), and when nothing was
-   * heard for {@code giveUpAfter}; null waits without end. Throws IllegalArgumentException for what is no bookmark.
+   * Watches events across restarts of the control plane. Iterating returns every event exactly once. It throws
+   * RollcallException if the log no longer contains the start ({@link Reason#REVISION_COMPACTED}), or if nothing
+   * was received for {@code giveUpAfter}; null waits forever. Throws IllegalArgumentException for an invalid
+   * bookmark.
    */
   public EventWatch watchEvents(WatchEventsRequest request, String bookmark, Duration giveUpAfter) {
     Bookmark from = bookmark == null ? null : Bookmark.parse(bookmark);
     return new EventWatch(events, new EventPosition(request, from), giveUpAfter);
   }
 
-  /** Every node, kept in memory. */
+  /** Keeps all nodes in memory. */
   public NodeCache nodeCache() {
     return nodeCache(WatchNodesRequest.getDefaultInstance(), change -> {});
   }
 
-  /** The nodes that match, kept in memory; {@code onChange} is called for every change. */
+  /** Keeps the matching nodes in memory. Calls {@code onChange} for every change. */
   public NodeCache nodeCache(WatchNodesRequest request, Consumer<NodeChange> onChange) {
     return new NodeCache(registry, request, onChange);
   }

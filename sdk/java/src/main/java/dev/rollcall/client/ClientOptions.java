@@ -6,9 +6,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Where the control plane is, who calls, and how. What is not named is found as the command line finds it: what is
- * named here wins, then the context that is named, the environment, the context in use, what the running `rollcall up`
- * of this user wrote, and 127.0.0.1:7700.
+ * The address of the control plane, the credentials, and the settings for calls. The client looks up each setting as
+ * the command line does, in this order: the options here, the named context, the environment, the current context,
+ * the file of this user's running `rollcall up`, and 127.0.0.1:7700.
  */
 public final class ClientOptions {
   final Map<String, String> addresses = new HashMap<>();
@@ -23,27 +23,27 @@ public final class ClientOptions {
   Duration timeout = Duration.ofSeconds(10);
   RetryPolicy retry = RetryPolicy.DEFAULT;
 
-  /** HOST:PORT or a URL of all services. */
+  /** HOST:PORT or a URL that serves all services. */
   public ClientOptions server(String address) {
     return at("server", address);
   }
 
-  /** The address of the registry, where it is apart. */
+  /** The address of the registry, if it runs separately. */
   public ClientOptions registry(String address) {
     return at("registry", address);
   }
 
-  /** The address of health, where it is apart. */
+  /** The address of the health service, if it runs separately. */
   public ClientOptions health(String address) {
     return at("health", address);
   }
 
-  /** The address of admin, where it is apart. */
+  /** The address of the admin service, if it runs separately. */
   public ClientOptions admin(String address) {
     return at("admin", address);
   }
 
-  /** The address of the scheduler, where it is apart. */
+  /** The address of the scheduler, if it runs separately. */
   public ClientOptions scheduler(String address) {
     return at("scheduler", address);
   }
@@ -54,50 +54,53 @@ public final class ClientOptions {
     return this;
   }
 
-  /** A file that holds an access token; it is read again for each call, so that it may be replaced. */
+  /** A file with an access token. It is read for each call, so that you can replace it. */
   public ClientOptions tokenFile(Path file) {
     tokenFile = file;
     return this;
   }
 
-  /** PEM file of the authority of the server's certificate. */
+  /** A PEM file with the authority of the server's certificate. */
   public ClientOptions caFile(Path file) {
     caFile = file;
     return this;
   }
 
-  /** "sha256:" and 64 hexadecimal digits: the authority is fetched from the server, compared, and alone trusted. */
+  /**
+   * "sha256:" and 64 hexadecimal digits. The client fetches the authority from the server, compares its fingerprint,
+   * and trusts only this authority.
+   */
   public ClientOptions caFingerprint(String text) {
     caFingerprint = text;
     return this;
   }
 
-  /** The name that the server's certificate is for, where that is not the address's. */
+  /** The name in the server's certificate, if it differs from the address. */
   public ClientOptions serverName(String name) {
     serverName = name;
     return this;
   }
 
-  /** PEM files. */
+  /** PEM files with the client's certificate and its key. */
   public ClientOptions clientCertificate(Path certificate, Path key) {
     clientCertificate = certificate;
     clientKey = key;
     return this;
   }
 
-  /** A context of the command line. */
+  /** The name of a context of the command line. */
   public ClientOptions context(String name) {
     context = name;
     return this;
   }
 
-  /** What a call may take, its retries included, unless it says otherwise. Default: 10 s. */
+  /** The time limit of a call, including retries, unless the call sets its own. Default: 10 s. */
   public ClientOptions timeout(Duration limit) {
     timeout = limit;
     return this;
   }
 
-  /** How failed calls are made again. */
+  /** Sets how failed calls are retried. */
   public ClientOptions retry(RetryPolicy policy) {
     retry = policy;
     return this;

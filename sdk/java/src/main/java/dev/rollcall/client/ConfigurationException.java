@@ -1,6 +1,8 @@
 package dev.rollcall.client;
 
-/** A context, an address or a file that cannot be used; the message says which, and where it came from. */
+/**
+ * A context, an address or a file is unusable. The message says which of them, and where it was set.
+ */
 public final class ConfigurationException extends IllegalArgumentException {
   private static final long serialVersionUID = 1L;
 

@@ -11,19 +11,24 @@ import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /**
- * The connection to one service. A path can die silently: calls after one without an answer use a new path. The old
- * path is closed when its last call has ended, because a call that merely takes long does not end the others.
+ * The connection to one service. A path can die silently, so after a call without a response, new calls use a new
+ * path. The old path is closed when its last call has ended, so that one slow call does not break the others. New
+ * calls also use a new path after the TLS files were replaced.
  */
 final class Connection implements AutoCloseable {
-  // Pages are bounded at about 1 MiB; a page of one large item may exceed that.
+  // The maximum size of a message. Pages are limited to about 1 MiB, but a page of one large item can exceed that.
   private static final int MOST_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-  /** One channel, and how many calls it has. */
+  /** One channel, with the number of its running calls. */
   static final class Path {
     private final ManagedChannel channel;
     private int calls;
@@ -38,10 +43,12 @@ final class Connection implements AutoCloseable {
   }
 
   private final Target.Service service;
-  // The current path, and those before it that still have calls.
+  // The current path, and earlier paths that still have calls.
   private final Set<Path> open = new HashSet<>();
   private Path current;
   private ChannelCredentials credentials;
+  // What stampOf() returned before the TLS files were read.
+  private String stamp;
   private boolean isClosed;
 
   Connection(Target.Service service) {
@@ -52,9 +59,10 @@ final class Connection implements AutoCloseable {
     return service.address().baseUrl();
   }
 
-  /** The path for one call; {@code release} follows when the call has ended. */
+  /** Acquires the path for one call. Call {@code release} when the call has ended. */
   synchronized Path acquire() {
     if (isClosed) throw new ConfigurationException("the client is closed");
+    readReplacedFiles();
     if (current == null) {
       current = new Path(open());
       open.add(current);
@@ -68,12 +76,15 @@ final class Connection implements AutoCloseable {
     if (path != current && path.calls == 0 && open.remove(path)) path.channel.shutdownNow();
   }
 
-  /** Nothing came over this path, which is released later. Only the first of several such calls has an effect. */
+  /**
+   * Switches new calls from a silent path to a new one. Call it before {@code release}. If several calls of a path
+   * report silence, only the first report has an effect.
+   */
   synchronized void replace(Path silent) {
     if (silent == current) current = null;
   }
 
-  /** How many paths are open. */
+  /** The number of open paths. */
   synchronized int openPaths() {
     return open.size();
   }
@@ -85,17 +96,57 @@ final class Connection implements AutoCloseable {
     open.clear();
   }
 
+  private void readReplacedFiles() {
+    if (credentials == null) return;
+    String now = stampOf(files());
+    if (now.equals(stamp)) return;
+    try {
+      credentials = tls(service.trust());
+    } catch (ConfigurationException cause) {
+      // The new files may be half written, so keep the previous content until they can be read.
+      return;
+    }
+    stamp = now;
+    Path former = current;
+    current = null;
+    if (former != null && former.calls == 0 && open.remove(former)) former.channel.shutdownNow();
+  }
+
+  /** The TLS files to check for changes. An authority that was fetched by its fingerprint does not change. */
+  private List<java.nio.file.Path> files() {
+    Trust trust = service.trust();
+    if (!service.address().isTls() || trust.caFingerprint() != null) return List.of();
+    return Stream.of(trust.caFile(), trust.clientCertificate(), trust.clientKey()).filter(Objects::nonNull).toList();
+  }
+
+  /** Returns a string that changes when any of the files changes. */
+  private static String stampOf(List<java.nio.file.Path> files) {
+    StringBuilder stamp = new StringBuilder();
+    for (java.nio.file.Path file : files) {
+      try {
+        BasicFileAttributes found = Files.readAttributes(file, BasicFileAttributes.class);
+        stamp.append(found.lastModifiedTime()).append(' ').append(found.size()).append(' ').append(found.fileKey());
+      } catch (IOException gone) {
+        stamp.append("gone");
+      }
+    }
+    return stamp.toString();
+  }
+
   private ManagedChannel open() {
     Address address = service.address();
     Trust trust = service.trust();
-    if (credentials == null) credentials = address.isTls() ? tls(trust) : InsecureChannelCredentials.create();
+    if (credentials == null) {
+      stamp = stampOf(files());
+      credentials = address.isTls() ? tls(trust) : InsecureChannelCredentials.create();
+    }
     ManagedChannelBuilder<?> builder =
         Grpc.newChannelBuilderForAddress(address.host(), address.port(), credentials)
-            // A path that drops packets is noticed while a stream waits.
+            // Detect a connection that drops packets while a stream waits.
             .keepAliveTime(20, TimeUnit.SECONDS)
             .keepAliveTimeout(10, TimeUnit.SECONDS)
             .maxInboundMessageSize(MOST_MESSAGE_BYTES)
-            // Retries are this package's own: they know request ids and the server's reasons.
+            // The client retries calls itself, because it knows request ids and the server's reasons.
             .disableRetry();
     if (address.isTls() && trust.serverName() != null) builder.overrideAuthority(trust.serverName());
     return builder.build();
@@ -108,18 +159,19 @@ final class Connection implements AutoCloseable {
         String pem = Authority.fetch(service.address(), trust.serverName(), trust.caFingerprint());
         builder.trustManager(new ByteArrayInputStream(pem.getBytes(StandardCharsets.US_ASCII)));
       } else if (trust.caFile() != null) {
-        builder.trustManager(stream(trust.caFile()));
+        String pem = Files.readString(trust.caFile(), StandardCharsets.ISO_8859_1);
+        if (!pem.contains("-----END CERTIFICATE-----")) {
+          throw new ConfigurationException(trust.caFile() + " contains no certificate");
+        }
+        builder.trustManager(new ByteArrayInputStream(pem.getBytes(StandardCharsets.ISO_8859_1)));
       }
       if (trust.clientCertificate() != null) {
-        builder.keyManager(stream(trust.clientCertificate()), stream(trust.clientKey()));
+        ClientPair pair = ClientPair.read(trust.clientCertificate(), trust.clientKey());
+        builder.keyManager(new ByteArrayInputStream(pair.certificate()), new ByteArrayInputStream(pair.key()));
       }
     } catch (IOException cause) {
       throw new ConfigurationException("cannot read " + cause.getMessage(), cause);
     }
     return builder.build();
-  }
-
-  private static ByteArrayInputStream stream(java.nio.file.Path file) throws IOException {
-    return new ByteArrayInputStream(Files.readAllBytes(file));
   }
 }

@@ -23,20 +23,25 @@ final class Contexts {
   private static final String PREFACE =
       "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it private.\n";
 
-  /** A login by an OpenID Connect issuer: how to renew its token. {@code refreshToken} may be null. */
+  /**
+   * A login through an OpenID Connect issuer, with the data to renew its token. {@code refreshToken} can be null.
+   */
   record Login(String issuer, String clientId, String audience, String refreshToken, Instant expiresAt) {
     Login withRefreshToken(String token) {
       return new Login(issuer, clientId, audience, token, expiresAt);
     }
   }
 
-  /** One control plane, and the credentials for it. Texts and the login may be null. */
+  /** One control plane and its credentials. Strings and the login can be null. */
   record Context(
       String name, Map<String, String> addresses, String token, String tokenFile, String caFile, Login login) {}
 
   private Contexts() {}
 
-  /** The context of a name, or the current one for null; null when none is in use. Throws ConfigurationException. */
+  /**
+   * Reads the named context, or the current one if {@code wanted} is null. Returns null if no context is in use.
+   * Throws ConfigurationException.
+   */
   static Context read(Path path, String wanted) {
     Map<?, ?> file = load(path);
     String name = wanted != null ? wanted : text(file, "current_context");
@@ -53,7 +58,7 @@ final class Contexts {
         name, addresses, text(found, "token"), text(found, "token_file"), text(found, "ca_file"), login);
   }
 
-  /** Keeps a renewed token in its context, unless the context is gone. Throws ConfigurationException. */
+  /** Saves a renewed token in its context, unless the context is gone. Throws ConfigurationException. */
   static void save(Path path, String name, String token, Login login) {
     Map<Object, Object> file = new LinkedHashMap<>(load(path));
     Map<Object, Object> contexts = new LinkedHashMap<>(map(file.get("contexts")));
@@ -68,11 +73,11 @@ final class Contexts {
     file.put("contexts", contexts);
     Path draft = null;
     try {
-      // Readable by its user alone.
+      // Only the owner can read the draft.
       draft = Files.createTempFile(path.getParent(), path.getFileName().toString(), ".draft");
       Files.setPosixFilePermissions(draft, PosixFilePermissions.fromString("rw-------"));
       Files.writeString(draft, PREFACE + dumper().dump(file));
-      // A concurrent reader sees the old file or the new one, never half of it.
+      // Rename the draft, so that a concurrent reader sees either the old file or the complete new file.
       Files.move(draft, path, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
     } catch (IOException | UnsupportedOperationException cause) {
       discard(draft);
@@ -84,7 +89,7 @@ final class Contexts {
     try {
       if (draft != null) Files.deleteIfExists(draft);
     } catch (IOException left) {
-      // The failure to write is what matters.
+      // Ignore this error, because the failed write is more important.
     }
   }
 
@@ -92,14 +97,14 @@ final class Contexts {
     String issuer = text(it, "issuer");
     String clientId = text(it, "client_id");
     if (issuer == null || clientId == null) {
-      throw new ConfigurationException("oidc of context " + name + " lacks issuer or client_id");
+      throw new ConfigurationException("oidc of context " + name + " has no issuer or no client_id");
     }
     String audience = text(it, "audience");
     return new Login(
         issuer, clientId, audience == null ? "" : audience, text(it, "refresh_token"), time(it.get("expires_at")));
   }
 
-  /** A time that cannot be read counts as expired: the token is renewed. */
+  /** An unreadable time counts as expired, so that the token is renewed. */
   private static Instant time(Object value) {
     if (value instanceof Date date) return date.toInstant();
     try {
@@ -117,7 +122,7 @@ final class Contexts {
     } catch (IOException cause) {
       throw new ConfigurationException("cannot read " + path + ": " + cause.getMessage(), cause);
     } catch (YAMLException cause) {
-      throw new ConfigurationException("cannot understand " + path + ": " + cause.getMessage(), cause);
+      throw new ConfigurationException("cannot parse " + path + ": " + cause.getMessage(), cause);
     }
   }
 

@@ -10,20 +10,23 @@ import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
 
-/** What proves to one service who calls. */
+/** Authenticates calls to one service. */
 interface Credential {
-  /** The token to send now; null for none. Throws ConfigurationException, and RollcallException for an issuer. */
+  /**
+   * The token to send now; null if there is none. Throws ConfigurationException, and RollcallException if the issuer
+   * does not respond.
+   */
   String token();
 
   /** No token. */
   Credential NONE = () -> null;
 
-  /** The token itself. */
+  /** Always returns this token. */
   static Credential of(String token) {
     return token::strip;
   }
 
-  /** A file that holds it, read each time: it may be replaced while the program runs. */
+  /** A token file. It is read for each call, because it may be replaced while the program runs. */
   static Credential file(Path path, boolean isRequired) {
     return () -> {
       try {
@@ -40,20 +43,23 @@ interface Credential {
     };
   }
 
-  /** The token of a context that logged in by an issuer: renewed and saved before it expires, once for all calls. */
+  /**
+   * The token of a context that logged in through an issuer. Before the token expires, it is renewed once on behalf of
+   * all calls, and saved.
+   */
   static Credential login(Path file, String context, Clock clock) {
     return new Renewed(file, context, clock);
   }
 
   /** See {@link #login}. */
   final class Renewed implements Credential {
-    // A token that expires sooner is renewed, or it would expire during the call.
+    // How long before its expiry a token is renewed, so that it does not expire during a call.
     private static final Duration MARGIN = Duration.ofSeconds(30);
-    // A refresh token that the issuer refuses may have been used by another program a moment ago, which then saves the
-    // next one: the file is read again so often, and so many milliseconds apart. After that it counts as refused for so
-    // long without a word to the issuer.
+    // If the issuer refuses a refresh token, another program may have just used it and be about to save its successor.
+    // A call therefore reads the file up to LOOKS times, every SCAN_EVERY milliseconds. After that, the token counts as
+    // refused for REFUSAL_LASTS, and no request is sent to the issuer.
     private static final int LOOKS = 20;
-    private static final long LOOK_EVERY = 100;
+    private static final long SCAN_EVERY = 100;
     private static final Duration REFUSAL_LASTS = Duration.ofSeconds(30);
 
     private final Path file;
@@ -61,10 +67,11 @@ interface Credential {
     private final Clock clock;
     private String token;
     private Login login;
-    // The refresh token that the file has, and the one that took its place and could not be saved.
+    // The refresh token in the file, and its successor that could not be saved.
     private String unsavedOf;
     private String unsaved;
-    // The refresh token that the issuer has refused, and when; final once the file has kept it for all looks of a call.
+    // The refresh token that the issuer refused, and when it did. The refusal becomes final if the file still contains
+    // that token when a call reads it for the last time.
     private String refused;
     private Instant refusedAt = Instant.EPOCH;
     private boolean isFinal;
@@ -85,12 +92,12 @@ interface Credential {
       throw over();
     }
 
-    /** The token; null where another look may find what another program saves. */
+    /** The token; null if another program may still save a new one. */
     private synchronized String look(boolean isLast) {
       if (isGood(token, login)) return token;
-      // The command line or another program may have renewed it meanwhile.
+      // The command line or another program may have renewed the token in the meantime.
       Context context = Contexts.read(file, name);
-      if (context.login() == null) throw new ConfigurationException("context " + name + " has no login any more");
+      if (context.login() == null) throw new ConfigurationException("context " + name + " no longer has a login");
       token = context.token();
       login = context.login();
       if (isGood(token, login)) return token;
@@ -115,7 +122,7 @@ interface Credential {
 
     private ConfigurationException over() {
       String again = "log in again with `rollcall login --oidc --context " + name + "`";
-      return new ConfigurationException("the login of context " + name + " is over: " + again);
+      return new ConfigurationException("the login of context " + name + " has expired: " + again);
     }
 
     private boolean renew(String saved, Login old) {
@@ -128,8 +135,7 @@ interface Credential {
       try {
         Contexts.save(file, name, token, login);
       } catch (ConfigurationException unwritable) {
-        // A file that cannot be written, of a secret for example, keeps no program from what it has: this one goes on
-        // with the next refresh token.
+        // The file may be read-only, such as a mounted secret. Continue with the new refresh token in memory.
         unsavedOf = saved;
         unsaved = login.refreshToken();
       }
@@ -138,7 +144,7 @@ interface Credential {
 
     private void pause() {
       try {
-        Thread.sleep(LOOK_EVERY);
+        Thread.sleep(SCAN_EVERY);
       } catch (InterruptedException interrupt) {
         throw Failures.interrupted(interrupt);
       }

@@ -4,7 +4,9 @@ import dev.rollcall.events.v1.Event;
 import dev.rollcall.events.v1.WatchEventsRequest;
 import dev.rollcall.events.v1.WatchEventsResponse;
 
-/** What a watch of events has handed out. Pure: it is told each message and each event. */
+/**
+ * Tracks which events a watch has returned. Does no I/O, but receives each message and each event.
+ */
 final class EventPosition {
   private final WatchEventsRequest request;
   private volatile Bookmark bookmark;
@@ -14,12 +16,12 @@ final class EventPosition {
     this.bookmark = bookmark;
   }
 
-  /** After the last event that was handed out; null before the first message. */
+  /** The position after the last returned event; null before the first message. */
   Bookmark bookmark() {
     return bookmark;
   }
 
-  /** The request that goes on from here. */
+  /** The request that resumes the watch at this position. */
   WatchEventsRequest nextRequest() {
     Bookmark from = bookmark;
     if (from == null) return request;
@@ -29,22 +31,25 @@ final class EventPosition {
     return next.build();
   }
 
-  /** Whether an event was handed out before. */
+  /** Whether an event was already returned. */
   boolean isSeen(Event event) {
     Bookmark from = bookmark;
     return from != null && Long.compareUnsigned(event.getRevision(), from.revision()) <= 0;
   }
 
-  /** The event is about to be handed out. */
+  /** Records that the event is about to be returned. */
   void passed(Event event) {
     Bookmark from = bookmark;
     bookmark = new Bookmark(from == null ? "" : from.token(), event.getRevision());
   }
 
-  /** Every event of the message was handed out, and the next is asked for. */
+  /**
+   * Records that every event of the message was returned. Called when the next message is requested.
+   */
   void completed(WatchEventsResponse message) {
     long seen = bookmark == null ? 0 : bookmark.revision();
-    // The first message of a watch stands for where it begins, which may be before what was handed out.
+    // The first message of a watch gives its starting point, which may be earlier than the last
+    // returned event.
     boolean isLater = Long.compareUnsigned(message.getRevision(), seen) > 0;
     bookmark = new Bookmark(message.getResumeToken(), isLater ? message.getRevision() : seen);
   }

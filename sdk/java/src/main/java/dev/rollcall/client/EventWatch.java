@@ -9,11 +9,11 @@ import java.util.List;
 import java.util.NoSuchElementException;
 
 /**
- * Events as they happen, over restarts of the control plane: none missing, none twice. Iterate in one thread. Keep
- * {@link #bookmark()} with what was done for an event, and begin there next time.
+ * Events across restarts of the control plane. Iterating returns every event exactly once. Iterate in one
+ * thread. Save {@link #bookmark()} together with the result of handling an event, and start there next time.
  */
 public final class EventWatch implements Iterator<Event>, Iterable<Event>, AutoCloseable {
-  /** How long nothing is heard before a watch fails, unless it is told otherwise. */
+  /** The default of how long a watch may receive nothing before it fails. */
   public static final Duration GIVE_UP_AFTER = Duration.ofMinutes(5);
 
   private final EventService events;
@@ -25,14 +25,14 @@ public final class EventWatch implements Iterator<Event>, Iterable<Event>, AutoC
   private Iterator<Event> rest = List.<Event>of().iterator();
   private Event next;
 
-  /** {@code giveUpAfter} is null to wait without end. */
+  /** If {@code giveUpAfter} is null, the watch waits forever. */
   EventWatch(EventService events, EventPosition position, Duration giveUpAfter) {
     this.events = events;
     this.position = position;
     this.reopening = new Reopening(giveUpAfter);
   }
 
-  /** After the event that was handed out last; null before anything was heard. May be called from any thread. */
+  /** The position after the last returned event; null if nothing was received yet. Any thread can call it. */
   public String bookmark() {
     Bookmark bookmark = position.bookmark();
     return bookmark == null ? null : bookmark.toString();
@@ -43,7 +43,7 @@ public final class EventWatch implements Iterator<Event>, Iterable<Event>, AutoC
     return this;
   }
 
-  /** Waits for an event. Throws RollcallException for a failure that no repetition mends. */
+  /** Waits for an event. Throws RollcallException for a failure that a retry cannot fix. */
   @Override
   public boolean hasNext() {
     while (next == null && !isClosed) {
@@ -68,7 +68,7 @@ public final class EventWatch implements Iterator<Event>, Iterable<Event>, AutoC
     return event;
   }
 
-  /** Ends it; iteration stops. May be called from another thread. */
+  /** Ends the watch, and with it the iteration. Any thread can call it. */
   @Override
   public void close() {
     isClosed = true;

@@ -18,7 +18,7 @@ import java.util.Map;
 final class Failures {
   private Failures() {}
 
-  /** The exception for what a call failed with. */
+  /** Converts the error of a failed call to an exception. */
   static RollcallException of(Throwable cause) {
     if (cause instanceof RollcallException known) return known;
     Status status = Status.fromThrowable(cause);
@@ -45,7 +45,7 @@ final class Failures {
         }
       }
     } catch (InvalidProtocolBufferException | IllegalArgumentException broken) {
-      // A broken detail must not hide the failure itself.
+      // Ignore an invalid detail. It must not hide the failure itself.
     }
     String message = said == null ? status.getCode().name().toLowerCase().replace('_', ' ') : said;
     return of(new Failure(status.getCode(), message, reason, metadata, retryAfter, List.copyOf(violations)), cause);
@@ -60,7 +60,7 @@ final class Failures {
     };
   }
 
-  /** The thread is interrupted again, as its owner expects. */
+  /** Sets the thread's interrupt status again. Returns the exception for an interrupted call. */
   static RollcallException interrupted(InterruptedException cause) {
     Thread.currentThread().interrupt();
     return new RollcallException.Interrupted(Failure.of(Status.Code.CANCELLED, "the thread was interrupted"), cause);

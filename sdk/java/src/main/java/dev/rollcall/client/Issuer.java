@@ -34,15 +34,15 @@ final class Issuer {
   private Issuer() {}
 
   /**
-   * Gets a new token for a login; null when the issuer no longer renews it. Throws RollcallException when the issuer
-   * does not answer, and ConfigurationException when it refuses.
+   * Gets a new token for a login. Returns null if the issuer no longer renews the login. Throws RollcallException
+   * if the issuer does not respond, and ConfigurationException if it refuses.
    */
   static Renewal renew(Login login, Instant now) {
     String place = login.issuer().replaceAll("/$", "") + "/.well-known/openid-configuration";
     Answer found = send(place, null);
     String endpoint = text(found.fields(), "token_endpoint");
     if (found.status() != 200 || !login.issuer().equals(text(found.fields(), "issuer")) || endpoint == null) {
-      throw new ConfigurationException("what answers at " + place + " is not the issuer " + login.issuer());
+      throw new ConfigurationException("the server at " + place + " is not the issuer " + login.issuer());
     }
     Map<String, String> form =
         Map.of(
@@ -61,14 +61,14 @@ final class Issuer {
       JsonElement exp = claims(token).get("exp");
       long lifeS = fields.has("expires_in") ? fields.get("expires_in").getAsLong() : 300;
       Instant expiresAt = exp == null ? now.plusSeconds(lifeS) : Instant.ofEpochSecond(exp.getAsLong());
-      // An issuer that does not rotate refresh tokens sends none.
+      // Keep the previous refresh token, because an issuer that does not rotate refresh tokens sends no new one.
       String next = text(fields, "refresh_token");
       String refresh = next == null ? login.refreshToken() : next;
       return new Renewal(
           token, new Login(login.issuer(), login.clientId(), login.audience(), refresh, expiresAt));
     }
     throw new ConfigurationException(
-        "the issuer " + login.issuer() + " gave no token for the audience " + login.audience());
+        "the issuer " + login.issuer() + " issued no token for the audience " + login.audience());
   }
 
   private static boolean isFor(String token, String audience) {
@@ -81,7 +81,10 @@ final class Issuer {
     return false;
   }
 
-  /** The claims of a token, unchecked: the server checks them. None when it is not a JWT. */
+  /**
+   * Reads the claims of a token without verifying them, because that is the server's task. Empty if the token is
+   * not a JWT.
+   */
   private static JsonObject claims(String token) {
     try {
       String body = token.split("\\.")[1];
@@ -93,7 +96,7 @@ final class Issuer {
 
   private static Answer send(String url, Map<String, String> form) {
     URI place = URI.create(url);
-    // A refresh token goes there.
+    // Require https, because a refresh token is sent to this address.
     if (!"https".equals(place.getScheme()) && !LOCAL.matcher(String.valueOf(place.getHost())).matches()) {
       throw new ConfigurationException(url + " is not an https:// address");
     }

@@ -11,8 +11,8 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The messages of one stream, as an iterator for one thread; {@link #close()} ends it from any. One message is read
- * ahead. {@link #hasNext()} throws RollcallException.
+ * The messages of one stream, as an iterator for one thread. Any thread can end the stream with {@link #close()}.
+ * The iterator reads one message ahead. {@link #hasNext()} throws RollcallException.
  */
 public final class MessageStream<A> implements Iterator<A>, AutoCloseable {
   private record Arrival<A>(A message, Status status, Metadata trailers) {}
@@ -20,12 +20,14 @@ public final class MessageStream<A> implements Iterator<A>, AutoCloseable {
   private final ClientCall<?, A> call;
   private final Duration silence;
   private final Runnable onSilence;
-  // One message that was asked for, and the end.
+  // The queue never holds more than one requested message and the end of the stream.
   private final BlockingQueue<Arrival<A>> arrivals = new ArrayBlockingQueue<>(4);
   private Arrival<A> next;
   private volatile boolean isClosed;
 
-  /** {@code onSilence} is called when nothing came for {@code silence}, {@code onEnd} when the stream has ended. */
+  /**
+   * Calls {@code onSilence} if nothing arrives for {@code silence}, and {@code onEnd} when the stream has ended.
+   */
   <Q> MessageStream(ClientCall<Q, A> call, Q request, Duration silence, Runnable onSilence, Runnable onEnd) {
     this.call = call;
     this.silence = silence;
@@ -66,7 +68,7 @@ public final class MessageStream<A> implements Iterator<A>, AutoCloseable {
     return message;
   }
 
-  /** Ends the stream; iteration stops. */
+  /** Ends the stream, and with it the iteration. */
   @Override
   public void close() {
     isClosed = true;
@@ -79,8 +81,8 @@ public final class MessageStream<A> implements Iterator<A>, AutoCloseable {
           silence == null ? arrivals.take() : arrivals.poll(silence.toNanos(), TimeUnit.NANOSECONDS);
       if (arrival != null) return arrival;
       onSilence.run();
-      call.cancel("the stream fell silent", null);
-      throw Failures.unreachable("the stream fell silent", null);
+      call.cancel("the stream received nothing for too long", null);
+      throw Failures.unreachable("the stream received nothing for too long", null);
     } catch (InterruptedException interrupted) {
       call.cancel("interrupted", interrupted);
       throw Failures.interrupted(interrupted);

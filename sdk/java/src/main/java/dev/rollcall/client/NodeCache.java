@@ -10,9 +10,9 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /**
- * Every node of a control plane that matches a request, kept in memory and up to date by a thread of its own: list,
- * then watch. It survives restarts of the control plane. What the listener throws, and a failure that no repetition
- * mends, end the cache: then every method throws that.
+ * Keeps the nodes that match a request in memory and up to date, in a separate thread. It lists them, then watches
+ * for changes. The cache survives restarts of the control plane. An exception of the listener, or a failure that a
+ * retry cannot fix, ends the cache. After that, every method throws this exception or failure.
  */
 public final class NodeCache implements AutoCloseable {
   private final RegistryService registry;
@@ -25,7 +25,7 @@ public final class NodeCache implements AutoCloseable {
   private volatile boolean isClosed;
   private RuntimeException failure;
 
-  /** {@code onChange} is called for every change, in the cache's own thread. */
+  /** Calls {@code onChange} for every change, in the cache's thread. */
   NodeCache(RegistryService registry, WatchNodesRequest request, Consumer<NodeChange> onChange) {
     this.registry = registry;
     this.view = new NodeView(request);
@@ -35,14 +35,14 @@ public final class NodeCache implements AutoCloseable {
     thread.start();
   }
 
-  /** Waits until every node is there. Throws RollcallException, also when the time is over. */
+  /** Waits until every node is known. Throws RollcallException, including when the timeout is reached. */
   public void awaitSynced(Duration timeout) throws InterruptedException {
     long endsAt = System.nanoTime() + timeout.toNanos();
     synchronized (lock) {
       while (!view.isSynced() && failure == null) {
         long left = endsAt - System.nanoTime();
         if (left <= 0) {
-          String message = "the nodes did not come within " + timeout.toMillis() + " ms";
+          String message = "the nodes did not arrive within " + timeout.toMillis() + " ms";
           throw Failures.of(RollcallException.Failure.of(Status.Code.DEADLINE_EXCEEDED, message), null);
         }
         lock.wait(left / 1_000_000 + 1);
@@ -51,7 +51,7 @@ public final class NodeCache implements AutoCloseable {
     }
   }
 
-  /** The node of this id; null where there is none. */
+  /** The node with this id; null if there is none. */
   public Node get(String id) {
     synchronized (lock) {
       throwFailure();
@@ -59,7 +59,7 @@ public final class NodeCache implements AutoCloseable {
     }
   }
 
-  /** All nodes, in no order. */
+  /** All nodes, in no particular order. */
   public List<Node> list() {
     synchronized (lock) {
       throwFailure();
@@ -68,8 +68,9 @@ public final class NodeCache implements AutoCloseable {
   }
 
   /**
-   * Stops following. What is there stays as it is. The listener is not called again; a call that has begun in another
-   * thread is not waited for. The listener may call this.
+   * Stops following. The cache keeps its current nodes. The listener is not called again, but a call that is
+   * already running in another thread may still be in progress when this method returns. The listener can call this
+   * method.
    */
   @Override
   public void close() {
@@ -83,7 +84,7 @@ public final class NodeCache implements AutoCloseable {
     try {
       while (!isClosed) follow();
     } catch (RuntimeException cause) {
-      // What is not followed must not be taken for current.
+      // Fail, so that nodes that the cache no longer follows are not mistaken for current ones.
       synchronized (lock) {
         if (!isClosed) failure = cause;
         lock.notifyAll();
@@ -108,7 +109,7 @@ public final class NodeCache implements AutoCloseable {
     }
   }
 
-  /** Reads one stream to its end; answers what broke it, and null for an end in order. */
+  /** Reads one stream to its end. Returns the failure that ended it, or null after a normal end. */
   private RuntimeException read() {
     try {
       WatchNodesRequest request;

@@ -10,39 +10,39 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** The nodes that a watch has told of. Pure: it is told every message, and every failure. */
+/** The nodes known from a watch. Does no I/O, but receives every message and every failure. */
 final class NodeView {
   private static final Set<String> BEGIN_AGAIN = Set.of(Reason.REVISION_COMPACTED, Reason.INVALID_RESUME_TOKEN);
 
   private final WatchNodesRequest request;
   private final Map<String, Node> nodes = new HashMap<>();
   private String token = "";
-  // Ids that a snapshot has told so far; null outside of one.
-  private Set<String> told = new HashSet<>();
+  // The ids received so far in a snapshot; null outside a snapshot.
+  private Set<String> snapshotIds = new HashSet<>();
   private boolean isSynced;
 
   NodeView(WatchNodesRequest request) {
     this.request = request.toBuilder().clearStart().build();
   }
 
-  /** By id. */
+  /** The nodes, keyed by id. */
   Map<String, Node> nodes() {
     return nodes;
   }
 
-  /** Whether a snapshot was ever complete. */
+  /** Whether a snapshot has ever been completed. */
   boolean isSynced() {
     return isSynced;
   }
 
-  /** The request that goes on from here, or begins with a snapshot. */
+  /** The request that resumes the watch, or starts with a snapshot. */
   WatchNodesRequest nextRequest() {
     if (!token.isEmpty()) return request.toBuilder().setResumeToken(token).build();
-    told = new HashSet<>();
+    snapshotIds = new HashSet<>();
     return request;
   }
 
-  /** Takes a message in; answers what changed. */
+  /** Applies a message and returns what changed. */
   List<NodeChange> apply(WatchNodesResponse message) {
     List<NodeChange> changes = new ArrayList<>();
     for (var change : message.getChangesList()) {
@@ -56,12 +56,13 @@ final class NodeView {
       endSnapshot(changes);
       isSynced = true;
     }
-    // A token from within a snapshot begins with a snapshot again: what was told until then is told once more.
-    if (told == null) token = message.getResumeToken();
+    // Ignore a token from within a snapshot, because resuming there would start the snapshot again and repeat
+    // the nodes already sent.
+    if (snapshotIds == null) token = message.getResumeToken();
     return changes;
   }
 
-  /** A watch failed; answers whether a snapshot mends it. */
+  /** Handles a failure of the watch. Returns whether a new snapshot repairs it. */
   boolean failed(String reason) {
     if (token.isEmpty() || !BEGIN_AGAIN.contains(reason)) return false;
     token = "";
@@ -69,7 +70,7 @@ final class NodeView {
   }
 
   private void upsert(Node node, List<NodeChange> changes) {
-    if (told != null) told.add(node.getId());
+    if (snapshotIds != null) snapshotIds.add(node.getId());
     Node before = nodes.put(node.getId(), node);
     if (!node.equals(before)) changes.add(new NodeChange(before, node));
   }
@@ -80,10 +81,10 @@ final class NodeView {
   }
 
   private void endSnapshot(List<NodeChange> changes) {
-    if (told == null) return;
+    if (snapshotIds == null) return;
     for (String id : List.copyOf(nodes.keySet())) {
-      if (!told.contains(id)) remove(id, changes);
+      if (!snapshotIds.contains(id)) remove(id, changes);
     }
-    told = null;
+    snapshotIds = null;
   }
 }

@@ -5,9 +5,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
-/** When a watch that broke is opened again. */
+/** Decides when a broken watch is reopened. */
 final class Reopening implements AutoCloseable {
-  /** The server sends a message every 10 s: a stream that is silent for so long is broken. */
+  /**
+   * How long a stream may be silent before it counts as broken. The server sends a message every 10 s.
+   */
   static final Duration SILENCE = Duration.ofSeconds(30);
 
   private static final Duration PAUSE = Duration.ofMillis(100);
@@ -18,24 +20,27 @@ final class Reopening implements AutoCloseable {
   private int breaks;
   private long heardAt = System.nanoTime();
 
-  /** {@code giveUpAfter} is null to wait without end. */
+  /** If {@code giveUpAfter} is null, the watch waits forever. */
   Reopening(Duration giveUpAfter) {
     this.giveUpAfter = giveUpAfter;
   }
 
-  /** A message came. */
+  /** Records that a message arrived. */
   void heard() {
     breaks = 0;
     heardAt = System.nanoTime();
   }
 
-  /** The stream ended in order, or a failure is mended otherwise: waits a little. */
+  /** Waits briefly after a normal end of the stream, or after a failure that is already repaired. */
   void ended() {
     breaks += 1;
     await(PAUSE);
   }
 
-  /** The stream broke: waits before it is opened again, or throws the failure when it is final. */
+  /**
+   * Handles a failure of the stream. Waits until it is time to reopen the stream, or throws the failure
+   * if it is final.
+   */
   void failed(RuntimeException failure) {
     breaks += 1;
     Duration wait = waitAfter(failure);
@@ -54,7 +59,7 @@ final class Reopening implements AutoCloseable {
     if (failure instanceof RollcallException it) {
       return RetryPolicy.waitBeforeResume(it.failure(), breaks, ThreadLocalRandom.current().nextDouble());
     }
-    // A token's file is away while it is replaced.
+    // Tolerate a few breaks, because a token file can be missing for a moment while it is replaced.
     return breaks < MOST_CONFIGURATION_BREAKS ? PAUSE.multipliedBy(1L << breaks) : null;
   }
 

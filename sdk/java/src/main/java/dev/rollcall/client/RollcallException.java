@@ -5,7 +5,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 
-/** A call that failed. Compare {@link #reason()} with the constants of {@link Reason}. */
+/** The failure of a call. Compare {@link #reason()} with the constants of {@link Reason}. */
 public class RollcallException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
@@ -16,27 +16,30 @@ public class RollcallException extends RuntimeException {
     this.failure = failure;
   }
 
-  /** The status of gRPC. */
+  /** The gRPC status code. */
   public Status.Code code() {
     return failure.code();
   }
 
-  /** The cause for programs, for example "NODE_NOT_FOUND"; empty where the failure was not the server's word. */
+  /**
+   * Identifies the failure for programs, for example "NODE_NOT_FOUND". Empty if the failure did not come from the
+   * server.
+   */
   public String reason() {
     return failure.reason();
   }
 
-  /** Facts that belong to the reason. */
+  /** Details of the reason. */
   public Map<String, String> metadata() {
     return failure.metadata();
   }
 
-  /** After how long the server wants to be asked again; null where it says nothing. */
+  /** How long the server asks to wait before a retry; null if it gave no delay. */
   public Duration retryAfter() {
     return failure.retryAfter();
   }
 
-  /** The fields of the request that were refused. */
+  /** The invalid fields of the request. */
   public List<FieldViolation> violations() {
     return failure.violations();
   }
@@ -45,10 +48,10 @@ public class RollcallException extends RuntimeException {
     return failure;
   }
 
-  /** One field of a request that the server refused: its path, and what is wrong with it. */
+  /** One invalid field of a request: its path, and why it is invalid. */
   public record FieldViolation(String field, String description) {}
 
-  /** What is known of a call that failed. */
+  /** The details of a failed call. */
   record Failure(
       Status.Code code,
       String message,
@@ -61,7 +64,7 @@ public class RollcallException extends RuntimeException {
     }
   }
 
-  /** There was no answer: no connection, or the server is about to stop. */
+  /** No server responded, because there is no connection or because the server is shutting down. */
   public static final class Unreachable extends RollcallException {
     private static final long serialVersionUID = 1L;
 
@@ -70,7 +73,7 @@ public class RollcallException extends RuntimeException {
     }
   }
 
-  /** The server understood the call and refused it; the same call fails again until something changes. */
+  /** The server understood the call and refused it. The same call fails again until something changes. */
   public static final class Refused extends RollcallException {
     private static final long serialVersionUID = 1L;
 
@@ -79,7 +82,7 @@ public class RollcallException extends RuntimeException {
     }
   }
 
-  /** The server has no room for the call now; {@link #retryAfter()} says when to come back. */
+  /** The server has no capacity for the call now. {@link #retryAfter()} says when to retry. */
   public static final class Overloaded extends RollcallException {
     private static final long serialVersionUID = 1L;
 
@@ -88,7 +91,10 @@ public class RollcallException extends RuntimeException {
     }
   }
 
-  /** The calling thread was interrupted; it still is. What a change did is unknown unless it had a request id. */
+  /**
+   * The calling thread was interrupted, and its interrupt status is set. The call may have had an effect. With a
+   * request id, it is safe to repeat.
+   */
   public static final class Interrupted extends RollcallException {
     private static final long serialVersionUID = 1L;
 
@@ -97,7 +103,10 @@ public class RollcallException extends RuntimeException {
     }
   }
 
-  /** The deadline passed before an answer came. What a change did is unknown unless it had a request id. */
+  /**
+   * The deadline passed before a response arrived. The call may have had an effect. With a request id, it is safe to
+   * repeat.
+   */
   public static final class TimedOut extends RollcallException {
     private static final long serialVersionUID = 1L;
 

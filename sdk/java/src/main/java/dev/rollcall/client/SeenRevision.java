@@ -13,7 +13,7 @@ import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The highest revision of the log that a client has seen: no service answers it from an earlier state. */
+/** The highest log revision that a client has seen. No service may serve the client from an earlier state. */
 final class SeenRevision implements ClientInterceptor {
   private static final Metadata.Key<String> MIN_REVISION =
       Metadata.Key.of("rollcall-min-revision", Metadata.ASCII_STRING_MARSHALLER);
@@ -22,28 +22,28 @@ final class SeenRevision implements ClientInterceptor {
 
   private final AtomicLong revision = new AtomicLong();
 
-  /** The value to send; null before anything was seen. */
+  /** The value of the request header; null if no revision was seen yet. */
   String header() {
     long seen = revision.get();
     return seen == 0 ? null : Long.toString(seen);
   }
 
-  /** An answer came, with this header or null. */
+  /** Records the revision in a response's header, which can be null. */
   void answered(String header) {
     if (header == null || !header.matches("[0-9]{1,19}")) return;
     try {
       heard(Long.parseLong(header));
     } catch (NumberFormatException tooLarge) {
-      // Revisions are signed: a larger number is none.
+      // Revisions are signed 64-bit numbers, so larger numbers are invalid.
     }
   }
 
-  /** The message of a stream came, with this revision; 0 for none. */
+  /** Records the revision of a stream's message; 0 means none. */
   void heard(long heard) {
     revision.accumulateAndGet(heard, Math::max);
   }
 
-  /** A call failed. After a restore the log may end before what was seen. */
+  /** Handles a failed call. Forgets the revision if it is ahead of the log, for example after a restore. */
   void failed(String reason) {
     if (reason.equals(Reason.MIN_REVISION_AHEAD)) revision.set(0);
   }

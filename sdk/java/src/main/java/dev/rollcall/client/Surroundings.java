@@ -5,36 +5,39 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 
-/** What the paths of this user's files depend on. {@code user} owns directories that may be trusted. */
+/**
+ * The environment that determines the paths of this user's files. Only directories that {@code user} owns can be
+ * trusted.
+ */
 record Surroundings(Map<String, String> env, Path home, Path cwd, String user) {
   private static final Path SYSTEM_DIRECTORY = Path.of("/var/lib/rollcall");
 
   static Surroundings ofProcess() {
-    // As the command line does: the system property ignores the variable.
+    // Use the variable HOME, as the command line does. The system property ignores it.
     String named = System.getenv("HOME");
     Path home = Path.of(named == null || named.isEmpty() ? System.getProperty("user.home") : named);
     return new Surroundings(System.getenv(), home, Path.of("").toAbsolutePath(), System.getProperty("user.name"));
   }
 
-  /** A variable; null where it is not set, or empty. */
+  /** The value of a variable; null if it is unset or empty. */
   String variable(String name) {
     String value = env.get(name);
     return value == null || value.isEmpty() ? null : value;
   }
 
-  /** Where contexts are kept. */
+  /** The path of the file with the contexts. */
   Path contextFile() {
     String named = variable("XDG_CONFIG_HOME");
-    // The standard says that a path that is not absolute is to be ignored.
+    // Ignore a relative path, as the XDG standard requires.
     Path base = named != null && named.startsWith("/") ? Path.of(named) : home.resolve(".config");
     return base.resolve("rollcall").resolve("config.yaml");
   }
 
-  /** Where the running `rollcall up` of this user writes where it is. */
+  /** Where this user's running `rollcall up` writes its address. */
   Path dataDirectory() {
     String named = variable("ROLLCALL_DATA_DIR");
     if (named != null) return cwd.resolve(named);
-    // Another user's directory could send calls, and the token with them, to a server of theirs.
+    // Ignore another user's directory. It could redirect calls and their token to that user's server.
     Path here = cwd.resolve(".rollcall");
     if (isOurs(here)) return here;
     Path own = home.resolve(".rollcall");

@@ -16,19 +16,19 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
-/** Which control plane a program talks to, by the rules of the command line. */
+/** Finds the control plane by the rules of the command line. */
 final class Target {
   static final List<String> SERVICES = List.of("registry", "health", "admin", "scheduler");
   private static final String DEFAULT_SERVER = "127.0.0.1:7700";
 
-  /** What connections over TLS trust, and show; each may be null. */
+  /** The authority that TLS connections trust, and the certificate that they present. Each value can be null. */
   record Trust(Path caFile, String caFingerprint, String serverName, Path clientCertificate, Path clientKey) {
     boolean isSaid() {
       return caFile != null || caFingerprint != null || serverName != null || clientCertificate != null;
     }
   }
 
-  /** How one service is reached. */
+  /** How to reach one service. */
   record Service(Address address, Credential credential, Trust trust) {}
 
   private record RunFile(String server, JsonObject tls) {
@@ -56,15 +56,16 @@ final class Target {
     trust = findTrust();
     if (context == null) return;
     for (String text : context.addresses().values()) {
-      // What the context meant by TLS stays so, whatever is named besides: its token never goes in clear text instead.
+      // A context that uses TLS always uses it, regardless of other settings, so that its token is never sent in
+      // clear text.
       boolean isTls = context.caFile() != null || trust.isSaid() || isOwn(text);
       ofContext.add(Address.parse(text, "the context", isTls).baseUrl());
     }
   }
 
-  /** Finds the control plane. Throws ConfigurationException; connects to nothing. */
+  /** Finds the control plane without connecting. Throws ConfigurationException. */
   static Map<String, Service> resolve(ClientOptions options, Surroundings at) {
-    // A script's variable that was not set must not be replaced by a token that may do more.
+    // If a script's variable is unset, do not fall back to another token, which may have more rights.
     if (options.token != null && options.token.isBlank()) throw new ConfigurationException("token is empty");
     Target target = new Target(options, at);
     Map<String, Service> found = new LinkedHashMap<>();
@@ -95,8 +96,8 @@ final class Target {
   }
 
   /**
-   * The token for one address. A context's is for the addresses that the context names alone, the data directory's for
-   * this machine and for the server that wrote it: any other server could misuse them.
+   * The token for one address. A context's token is sent only to the addresses in the context. The data directory's
+   * token is sent only to this machine and to the server that wrote it. Any other server could misuse the token.
    */
   private Credential credentialFor(Address address) {
     Credential named = said(options.token, options.tokenFile == null ? null : options.tokenFile.toString());
@@ -130,12 +131,12 @@ final class Target {
 
   private Trust findTrust() {
     if (options.caFile != null && options.caFingerprint != null) {
-      throw new ConfigurationException("caFile and caFingerprint exclude each other");
+      throw new ConfigurationException("caFile and caFingerprint cannot be combined");
     }
     Path certificate = path(options.clientCertificate, "ROLLCALL_CLIENT_CERT");
     Path key = path(options.clientKey, "ROLLCALL_CLIENT_KEY");
     if ((certificate == null) != (key == null)) {
-      throw new ConfigurationException("a client certificate and its key go together");
+      throw new ConfigurationException("a client certificate and its key must be set together");
     }
     String name = first(options.serverName, at.variable("ROLLCALL_TLS_SERVER_NAME"));
     if (options.caFingerprint != null) {
@@ -146,7 +147,7 @@ final class Target {
     return new Trust(ca, null, name, certificate, key);
   }
 
-  /** A context's authority is for its own addresses: it is ignored where others are named. */
+  /** Whether the options name addresses outside the context. If so, the context's authority is ignored. */
   private boolean isElsewhere() {
     if (options.addresses.values().stream().anyMatch(it -> it != null && !it.isEmpty())) return true;
     if (options.context != null) return false;
@@ -167,7 +168,10 @@ final class Target {
     return at.variable(variable) == null ? null : at.cwd().resolve(at.variable(variable));
   }
 
-  /** What the running `rollcall up` of this user wrote; null where there is none, or a crash left half of it. */
+  /**
+   * Reads the file that this user's running `rollcall up` wrote. Returns null if the file is missing or incomplete
+   * after a crash.
+   */
   private static RunFile readRunFile(Path data) {
     try {
       JsonObject file = JsonParser.parseString(Files.readString(data.resolve("run.json"))).getAsJsonObject();

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Against a real control plane, with this machine as its one node. */
+/** Tests against a real control plane, with this machine as its only node. */
 final class ClientTest {
   private static final WatchEventsRequest LABELS =
       WatchEventsRequest.newBuilder().addTypes("node.labels.changed").build();
@@ -92,10 +92,10 @@ final class ClientTest {
             RollcallException.Refused.class,
             () -> client.registry.listNodes(ListNodesRequest.newBuilder().setPageSize(100_000).build()));
     assertEquals(List.of("page_size"), invalid.violations().stream().map(it -> it.field()).toList());
-    try (Client stranger = Client.create(new ClientOptions().server(plane.server).token("wrong"))) {
+    try (Client wrong = Client.create(new ClientOptions().server(plane.server).token("wrong"))) {
       ListNodesRequest all = ListNodesRequest.getDefaultInstance();
       RollcallException refused =
-          assertThrows(RollcallException.Refused.class, () -> stranger.registry.listNodes(all));
+          assertThrows(RollcallException.Refused.class, () -> wrong.registry.listNodes(all));
       assertEquals(Reason.TOKEN_INVALID, refused.reason());
     }
   }
@@ -188,10 +188,10 @@ final class ClientTest {
       plane.crash();
       setLabel("after-the-crash", "");
       ControlPlane.eventually(
-          "the label is there",
+          "the label has arrived",
           () -> cache.get(node).getLabelsList().stream().anyMatch(it -> it.getValue().equals("after-the-crash")));
       TreeSet<String> listed = ids();
-      ControlPlane.eventually("it has what is listed", () -> cache.list().size() == listed.size());
+      ControlPlane.eventually("it has the listed nodes", () -> cache.list().size() == listed.size());
       assertEquals(listed, new TreeSet<>(cache.list().stream().map(Node::getId).toList()));
       assertTrue(changed.contains(node));
     }

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 
-/** One `rollcall up` for tests, at ports that stay the same over its restarts: a real process. */
+/** A real `rollcall up` process for tests. It keeps its ports when it restarts. */
 final class ControlPlane implements AutoCloseable {
   private static final Duration LIMIT = Duration.ofMinutes(3);
 
@@ -40,7 +40,7 @@ final class ControlPlane implements AutoCloseable {
     for (ServerSocket socket : sockets) socket.close();
   }
 
-  /** Waits for a condition. */
+  /** Waits until a condition is true. */
   static void eventually(String what, BooleanSupplier isSo) {
     long endsAt = System.nanoTime() + LIMIT.toNanos();
     while (!isSo.getAsBoolean()) {
@@ -53,7 +53,7 @@ final class ControlPlane implements AutoCloseable {
     }
   }
 
-  /** Starts it, and waits until it answers. */
+  /** Starts the process, and waits until it responds. */
   void start() {
     try {
       ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
@@ -64,13 +64,13 @@ final class ControlPlane implements AutoCloseable {
     eventually("the control plane answers", this::answers);
   }
 
-  /** Ends it as a crash does. */
+  /** Kills the process, as in a crash. */
   void kill() {
     process.destroyForcibly();
     await();
   }
 
-  /** Ends it as a crash does, and starts it again. */
+  /** Kills the process, as in a crash, and restarts it. */
   void crash() {
     kill();
     start();
@@ -84,7 +84,7 @@ final class ControlPlane implements AutoCloseable {
   public void close() {
     process.destroy();
     await();
-    // Its agent and keeper end a little later, and write until then.
+    // The agent and the keeper end a little later, and write files until they do.
     eventually("the files are removed", this::isRemoved);
   }
 

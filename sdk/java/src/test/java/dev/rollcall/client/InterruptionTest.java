@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
-/** Against a server that accepts connections and never answers. */
+/** Tests against a server that accepts connections and never responds. */
 final class InterruptionTest {
   @Test
   void aWatchThatIsInterruptedSaysSo() throws Exception {

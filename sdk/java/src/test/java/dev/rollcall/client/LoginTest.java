@@ -26,7 +26,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A login that the issuer no longer renews. */
+/** Tests a login that the issuer no longer renews. */
 final class LoginTest {
   @TempDir Path root;
 
@@ -52,7 +52,7 @@ final class LoginTest {
     issuer.stop(0);
   }
 
-  /** Takes the refresh token "good" alone. */
+  /** Accepts only the refresh token "good". */
   private void giveToken(HttpExchange exchange) throws IOException {
     asked.incrementAndGet();
     String form = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
@@ -107,7 +107,7 @@ final class LoginTest {
         };
     Credential login = Credential.login(file, "lab", clock);
     for (int call = 0; call < 50; call++) {
-      assertTrue(assertThrows(ConfigurationException.class, login::token).getMessage().contains("is over"));
+      assertTrue(assertThrows(ConfigurationException.class, login::token).getMessage().contains("has expired"));
     }
     assertEquals(1, asked.get());
     now.updateAndGet(it -> it.plus(Duration.ofSeconds(30)));

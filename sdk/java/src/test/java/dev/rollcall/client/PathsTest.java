@@ -30,7 +30,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** What calls do when a path dies silently, against a registry in this process. */
+/** Tests what calls do when a path dies silently, against a registry in this process. */
 final class PathsTest {
   private static final GetNodeRequest NODE = GetNodeRequest.newBuilder().setNode("n").build();
 
@@ -51,11 +51,11 @@ final class PathsTest {
     server.shutdownNow();
   }
 
-  /** Answers calls at once, except for a slow node, and watches with two changes. */
+  /** Responds to calls immediately, except for the node "slow". Sends two changes to watches. */
   private final class Registry extends RegistryServiceGrpc.RegistryServiceImplBase {
     @Override
     public void getNode(GetNodeRequest request, StreamObserver<GetNodeResponse> answer) {
-      // More than a third of a call's 9 s, and less than what is left after that.
+      // The first attempt gets a third of the 9 s, which is too little; the second attempt gets the rest.
       boolean isEnough = Context.current().getDeadline().timeRemaining(TimeUnit.MILLISECONDS) >= 4_000;
       if (request.getNode().equals("slow") && !isEnough) return;
       answer.onNext(GetNodeResponse.newBuilder().setNode(Node.newBuilder().setId(request.getNode())).build());

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Forwards until it falls silent: then the connections that it has accepted stay open and carry nothing. */
+/** Forwards connections until it falls silent. After that, open connections stay open but carry no data. */
 final class SilentProxy implements AutoCloseable {
   private final int target;
   private final ServerSocket listener = new ServerSocket(0, 16, InetAddress.getLoopbackAddress());
@@ -50,7 +50,7 @@ final class SilentProxy implements AutoCloseable {
         start(() -> carry(upstream, client, number));
       }
     } catch (IOException closed) {
-      // The test is over.
+      // Ignore the error, because the test has ended.
     }
   }
 
@@ -62,7 +62,7 @@ final class SilentProxy implements AutoCloseable {
         if (number > silenced) to.getOutputStream().write(piece, 0, length);
       }
     } catch (IOException broken) {
-      // As its other end is.
+      // Ignore the error. Leaving the try block closes both sockets.
     }
   }
 

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What decides, without a connection: by the vectors that every language passes. */
+/** Tests decisions that need no connection, with the vectors that all languages share. */
 final class VectorsTest {
   @TempDir Path root;
 

@@ -1,0 +1,22 @@
+/** Phrases that `make lint` refuses in comments, messages and pages, with what to write instead. */
+export const PHRASES: readonly (readonly [phrase: string, write: string])[] = [
+  ["in place of", "instead of"],
+  ["is told", "is notified, receives, is instructed"],
+  ["are told", "are notified, receive, are instructed"],
+  ["goes on", "continues"],
+  ["go on", "continue"],
+  ["so many", "N, up to N"],
+  ["afresh", "again"],
+  ["anew", "again"],
+  ["whoever", "the caller that, anyone who"],
+  ["somebody", "someone, a caller, or the passive"],
+  ["beside", "next to, in addition to, compared with"],
+  ["besides", "also, in addition"],
+  ["meanwhile", "in the meantime, while X"],
+  ["of its own", "its own X, a separate X"],
+  ["by itself", "automatically, on its own"],
+  ["what there is", "name the thing"],
+  ["one may", "you can"],
+  ["shall", "must"],
+  ["that which", "name the thing"],
+];
