@@ -4,6 +4,7 @@ import { describe, expect, it } from "@jest/globals";
 import {
   crowdedFolders,
   impurities,
+  isTest,
   lateNames,
   MAY_DEPEND_ON,
   pathsIn,
@@ -20,6 +21,9 @@ import { type Package, readPackages, readSources, referencesOf, workspaceRoot } 
 const packages = readPackages();
 /** The folder of the console's pages. They are a package inside the folder of the service that serves them. */
 const PAGES = "services/console/web/src";
+
+/** The libraries that convert refusals to statuses or serve calls, and the one that helps their tests. */
+const SPEAKS_CONNECT: readonly string[] = ["errors", "rpc", "testkit"];
 
 describe("the workspace", () => {
   it("should have dependencies in one direction only", () => {
@@ -46,6 +50,12 @@ describe("the workspace", () => {
   it("should build every package from the root project", () => {
     const folders = packages.map(({ folder }) => folder);
     expect([...referencesOf("tsconfig.json")].sort()).toEqual([...folders].sort());
+  });
+
+  it("should know Connect only where calls become statuses", () => {
+    const others = packages.filter(({ folder, name }) => folder.startsWith("libs/") && !SPEAKS_CONNECT.includes(name));
+    const sources = others.flatMap(({ files }) => files).filter((file) => !isTest(file));
+    expect(sources.filter(({ text }) => text.includes("@connectrpc/")).map(({ path }) => path)).toEqual([]);
   });
 
   it("should use neither clocks nor randomness in the domain", () => {

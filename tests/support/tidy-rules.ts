@@ -15,7 +15,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   "postgres-embedded": ["process"],
   store: ["domain", "errors", "identity", "process"],
   wire: ["api", "domain"],
-  operations: ["api", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
+  operations: ["api", "domain", "errors", "process", "rpc", "store", "wire"],
   events: ["api", "config", "process"],
   testkit: ["api", "domain", "errors", "identity", "postgres-embedded", "process", "rpc", "store", "wire"],
   registry: ["api", "config", "domain", "errors", "events", "identity", "process", "rpc", "store", "wire"],
@@ -193,7 +193,7 @@ function importsOf(file: SourceFile): readonly string[] {
 }
 
 /** Whether a file is a test, or a helper in a folder `testing` or in `test` next to src. */
-function isTest(file: SourceFile): boolean {
+export function isTest(file: SourceFile): boolean {
   const folders = file.path.split("/").slice(0, -1);
   return file.path.endsWith(".test.ts") || folders.includes("test") || folders.includes("testing");
 }

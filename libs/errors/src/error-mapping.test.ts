@@ -1,14 +1,30 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
 import { isStoreUnavailable, mapError, StoreUnavailableError } from "./error-mapping.ts";
-import { describeError, refuse } from "./errors.ts";
+import { refuse } from "./refusal-error.ts";
+import { describeError, toConnectError } from "./wire-error.ts";
 
 const withCode = (code: string, message = "driver says no", more: object = {}) =>
   Object.assign(new Error(message), { code, ...more });
 
 describe("mapError()", () => {
-  it("should leave Rollcall errors unchanged", () => {
-    const error = refuse("NODE_NOT_FOUND", "no node n1");
+  it("should give a refusal its status", () => {
+    const refusal = refuse("NODE_NOT_FOUND", "no node n1", { metadata: { node: "n1" } });
+    const mapped = mapError(refusal);
+    expect(mapped.code).toBe(Code.NotFound);
+    expect(describeError(mapped)).toEqual(describeError(refusal));
+  });
+
+  it("should give a refusal that Connect wrapped its own status", () => {
+    const wrapped = ConnectError.from(refuse("DEADLINE_EXCEEDED", "the call took too long"));
+    expect(describeError(mapError(wrapped))).toMatchObject({
+      reason: "DEADLINE_EXCEEDED",
+      message: "the call took too long",
+    });
+  });
+
+  it("should leave an error with a reason unchanged", () => {
+    const error = toConnectError(refuse("NODE_NOT_FOUND", "no node n1"));
     expect(mapError(error)).toBe(error);
   });
 

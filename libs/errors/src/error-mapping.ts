@@ -1,25 +1,32 @@
 import { isNativeError } from "node:util/types";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { ErrorReasonName } from "./error-table.ts";
-import { describeError, refuse } from "./errors.ts";
+import { RefusalError, refuse } from "./refusal-error.ts";
+import { describeError, toConnectError } from "./wire-error.ts";
 
 /** The retry delay that clients receive while the store is unavailable, in milliseconds. */
 const STORE_RETRY_AFTER_MS = 1_000;
 
 /**
- * Convert anything that was thrown to an error that the caller may see. Rollcall's own errors stay unchanged. An
- * unreachable store becomes STORE_UNAVAILABLE. An error of the transport gets the reason for its code. Everything else
+ * Convert anything that was thrown to an error that the caller may see. Refusals get their status. An unreachable
+ * store becomes STORE_UNAVAILABLE. An error of the transport gets the reason for its code. Everything else
  * becomes INTERNAL. The original error is kept in `cause`, for the log only.
  */
 export function mapError(error: unknown): ConnectError {
-  if (error instanceof ConnectError) return withReason(error);
+  if (!(error instanceof ConnectError)) return toConnectError(refusalOf(error));
+  const refusal = transportRefusal(error);
+  return refusal === null ? error : toConnectError(refusal);
+}
+
+function refusalOf(error: unknown): RefusalError {
+  if (error instanceof RefusalError) return error;
   if (isStoreUnavailable(error)) return storeUnavailable(error);
   if (isAbort(error)) return refuse("CANCELLED", "the call was cancelled", { cause: error });
   return refuse("INTERNAL", "internal error", { cause: error });
 }
 
 /** The error of a call that failed because the store is currently unreachable. */
-function storeUnavailable(cause: unknown): ConnectError {
+function storeUnavailable(cause: unknown): RefusalError {
   return refuse("STORE_UNAVAILABLE", "the database cannot be reached; try again", {
     retryAfterMs: STORE_RETRY_AFTER_MS,
     cause,
@@ -66,9 +73,14 @@ const TOO_LARGE = /^message size(?: (\d+))? is larger than configured readMaxByt
 const RESET_BY_PEER = /^http\/2 stream closed with error code/;
 const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
-/** Add a reason to an error of a transport or a library, because such an error has none. */
-function withReason(error: ConnectError): ConnectError {
-  if (describeError(error).reason !== undefined) return error;
+/**
+ * The refusal that says what an error of a transport or a library means, because such an error has no reason. Null if
+ * the error has one, or if none applies.
+ */
+function transportRefusal(error: ConnectError): RefusalError | null {
+  if (describeError(error).reason !== undefined) return null;
+  // Connect wraps what it did not throw itself, for example the reason with which a signal was aborted.
+  if (error.cause instanceof RefusalError) return error.cause;
   const { rawMessage } = error;
   const cause = error.cause ?? error;
   if (UNDECODABLE.test(rawMessage)) return refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
@@ -82,7 +94,7 @@ function withReason(error: ConnectError): ConnectError {
   }
   const reason = REASON_OF_TRANSPORT[error.code];
   // Keep errors of other protocols unchanged, such as NOT_FOUND of grpc.health.v1: they have no Rollcall reason.
-  if (reason === undefined && !DEFECTS.has(error.code)) return error;
+  if (reason === undefined && !DEFECTS.has(error.code)) return null;
   if (reason === undefined) return refuse("INTERNAL", "internal error", { cause: error });
   return refuse(reason, rawMessage, { cause });
 }

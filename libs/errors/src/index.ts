@@ -2,12 +2,10 @@ export { isStoreUnavailable, mapError, StoreUnavailableError } from "./error-map
 export { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
 export {
   type DecidedRefusal,
-  describeError,
-  type ErrorDescription,
   type FieldViolation,
-  isCallersFault,
-  reasonOf,
+  RefusalError,
   refusalError,
   refuse,
   refuseFields,
-} from "./errors.ts";
+} from "./refusal-error.ts";
+export { describeError, type ErrorDescription, isCallersFault, reasonOf, toConnectError } from "./wire-error.ts";

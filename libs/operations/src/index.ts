@@ -14,7 +14,6 @@ export {
 export {
   type AnswerCodec,
   auditOf,
-  bearerIn,
   commit,
   messageCodec,
   type Operation,

@@ -6,11 +6,9 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import type { HandlerContext } from "@connectrpc/connect";
 import type { CommandSource, OwnerQuota } from "@rollcall/domain";
-import { bearerOf } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
-import { type AuditedCall, auditedCall, callerOf, noteRevision, requestDigest } from "@rollcall/rpc";
+import { type AuditedCall, auditedCall, type CallContext, callerOf, noteRevision, requestDigest } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   type CallStore,
@@ -53,7 +51,7 @@ export function readOperation(
   { clock, quota = null }: { readonly clock: Clock; readonly quota?: OwnerQuota | null },
   method: DescMethod,
   request: OperationRequest,
-  context: Pick<HandlerContext, "values">,
+  context: CallContext,
   message = request.reason ?? "",
 ): Operation {
   const call = auditedCall(context, method);
@@ -72,13 +70,6 @@ function keyOf(method: DescMethod, request: OperationRequest, caller: string): R
   if (requestId === "") return null;
   const digest = requestDigest(method.input, request);
   return { requestId, method: `/${method.parent.typeName}/${method.name}`, caller, digest };
-}
-
-/** The full access token of a call that requires a role. */
-export function bearerIn({ requestHeader }: Pick<HandlerContext, "requestHeader">): string {
-  const bearer = bearerOf(requestHeader.get("authorization"));
-  if (bearer === null) throw new Error("a caller with a role sent no token");
-  return bearer;
 }
 
 /** How a response is stored. */

@@ -7,7 +7,7 @@ export {
 } from "./builtins/probe-server.ts";
 export { ServingStatus } from "./builtins/serving-status.ts";
 export { type AuditedCall, auditedCall } from "./calls/audited-call.ts";
-export { callerKey, callerOf, peerOfCall } from "./calls/call-context.ts";
+export { bearerIn, type CallContext, callerKey, callerOf, peerOfCall } from "./calls/call-context.ts";
 export { type ClientAddress, isLoopbackAddress } from "./calls/client-address.ts";
 export {
   type ForeignCall,

@@ -1,6 +1,5 @@
-import type { ConnectError } from "@connectrpc/connect";
 import type { JobEditKind } from "@rollcall/domain";
-import { type FieldViolation, refusalError, refuse } from "@rollcall/errors";
+import { type FieldViolation, type RefusalError, refusalError, refuse } from "@rollcall/errors";
 import { type Db, type JobRow, withSuggestion } from "@rollcall/store";
 import { violationsText } from "@rollcall/wire";
 
@@ -8,13 +7,13 @@ import { violationsText } from "@rollcall/wire";
 export const MOST_JOBS = 10_000;
 
 /** The refusal for an unknown job name, with the most similar name. */
-export async function jobNotFound(db: Db, name: string): Promise<ConnectError> {
+export async function jobNotFound(db: Db, name: string): Promise<RefusalError> {
   const missing = { reason: "JOB_NOT_FOUND", message: `there is no job ${name}`, metadata: { job: name } } as const;
   return refusalError(await withSuggestion(db, "job", name, missing), name);
 }
 
 /** The refusal for an invalid job specification. */
-export function invalidJob(violations: readonly { readonly field: string; readonly message: string }[]): ConnectError {
+export function invalidJob(violations: readonly { readonly field: string; readonly message: string }[]): RefusalError {
   const fields: FieldViolation[] = violations.map(({ field, message }) => ({
     field: field === "" ? "spec" : `spec.${field}`,
     description: message,
@@ -22,13 +21,13 @@ export function invalidJob(violations: readonly { readonly field: string; readon
   return refuse("INVALID_JOB", violationsText(violations), { violations: fields });
 }
 
-export function jobStopped(name: string): ConnectError {
+export function jobStopped(name: string): RefusalError {
   const text = `job ${name} is stopped; submit it again to start it`;
   return refuse("JOB_STOPPED", text, { metadata: { job: name }, subject: name });
 }
 
 /** The refusal of a restart: the update to the job's newest version halted, and a restart would start that version. */
-export function jobUpdateHalted({ name, version, readyVersion }: JobRow): ConnectError {
+export function jobUpdateHalted({ name, version, readyVersion }: JobRow): RefusalError {
   const runs =
     readyVersion === null ? "no version of it became ready" : `version ${readyVersion} was the last to become ready`;
   const text =
@@ -42,20 +41,20 @@ export function jobUpdateHalted({ name, version, readyVersion }: JobRow): Connec
 }
 
 /** The refusal to stop, scale or restart a job that has ended. */
-export function jobEnded(name: string, state: JobRow["state"], edit: JobEditKind | "JOB_REVERTED"): ConnectError {
+export function jobEnded(name: string, state: JobRow["state"], edit: JobEditKind | "JOB_REVERTED"): RefusalError {
   const isStop = edit === "JOB_STOPPED";
   const text = `job ${name} has already ended: it is ${state}${isStop ? "" : "; submit it again to run it again"}`;
   return refuse("JOB_ENDED", text, { metadata: { job: name, state }, subject: name });
 }
 
 /** The refusal to delete a job that is kept running. */
-export function jobActive(name: string): ConnectError {
+export function jobActive(name: string): RefusalError {
   const text = `job ${name} is ACTIVE: stop it before you delete it`;
   return refuse("JOB_ACTIVE", text, { metadata: { job: name }, subject: name });
 }
 
 /** The refusal to delete a job whose executions may still run. */
-export function jobNotEnded(name: string, executions: number): ConnectError {
+export function jobNotEnded(name: string, executions: number): RefusalError {
   const what = executions === 1 ? "1 execution" : `${executions} executions`;
   const text =
     `${what} of job ${name} may still run: delete the job when their nodes have confirmed that they ended, or ` +
@@ -70,7 +69,7 @@ export function jobNotEnded(name: string, executions: number): ConnectError {
  *
  * @param kept the kept versions, newest first.
  */
-export function jobVersionNotFound(name: string, version: number | null, kept: readonly number[]): ConnectError {
+export function jobVersionNotFound(name: string, version: number | null, kept: readonly number[]): RefusalError {
   const text =
     version === null
       ? `job ${name} has no earlier version with a different specification that became ready: name the version to ` +
@@ -95,7 +94,7 @@ function rangesText(descending: readonly number[]): string {
 }
 
 /** The refusal to revert a job to a specification that its newest version already has. */
-export function jobVersionIsNewest({ name, version }: JobRow, wanted: number, origin: number): ConnectError {
+export function jobVersionIsNewest({ name, version }: JobRow, wanted: number, origin: number): RefusalError {
   const same = wanted === version ? "" : `, which has the specification of version ${origin}`;
   const text = `job ${name} is at version ${version}${same}: name another version to revert to`;
   return refuse("JOB_VERSION_IS_NEWEST", text, {
@@ -112,7 +111,7 @@ export function checkJobEtag(job: Pick<JobRow, "name" | "etag"> | null, name: st
 }
 
 /** The refusal to submit another job when the maximum number of jobs exists. */
-export function tooManyJobs(): ConnectError {
+export function tooManyJobs(): RefusalError {
   return refuse("TOO_MANY_JOBS", `the limit of ${MOST_JOBS} jobs is reached`, {
     metadata: { most: String(MOST_JOBS) },
   });

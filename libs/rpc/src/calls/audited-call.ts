@@ -1,7 +1,6 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import type { HandlerContext } from "@connectrpc/connect";
 import { actorOf } from "@rollcall/identity";
-import { callerOf, peerKey, requestIdOf } from "./call-context.ts";
+import { type CallContext, callerOf, peerKey, requestIdOf } from "./call-context.ts";
 import { methodName } from "./policy.ts";
 
 /** The fields that the audit log keeps of every call. */
@@ -17,7 +16,7 @@ export interface AuditedCall {
 }
 
 /** Describe a call for the audit log. */
-export function auditedCall(context: Pick<HandlerContext, "values">, method: DescMethod): AuditedCall {
+export function auditedCall(context: CallContext, method: DescMethod): AuditedCall {
   const caller = callerOf(context);
   const session = caller.kind === "anonymous" ? undefined : caller.session;
   const peer = context.values.get(peerKey);

@@ -1,23 +1,33 @@
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { ANONYMOUS, type Caller } from "@rollcall/identity";
+import { ANONYMOUS, bearerOf, type Caller } from "@rollcall/identity";
 import type { CallSlot } from "../limits/call-admission.ts";
 import type { Identity } from "./find-caller.ts";
+
+/** The values of a call, which its interceptors and its handler share. */
+export type CallContext = Pick<HandlerContext, "values">;
 
 /** The caller, stored by the authorizing interceptor. */
 export const callerKey = createContextKey<Caller>(ANONYMOUS, {
   description: "caller of this call",
 });
 
+/** The full access token of a call that requires a role. */
+export function bearerIn({ requestHeader }: Pick<HandlerContext, "requestHeader">): string {
+  const bearer = bearerOf(requestHeader.get("authorization"));
+  if (bearer === null) throw new Error("a caller with a role sent no token");
+  return bearer;
+}
+
 /** The request id, stored by the request id interceptor. */
 export const requestIdKey = createContextKey<string>("", { description: "x-request-id" });
 
 /** Get the caller of this call. It is anonymous for methods whose policy requires no token. */
-export function callerOf(context: Pick<HandlerContext, "values">): Caller {
+export function callerOf(context: CallContext): Caller {
   return context.values.get(callerKey);
 }
 
 /** Get the id of this call, which is in the log and in the response's x-request-id header. */
-export function requestIdOf(context: Pick<HandlerContext, "values">): string {
+export function requestIdOf(context: CallContext): string {
   return context.values.get(requestIdKey);
 }
 
@@ -25,7 +35,7 @@ export function requestIdOf(context: Pick<HandlerContext, "values">): string {
 export const peerKey = createContextKey<string>("", { description: "address of the caller" });
 
 /** Get the address that a call comes from: see peerKey. */
-export function peerOfCall(context: Pick<HandlerContext, "values">): string {
+export function peerOfCall(context: CallContext): string {
   return context.values.get(peerKey);
 }
 

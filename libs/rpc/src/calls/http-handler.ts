@@ -1,6 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
-import type { ConnectError } from "@connectrpc/connect";
+import type { RefusalError } from "@rollcall/errors";
 import type { IdentifiedCaller } from "@rollcall/identity";
 
 /** A request over HTTP/1.1 or HTTP/2. */
@@ -13,7 +13,7 @@ export type HttpResponse = ServerResponse | Http2ServerResponse;
  * Checks each request before any part of it is read. Returns the error if the request is refused, otherwise null. The
  * check can turn another kind of credential, such as a cookie, into an authorization header.
  */
-export type RequestCheck = (request: HttpRequest) => ConnectError | null;
+export type RequestCheck = (request: HttpRequest) => RefusalError | null;
 
 /** A call of a method that is not served here. */
 export interface ForeignCall {

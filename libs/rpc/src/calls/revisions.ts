@@ -1,6 +1,7 @@
-import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { createContextKey } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
 import { beforeAbort } from "../interceptors/call-end.ts";
+import type { CallContext } from "./call-context.ts";
 
 /** The request header with the highest revision of the log that the caller has seen. */
 export const MIN_REVISION_HEADER = "rollcall-min-revision";
@@ -11,7 +12,7 @@ export const REVISION_HEADER = "rollcall-revision";
 export const revisionKey = createContextKey<bigint>(0n, { description: "revision of the response" });
 
 /** Send a revision with the response of this call. If several are noted, the highest is sent. */
-export function noteRevision({ values }: Pick<HandlerContext, "values">, revision: bigint): void {
+export function noteRevision({ values }: CallContext, revision: bigint): void {
   if (revision > values.get(revisionKey)) values.set(revisionKey, revision);
 }
 

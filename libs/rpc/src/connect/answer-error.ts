@@ -1,13 +1,16 @@
 import { constants } from "node:http2";
 import type { Readable } from "node:stream";
-import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { mapError } from "@rollcall/errors";
 import { closeAnswered, type HttpRequest, type HttpResponse, writeHead } from "../calls/http-handler.ts";
 
-/** Answer a call with an error, in the protocol of the caller, without reading more of the request. */
-export function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
+/**
+ * Answer a call with an error, in the protocol of the caller, without reading more of the request. Errors are converted
+ * as mapError() does, here and below.
+ */
+export function refuseCall(request: HttpRequest, response: HttpResponse, error: unknown): void {
   if (isGrpc(request)) {
     answerGrpcError(request, response, error);
     return;
@@ -21,9 +24,9 @@ export function refuseCall(request: HttpRequest, response: HttpResponse, error: 
  * Answer a gRPC or gRPC-Web call with an error. A response without messages can consist of headers only, if they end
  * the response.
  */
-export function answerGrpcError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
+export function answerGrpcError(request: HttpRequest, response: HttpResponse, error: unknown): void {
   const headers: Record<string, string> = { "content-type": request.headers["content-type"] ?? "" };
-  for (const [name, value] of setTrailerStatus(new Headers(), error)) headers[name] = value;
+  for (const [name, value] of setTrailerStatus(new Headers(), mapError(error))) headers[name] = value;
   if ("stream" in response) {
     // Return early if the caller has disconnected, because respond() would throw.
     if (response.stream.destroyed || response.stream.closed) return;
@@ -37,18 +40,18 @@ export function answerGrpcError(request: HttpRequest, response: HttpResponse, er
 }
 
 /** Answer with an error in the format of Connect's unary calls, which any program that reads JSON understands. */
-export function answerConnectError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
-  const body = JSON.stringify(errorToJson(error, undefined));
-  const status = codeToHttpStatus(error.code);
-  sendWhole(request, response, status, { "content-type": "application/json" }, body);
+export function answerConnectError(request: HttpRequest, response: HttpResponse, error: unknown): void {
+  const mapped = mapError(error);
+  const body = JSON.stringify(errorToJson(mapped, undefined));
+  sendWhole(request, response, codeToHttpStatus(mapped.code), { "content-type": "application/json" }, body);
 }
 
 /**
  * Answer with an error in the format of Connect's streams. The frame that ends the stream contains the error, and the
  * HTTP status is always 200.
  */
-function answerConnectStreamError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
-  const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
+function answerConnectStreamError(request: HttpRequest, response: HttpResponse, error: unknown): void {
+  const end = JSON.stringify(endStreamToJson(new Headers(), mapError(error), undefined));
   const type = request.headers["content-type"] ?? "";
   const frame = encodeEnvelope(endStreamFlag, Buffer.from(end));
   sendWhole(request, response, 200, { "content-type": type }, frame);

@@ -1,6 +1,6 @@
 import { constants } from "node:http2";
 import { setImmediate as turn } from "node:timers/promises";
-import { refuse } from "@rollcall/errors";
+import { mapError, refuse } from "@rollcall/errors";
 import type { Identity } from "../calls/find-caller.ts";
 import type { HttpRequest } from "../calls/http-handler.ts";
 import type { BodyCheck } from "../calls/message-parts.ts";
@@ -29,20 +29,24 @@ export function requestBody(
 ): AsyncIterable<Uint8Array> {
   const source = connectionOf(request)?.address ?? "";
   const body = checkedBody(rawBody(request, isStream, source), shape, { schema, source, mostBytes });
-  return identity === null ? body : ofIdentifiedCaller(body, shape, identity);
+  return forConnect(body, shape, identity);
 }
 
 /**
- * The body, if the caller is identified. Otherwise one empty message: the call will be refused, so nothing of the body
- * is read.
+ * The body, if the caller is identified or need not be. Otherwise one empty message: the call will be refused, so
+ * nothing of the body is read. Errors are converted, because Connect would send a refusal as INTERNAL.
  */
-async function* ofIdentifiedCaller(
+async function* forConnect(
   body: AsyncIterable<Uint8Array>,
   shape: BodyShape,
-  identity: Promise<Identity>,
+  identity: Promise<Identity> | null,
 ): AsyncGenerator<Uint8Array> {
-  if ((await identity).ok) yield* body;
-  else yield* emptyBody(shape);
+  try {
+    if (identity === null || (await identity).ok) yield* body;
+    else yield* emptyBody(shape);
+  } catch (error) {
+    throw mapError(error);
+  }
 }
 
 async function* rawBody(request: HttpRequest, isStream: boolean, source: string): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { describeError, refuse, StoreUnavailableError } from "@rollcall/errors";
+import { describeError, refuse, StoreUnavailableError, toConnectError } from "@rollcall/errors";
 import { renderMetrics } from "@rollcall/process";
 import {
   echoNode,
@@ -127,7 +127,7 @@ describe("request ids", () => {
 
 describe("errors that end several calls", () => {
   it("should carry the id of each call, not of the last one", async () => {
-    const shared = refuse("OVERLOADED", "too many requests are waiting");
+    const shared = toConnectError(refuse("OVERLOADED", "too many requests are waiting"));
     await start({ registry: { getNode: () => Promise.reject(shared) } });
     const authorization = "Bearer viewer-token";
     const ids = ["a", "b", "c"];

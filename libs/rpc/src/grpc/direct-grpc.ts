@@ -2,7 +2,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { create, type Message } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues, HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
-import { mapError, refuse } from "@rollcall/errors";
+import { mapError, type RefusalError, refuse } from "@rollcall/errors";
 import { endingKey, identityKey } from "../calls/call-context.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
 import { decodeMessage } from "../calls/message-parts.ts";
@@ -68,7 +68,7 @@ export async function serveDirect(call: DirectCall): Promise<void> {
   }
 }
 
-function callerLeft(): ConnectError {
+function callerLeft(): RefusalError {
   return refuse("CANCELLED", "the caller disconnected");
 }
 

@@ -1,5 +1,4 @@
-import type { ConnectError } from "@connectrpc/connect";
-import { refuse } from "@rollcall/errors";
+import { type RefusalError, refuse } from "@rollcall/errors";
 import { counter, type MetricsRegistry } from "@rollcall/process";
 import { peerOf } from "../calls/client-address.ts";
 import type { HttpRequest } from "../calls/http-handler.ts";
@@ -36,7 +35,7 @@ export class HostGuard {
   }
 
   /** The error if a request must be refused, otherwise null. */
-  refusalOf(request: HttpRequest): ConnectError | null {
+  refusalOf(request: HttpRequest): RefusalError | null {
     const { hosts, anonymousClients, metrics } = this.#options;
     const authority = authorityOf(request);
     const { method = "" } = request;

@@ -1,7 +1,7 @@
 import http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
-import type { ConnectError } from "@connectrpc/connect";
+import type { RefusalError } from "@rollcall/errors";
 import type { HttpHandler, HttpRequest } from "../calls/http-handler.ts";
 import { answerConnectError, answerGrpcError, finishRequest, isGrpc } from "../connect/answer-error.ts";
 import { handToHttp2 } from "../connections/hand-over.ts";
@@ -36,7 +36,7 @@ export class RefusalServer {
   readonly #http1: http.Server;
   readonly #http2: http2.Http2Server;
 
-  constructor(error: () => ConnectError) {
+  constructor(error: () => RefusalError) {
     const refuseCall: HttpHandler = (request, response) => {
       finishRequest(request, response);
       const limitMs = request.httpVersionMajor === 1 ? REQUEST_HTTP1_MS : REQUEST_MS;

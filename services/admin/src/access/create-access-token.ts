@@ -7,7 +7,8 @@ import {
   CreateAccessTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { accessTokenCreated } from "@rollcall/domain";
-import { type AnswerCodec, auditOf, bearerIn, commit, readOperation } from "@rollcall/operations";
+import { type AnswerCodec, auditOf, commit, readOperation } from "@rollcall/operations";
+import { bearerIn } from "@rollcall/rpc";
 import { accessTokenHash, findAccessToken, insertAccessToken } from "@rollcall/store";
 import type { AdminServices } from "../admin-services.ts";
 import { accessTokenToProto, parseRole, parseTtl } from "./convert.ts";

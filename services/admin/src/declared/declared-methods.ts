@@ -11,8 +11,8 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { type DeclaredAction, type DeclaredStep, isDeclaredChange } from "@rollcall/domain";
 import { actorOf } from "@rollcall/identity";
-import { type AnswerCodec, bearerIn, commit, type Operation, readOperation, rehearse } from "@rollcall/operations";
-import { callerOf, definePolicies, type PolicyTable } from "@rollcall/rpc";
+import { type AnswerCodec, commit, type Operation, readOperation, rehearse } from "@rollcall/operations";
+import { bearerIn, callerOf, definePolicies, type PolicyTable } from "@rollcall/rpc";
 import { secretAgain } from "../webhooks/set-webhook.ts";
 import type { WebhookServices } from "../webhooks/webhook-services.ts";
 import { type Applying, carryOut, type MadeSecret } from "./apply-objects.ts";

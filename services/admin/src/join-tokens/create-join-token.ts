@@ -8,7 +8,8 @@ import {
   type JoinToken as ProtoToken,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { joinTokenEvent, joinTokenText } from "@rollcall/domain";
-import { type AnswerCodec, auditOf, bearerIn, commit, readOperation } from "@rollcall/operations";
+import { type AnswerCodec, auditOf, commit, readOperation } from "@rollcall/operations";
+import { bearerIn } from "@rollcall/rpc";
 import { insertJoinToken, joinTokenHash } from "@rollcall/store";
 import { derivedSecret, newSalt, newTokenId } from "../access/token-text.ts";
 import type { AdminServices } from "../admin-services.ts";

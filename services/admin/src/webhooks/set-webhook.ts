@@ -10,7 +10,8 @@ import {
 } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { checkWebhookSpec, isAlreadySet, MOST_WEBHOOKS, type WebhookSpec, webhookSetEvent } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
-import { type AnswerCodec, auditOf, bearerIn, commit, type Operation, readOperation } from "@rollcall/operations";
+import { type AnswerCodec, auditOf, commit, type Operation, readOperation } from "@rollcall/operations";
+import { bearerIn } from "@rollcall/rpc";
 import {
   type Change,
   compactedRevision,

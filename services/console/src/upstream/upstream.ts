@@ -2,8 +2,7 @@ import { Agent as HttpAgent, type IncomingHttpHeaders, type IncomingMessage, req
 import { constants } from "node:http2";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import tls from "node:tls";
-import type { ConnectError } from "@connectrpc/connect";
-import { refuse } from "@rollcall/errors";
+import { type RefusalError, refuse } from "@rollcall/errors";
 import type { ForeignCall, HttpResponse, PassOn, PeerTls } from "@rollcall/rpc";
 import { MESSAGE_LIMIT_BYTES, refuseCall, writeHead } from "@rollcall/rpc";
 
@@ -90,7 +89,7 @@ function forward({ request, response, peer }: ForeignCall, url: URL, { agents, p
   let isAnswered = false;
   // Whether the page has left or its call was refused. If so, everything that the service still sends is ignored.
   let isOver = false;
-  const refuseWith = (error: ConnectError) => {
+  const refuseWith = (error: RefusalError) => {
     isOver = true;
     request.unpipe(out);
     out.destroy();

@@ -1,11 +1,10 @@
-import type { ConnectError } from "@connectrpc/connect";
 import type { ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { describeError, isErrorReasonName, mapError, refuse } from "@rollcall/errors";
+import { describeError, isErrorReasonName, mapError, type RefusalError, refuse } from "@rollcall/errors";
 import type { Farewell } from "../replica/farewell.ts";
 import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 
 /** Convert a farewell to an error, for a call or a stream's status. */
-export function errorOf({ reason, message, metadata, retryAfterMs, violations, subject }: Farewell): ConnectError {
+export function errorOf({ reason, message, metadata, retryAfterMs, violations, subject }: Farewell): RefusalError {
   return refuse(reason, message, {
     ...(metadata === undefined ? {} : { metadata }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),

@@ -50,7 +50,7 @@ export function authoritiesFrame(certificates: readonly Uint8Array[]): Buffer {
 export function goAwayFrame(farewell: Farewell, logId: string): Buffer {
   const { reason, action, endpoints = [], retryAfterMs } = farewell;
   // Use the possibly truncated message of the status that follows.
-  const { rawMessage: message } = errorOf(farewell);
+  const { message } = errorOf(farewell);
   return encode({
     case: "goAway",
     value: {

@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import type { ConnectError, MethodImpl } from "@connectrpc/connect";
+import type { MethodImpl } from "@connectrpc/connect";
 import {
   JobService,
   type SubmitJobResponse,
   SubmitJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpec, type Refusals, refusalsText } from "@rollcall/domain";
-import { refuse } from "@rollcall/errors";
+import { type RefusalError, refuse } from "@rollcall/errors";
 import {
   type AcceptedJob,
   acceptJob,
@@ -85,13 +85,13 @@ async function answer(tx: Tx, { job, changed }: SubmittedJob, warnings: readonly
 }
 
 /** The refusal of a job with a count of 0. */
-export function jobCountIsZero(name: string): ConnectError {
+export function jobCountIsZero(name: string): RefusalError {
   const text = `job ${name} has a count of 0, so an adopted execution would be stopped; scale the job first`;
   return refuse("JOB_COUNT_IS_ZERO", text, { metadata: { job: name }, subject: name });
 }
 
 /** The refusal of a job that no node fits and that does not wait for one. */
-function fitsNowhere(name: string, why: Refusals): ConnectError {
+function fitsNowhere(name: string, why: Refusals): RefusalError {
   const metadata = Object.fromEntries(why.counts.map(({ reason, nodes }) => [reason, String(nodes)]));
   const text = `no node fits job ${name}, and it has no queue timeout: ${refusalsText(why)}`;
   return refuse("JOB_FITS_NOWHERE", text, {

@@ -3,7 +3,8 @@ import { describe, expect, it } from "@jest/globals";
 import { PreconditionFailureSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { ErrorReason, ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
-import { describeError, reasonOf, refusalError, refuse, refuseFields } from "./errors.ts";
+import { refusalError, refuse, refuseFields } from "./refusal-error.ts";
+import { describeError, reasonOf, toConnectError } from "./wire-error.ts";
 
 describe("CODE_OF_REASON", () => {
   const names = Object.keys(ErrorReason).filter((name) => name !== "UNSPECIFIED");
@@ -39,7 +40,7 @@ describe("refuse()", () => {
     const violations = [{ field: "node_id", description: "must not be empty" }];
     const error = refuse("INVALID_REQUEST", "invalid", { violations, retryAfterMs: 1_500.2 });
     expect(describeError(error)).toMatchObject({ violations, retryAfterMs: 1_501 });
-    const failed = refuse("NODE_ALREADY_APPROVED", "node n1 is already approved", { subject: "n1" });
+    const failed = toConnectError(refuse("NODE_ALREADY_APPROVED", "node n1 is already approved", { subject: "n1" }));
     expect(failed.details.map((it) => ("desc" in it ? it.desc.typeName : it.type))).toEqual([
       "google.rpc.ErrorInfo",
       "google.rpc.PreconditionFailure",
@@ -68,7 +69,7 @@ describe("reasonOf()", () => {
     expect(reasonOf(new Error("plain"))).toBeUndefined();
     expect(reasonOf(undefined)).toBeUndefined();
     expect(reasonOf(new ConnectError("x", Code.NotFound))).toBeUndefined();
-    const newer = refuse("INTERNAL", "x");
+    const newer = toConnectError(refuse("INTERNAL", "x"));
     const [detail] = newer.details;
     if (detail === undefined || !("desc" in detail)) throw new Error("no detail");
     newer.details = [{ ...detail, value: { ...detail.value, reason: "FROM_THE_FUTURE" } }];
@@ -87,14 +88,14 @@ describe("refusalError()", () => {
     } as const;
     const error = refusalError(refusal, "n1");
     expect(describeError(error)).toMatchObject(refusal);
-    expect(error.findDetails(PreconditionFailureSchema)[0]?.violations).toMatchObject([
+    expect(toConnectError(error).findDetails(PreconditionFailureSchema)[0]?.violations).toMatchObject([
       { type: "NODE_ALREADY_APPROVED", subject: "n1" },
     ]);
   });
 
   it("should name no precondition if none failed", () => {
     const error = refusalError({ reason: "NODE_NOT_FOUND", message: "no", metadata: {} }, "n1");
-    expect(error.findDetails(PreconditionFailureSchema)).toEqual([]);
+    expect(toConnectError(error).findDetails(PreconditionFailureSchema)).toEqual([]);
   });
 });
 
