@@ -164,11 +164,13 @@ export {
   parseJoinToken,
 } from "./membership/join-token.ts";
 export {
+  banNode,
   changeMembership,
   decideMembership,
   type MembershipCommand,
   membershipEffects,
   nothingToLeave,
+  unbanNode,
 } from "./membership/membership.ts";
 export {
   caselessId,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { nodeRecord } from "../testing/node.ts";
 import { type Ban, MEMBERSHIP_BANNED } from "./ban.ts";
-import { changeMembership } from "./membership.ts";
+import { banNode, changeMembership, unbanNode } from "./membership.ts";
 
 const BY = { actor: "token:t", message: "why", atMs: 9 };
 const STATED = { sinceMs: 0, reason: "R", message: "", actor: "system" } as const;
@@ -40,7 +40,7 @@ describe("changeMembership()", () => {
   it("should ban what of a node is not banned yet, and lift all of it", () => {
     const node = nodeRecord({ nextKeyFingerprint: "SHA256:next" });
     const earlier = [ban(1n, null, "SHA256:n")];
-    expect(changeMembership(node, { kind: "ban" }, BY, earlier)).toMatchObject({
+    expect(banNode(node, BY, earlier)).toMatchObject({
       effects: [
         { kind: "membership", membership: { reason: MEMBERSHIP_BANNED } },
         { kind: "drop-loss" },
@@ -48,7 +48,7 @@ describe("changeMembership()", () => {
       ],
       events: [{ type: "node.banned" }],
     });
-    expect(changeMembership(nodeRecord({ membership: BANNED }), { kind: "unban" }, BY, earlier)).toMatchObject({
+    expect(unbanNode(nodeRecord({ membership: BANNED }), BY, earlier)).toMatchObject({
       effects: [{ kind: "membership" }, { kind: "drop-loss" }, { kind: "lift-bans", ids: [1n] }],
       events: [{ type: "node.unbanned" }],
     });

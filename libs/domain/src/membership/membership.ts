@@ -122,16 +122,31 @@ export function membershipEffects(membership: Membership): readonly MembershipEf
   return [{ kind: "membership", membership }, { kind: isApproved ? "accept-hardware" : "drop-loss" }];
 }
 
-/**
- * Decide a command on a node's membership like decideMembership(), and return all its effects.
- *
- * @param bans existing bans on the node's id and keys, see bannedNamesOf(). Only `ban` and `unban` need them.
- */
-export function changeMembership(
+/** A command on a known node that does not concern bans. */
+type PlainCommand = Exclude<MembershipCommand, { kind: "register" | "ban" | "unban" }>;
+
+/** Decide a command on a node's membership like decideMembership(), and return all its effects. */
+export function changeMembership(node: NodeMember, command: PlainCommand, by: CommandSource): NodeDecision {
+  return decideAndApply(node, command, by, []);
+}
+
+/** Decide to ban a node. `bans` are the existing bans on its id and keys, see bannedNamesOf(). */
+export function banNode(node: NodeMember, by: CommandSource, bans: readonly Ban[]): NodeDecision {
+  const missing = missingBans(bannedNamesOf(node), bans, by);
+  return decideAndApply(node, { kind: "ban" }, by, [{ kind: "place-bans", bans: missing }]);
+}
+
+/** Decide to lift all bans on a node. `bans` are the existing bans on its id and keys, see bannedNamesOf(). */
+export function unbanNode(node: NodeMember, by: CommandSource, bans: readonly Ban[]): NodeDecision {
+  return decideAndApply(node, { kind: "unban" }, by, [{ kind: "lift-bans", ids: bans.map(({ id }) => id) }]);
+}
+
+/** @param more effects in addition to the new membership, if the command is accepted. */
+function decideAndApply(
   node: NodeMember,
   command: Exclude<MembershipCommand, { kind: "register" }>,
   by: CommandSource,
-  bans: readonly Ban[] = [],
+  more: readonly NodeEffect[],
 ): NodeDecision {
   const subject = { ...node, alive: node.connection.state === "CONNECTED" };
   const decision = decideMembership(subject, node.id, command, by);
@@ -143,19 +158,8 @@ export function changeMembership(
   const effects: readonly NodeEffect[] =
     next === null
       ? [{ kind: "removal", removal: { actor, reason: event.reason, message } }]
-      : [...membershipEffects(next), ...banEffects(node, command.kind, by, bans)];
+      : [...membershipEffects(next), ...more];
   return { ok: true, effects, events: [event] };
-}
-
-function banEffects(
-  node: NodeMember,
-  command: MembershipCommand["kind"],
-  by: CommandSource,
-  bans: readonly Ban[],
-): readonly NodeEffect[] {
-  if (command === "ban") return [{ kind: "place-bans", bans: missingBans(bannedNamesOf(node), bans, by) }];
-  if (command === "unban") return [{ kind: "lift-bans", ids: bans.map(({ id }) => id) }];
-  return [];
 }
 
 /** The refusal when an unknown node deregisters. */

@@ -25,7 +25,7 @@ describe("refusals of operators' decisions", () => {
   it.each([
     ["an orchestrator to cordon", cordon(orchestrator, BY), "NODE_IS_ORCHESTRATOR"],
     ["a node cordoned twice", cordon(nodeRecord({ holds: [HOLD] }), BY), "NODE_ALREADY_CORDONED"],
-    ["a node that is not cordoned", uncordon(nodeRecord({ holds: [FLAPPING] }), BY), "NODE_NOT_CORDONED"],
+    ["a node that is not cordoned", uncordon(nodeRecord({ holds: [FLAPPING] }), BY, null), "NODE_NOT_CORDONED"],
     ["an orchestrator to mark", markUnhealthy(orchestrator, BY), "NODE_IS_ORCHESTRATOR"],
     ["a node marked twice", markUnhealthy(nodeRecord({ mark: MARK }), BY), "NODE_ALREADY_MARKED"],
     ["a node without a mark", clearMark(nodeRecord(), BY), "NODE_NOT_MARKED"],
@@ -60,7 +60,7 @@ describe("cordon() and uncordon()", () => {
       effects: [{ kind: "holds", holds: [FLAPPING, placed] }],
       events: [{ type: "node.scheduling.changed", subject: "n", actor: "token:t", message: "why" }],
     });
-    expect(uncordon(nodeRecord({ holds: [HOLD, FLAPPING] }), BY)).toMatchObject({
+    expect(uncordon(nodeRecord({ holds: [HOLD, FLAPPING] }), BY, null)).toMatchObject({
       effects: [{ kind: "holds", holds: [FLAPPING] }],
       events: [{ after: { scheduling: "INELIGIBLE", holds: ["FLAPPING"] } }],
     });

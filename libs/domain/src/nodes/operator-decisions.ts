@@ -44,7 +44,7 @@ export function cordon(node: Node, by: CommandSource, untilMs: number | null = n
 }
 
 /** Decide to remove the holds that operators placed: the cordon and the drain. Holds that other components own stay. */
-export function uncordon(node: Node, by: CommandSource, drain: DrainIntent | null = null): NodeDecision {
+export function uncordon(node: Node, by: CommandSource, drain: DrainIntent | null): NodeDecision {
   const holds = liftHold(liftHold(node.holds, "OPERATOR"), "DRAIN");
   if (holds === node.holds) return refuseNode("NODE_NOT_CORDONED", node.id, "is not cordoned");
   const { effects, events } = changeHolds(node, holds, by);

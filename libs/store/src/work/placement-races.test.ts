@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import {
+  banNode,
   cancelDrain,
   changeMembership,
   cordon,
@@ -70,7 +71,7 @@ const ENDINGS: Readonly<Record<string, (nodeId: string) => Promise<void>>> = {
   draining: drain,
   rejected: (id) => decide(id, (node) => changeMembership(node, { kind: "reject" }, BY)),
   deleted: (id) => decide(id, (node) => changeMembership(node, { kind: "delete" }, BY)),
-  banned: (id) => decide(id, (node) => changeMembership(node, { kind: "ban" }, BY)),
+  banned: (id) => decide(id, (node) => banNode(node, BY, [])),
   marked: (id) => decide(id, (node) => markUnhealthy(node, BY)),
   unhealthy: (id) => evaluateNode(store, id, "UNHEALTHY"),
   undrained: async (id) => {

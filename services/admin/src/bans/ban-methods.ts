@@ -17,7 +17,6 @@ import {
   type Ban,
   banInAdvance,
   bannedNamesOf,
-  changeMembership,
   etagRefusal,
   isBareBan,
   isKeyFingerprint,
@@ -43,8 +42,9 @@ import {
 } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-import { nodeMethods, readNodeOperation } from "../nodes/node-methods.ts";
-import { type NodeOperation, nodeOf, operateOnLocked } from "../nodes/operate.ts";
+import { BANNING, nodeMethods, readNodeOperation, UNBANNING } from "../nodes/node-methods.ts";
+import { nodeOf } from "../nodes/node-outcomes.ts";
+import { type NodeOperation, operateOnLocked } from "../nodes/operate.ts";
 
 /**
  * The methods that set and lift bans. With a selector they decide about nodes like the other verbs. A ban can also
@@ -57,19 +57,16 @@ export function banMethods(services: AdminServices): {
 } {
   const { banNode: method, unbanNode: liftMethod } = AdminService.method;
   const ofNodes = nodeMethods(services);
-  const needs = { bans: true };
   return {
     banNode: async (request, context) => {
       if (request.selector !== undefined) return ofNodes.banNode(request, context);
-      const decide = decideBy("ban");
-      const operation = readNodeOperation(services, { method, request, context, decide, needs });
+      const operation = readNodeOperation(services, { method, request, context, decision: BANNING });
       const options = { codec: messageCodec(BanNodeResponseSchema), placesBans: true };
       return commit(services, operation, options, (tx) => ban(tx, operation, request));
     },
     unbanNode: async (request, context) => {
       if (request.selector !== undefined) return ofNodes.unbanNode(request, context);
-      const decide = decideBy("unban");
-      const operation = readNodeOperation(services, { method: liftMethod, request, context, decide, needs });
+      const operation = readNodeOperation(services, { method: liftMethod, request, context, decision: UNBANNING });
       const options = { codec: messageCodec(UnbanNodeResponseSchema), placesBans: true };
       return commit(services, operation, options, (tx) => unban(tx, operation, request));
     },
@@ -86,10 +83,6 @@ function banToProto(ban: Ban): ProtoBan {
     actor: ban.actor,
     createTime: timestampFromMs(ban.atMs),
   });
-}
-
-function decideBy(kind: "ban" | "unban"): NodeOperation["decide"] {
-  return (node, by, { bans }) => changeMembership(node, { kind }, by, bans);
 }
 
 async function ban(tx: Tx, operation: NodeOperation, request: BanNodeRequest): Promise<Change<BanNodeResponse>> {

@@ -28,6 +28,7 @@ import {
   saveDeclaredObjects,
   type Tx,
 } from "@rollcall/store";
+import { decisionOn } from "../nodes/node-decision.ts";
 import { operateOnLocked } from "../nodes/operate.ts";
 import { deletePolicyIn, setPolicyIn } from "../policies/change-health-policy.ts";
 import { setWebhookIn } from "../webhooks/set-webhook.ts";
@@ -261,9 +262,8 @@ function scopeToProto(scope: Extract<ObjectRef, { readonly kind: "policy" }>["sc
 
 /** Change all labels of a node at once, with one event and one audit entry, as SetNodeLabels does. */
 async function applyLabels(tx: Tx, { operation }: Applying, node: string, change: LabelChange) {
-  const decide = (record: Parameters<typeof changeLabels>[0], by: Parameters<typeof changeLabels>[2]) =>
-    changeLabels(record, change, by);
-  const labelling = { ...operation, decide, needs: {}, etag: "" };
+  const decision = decisionOn([], (record, by) => changeLabels(record, change, by));
+  const labelling = { ...operation, decision, etag: "" };
   return operateOnLocked(tx, labelling, await lockNodes(tx, [node]), true);
 }
 

@@ -4,16 +4,20 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type DrainNodeRequest, type NodeSelector, NodeSelectorSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { type DrainRequest, drainNode, MAX_DRAIN_DEADLINE_MS } from "@rollcall/domain";
 import { refuseFields } from "@rollcall/errors";
-import type { DecideNode } from "./operate.ts";
+import { atStoreTime, type DecisionOnNode, decisionOn } from "./node-decision.ts";
 
 /** Create the decision that a drain request makes about each node. Throws INVALID_REQUEST. */
-export function draining(request: DrainNodeRequest): DecideNode {
+export function draining(request: DrainNodeRequest): DecisionOnNode {
   const asked = toRequest(request);
   const { selector } = request;
-  return (node, by, { drain }) => {
-    const selection = selector === undefined || asked.maxParallel === 0 ? "" : selectionOf(selector, by.actor);
-    return drainNode(node, { request: asked, selection }, by, drain);
-  };
+  return decisionOn(
+    ["drain", "storeTimeMs"],
+    (node, by, facts) => {
+      const selection = selector === undefined || asked.maxParallel === 0 ? "" : selectionOf(selector, by.actor);
+      return drainNode(node, { request: asked, selection }, atStoreTime(by, facts), facts.drain);
+    },
+    { needsScheduler: true },
+  );
 }
 
 function toRequest(request: DrainNodeRequest): DrainRequest {

@@ -11,6 +11,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import {
   acceptHardware,
+  banNode,
   cancelDrain,
   changeLabels,
   changeMembership,
@@ -18,10 +19,10 @@ import {
   clearMark,
   cordon,
   type LabelChange,
-  type MembershipCommand,
   markUnhealthy,
   parseSelector,
   requireKeyRotation,
+  unbanNode,
   uncordon,
 } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
@@ -37,16 +38,23 @@ import {
 } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
 import { draining } from "./draining.ts";
-import {
-  type DecideNode,
-  type DecisionNeeds,
-  type NodeOperation,
-  type NodeSelection,
-  nodeOf,
-  operate,
-} from "./operate.ts";
+import { atStoreTime, type DecisionOnNode, decisionOn } from "./node-decision.ts";
+import { nodeOf } from "./node-outcomes.ts";
+import { type NodeOperation, type NodeSelection, operate } from "./operate.ts";
 
-/** The methods of the operators' verbs. Each verb is defined by its decision and the data that the decision reads. */
+/** Decisions that depend on nothing in the request. */
+export const BANNING = decisionOn(["bans"], (node, by, { bans }) => banNode(node, by, bans));
+export const UNBANNING = decisionOn(["bans"], (node, by, { bans }) => unbanNode(node, by, bans));
+const UNCORDONING = decisionOn(["drain"], (node, by, { drain }) => uncordon(node, by, drain));
+const CANCELLING = decisionOn(["drain", "storeTimeMs"], (node, by, facts) =>
+  cancelDrain(node, atStoreTime(by, facts), facts.drain),
+);
+const MARKING = decisionOn(["storeTimeMs"], (node, by, facts) => markUnhealthy(node, atStoreTime(by, facts)), {
+  locksSessions: true,
+});
+const CLEARING = decisionOn([], clearMark, { locksSessions: true });
+
+/** The methods of the operators' verbs. Each verb is defined by its decision. */
 export function nodeMethods(services: AdminServices) {
   const { method } = AdminService;
   const verb = verbsOf(services);
@@ -54,34 +62,17 @@ export function nodeMethods(services: AdminServices) {
     approveNode: verb(method.approveNode, () => membership("approve")),
     rejectNode: verb(method.rejectNode, () => membership("reject")),
     deleteNode: verb(method.deleteNode, () => membership("delete")),
-    banNode: verb(method.banNode, () => membership("ban"), { bans: true }),
-    unbanNode: verb(method.unbanNode, () => membership("unban"), { bans: true }),
-    cordonNode: verb(method.cordonNode, cordoning, { storeTime: true }),
-    uncordonNode: verb(
-      method.uncordonNode,
-      () =>
-        (node, by, { drain }) =>
-          uncordon(node, by, drain),
-      {
-        drains: true,
-      },
-    ),
-    drainNode: verb(method.drainNode, draining, { drains: true, storeTime: true, scheduler: true }),
-    cancelDrain: verb(
-      method.cancelDrain,
-      () =>
-        (node, by, { drain }) =>
-          cancelDrain(node, by, drain),
-      {
-        drains: true,
-        storeTime: true,
-      },
-    ),
-    requireKeyRotation: verb(method.requireKeyRotation, () => requireKeyRotation),
-    acceptNodeHardware: verb(method.acceptNodeHardware, () => acceptHardware),
-    markNodeUnhealthy: verb(method.markNodeUnhealthy, () => markUnhealthy, { health: true }),
-    clearNodeMark: verb(method.clearNodeMark, () => clearMark, { health: true }),
-    setNodeLabels: verb(method.setNodeLabels, labels),
+    banNode: verb(method.banNode, () => BANNING),
+    unbanNode: verb(method.unbanNode, () => UNBANNING),
+    cordonNode: verb(method.cordonNode, cordoning),
+    uncordonNode: verb(method.uncordonNode, () => UNCORDONING),
+    drainNode: verb(method.drainNode, draining),
+    cancelDrain: verb(method.cancelDrain, () => CANCELLING),
+    requireKeyRotation: verb(method.requireKeyRotation, () => decisionOn([], requireKeyRotation)),
+    acceptNodeHardware: verb(method.acceptNodeHardware, () => decisionOn([], acceptHardware)),
+    markNodeUnhealthy: verb(method.markNodeUnhealthy, () => MARKING),
+    clearNodeMark: verb(method.clearNodeMark, () => CLEARING),
+    setNodeLabels: verb(method.setNodeLabels, labelling),
   };
 }
 
@@ -104,13 +95,12 @@ export interface NodeVerb {
   readonly method: DescMethod;
   readonly request: NodeRequest;
   readonly context: Pick<HandlerContext, "values">;
-  readonly decide: DecideNode;
-  readonly needs: DecisionNeeds;
+  readonly decision: DecisionOnNode;
 }
 
 /** Create the operation for a call, and check what the schema cannot express. Throws INVALID_REQUEST. */
 export function readNodeOperation(services: Pick<AdminServices, "clock">, verb: NodeVerb): NodeOperation {
-  const { method, request, context, decide, needs } = verb;
+  const { method, request, context, decision } = verb;
   const { etag, selector, pageToken } = request;
   const violations = [
     ...(selector !== undefined && etag !== ""
@@ -121,7 +111,7 @@ export function readNodeOperation(services: Pick<AdminServices, "clock">, verb: 
       : []),
   ];
   if (violations.length > 0) throw refuseFields("INVALID_REQUEST", violations);
-  return { ...readOperation(services, method, request, context), decide, needs, etag };
+  return { ...readOperation(services, method, request, context), decision, etag };
 }
 
 /** Create the method of a verb from its decision. The responses of all verbs have the same fields. */
@@ -129,12 +119,10 @@ function verbsOf(services: AdminServices) {
   const pageTokens = createPageTokens(services.store.clusterSecret());
   return <R extends Message & NodeRequest, A extends Message & NodeAnswer>(
     method: DescMethodUnary<GenMessage<R>, GenMessage<A>>,
-    decideBy: (request: R) => DecideNode,
-    needs: DecisionNeeds = {},
+    decisionOf: (request: R) => DecisionOnNode,
   ) =>
     async (request: R, context: Pick<HandlerContext, "values">): Promise<A> => {
-      const decide = decideBy(request);
-      const operation = readNodeOperation(services, { method, request, context, decide, needs });
+      const operation = readNodeOperation(services, { method, request, context, decision: decisionOf(request) });
       const { outcomes, next } = await operate(services, operation, parseSelection(request, pageTokens));
       const { selector } = request;
       if (selector !== undefined) {
@@ -145,33 +133,34 @@ function verbsOf(services: AdminServices) {
     };
 }
 
-function membership(kind: Exclude<MembershipCommand["kind"], "register">): DecideNode {
-  return (node, by, { bans }) => changeMembership(node, { kind }, by, bans);
+function membership(kind: "approve" | "reject" | "delete"): DecisionOnNode {
+  return decisionOn([], (node, by) => changeMembership(node, { kind }, by));
 }
 
 /**
  * The decision to cordon a node. Throws INVALID_REQUEST for a time and a duration, or when the time has passed by the
  * store's clock.
  */
-function cordoning({ untilTime, duration }: CordonNodeRequest): DecideNode {
+function cordoning({ untilTime, duration }: CordonNodeRequest): DecisionOnNode {
   if (duration !== undefined) {
     const description = "until_time is set; set either this or until_time";
     if (untilTime !== undefined) throw refuseFields("INVALID_REQUEST", [{ field: "duration", description }]);
     const lastsMs = durationMs(duration);
-    return (node, by) => cordon(node, by, by.atMs + lastsMs);
+    return decisionOn(["storeTimeMs"], (node, by, facts) =>
+      cordon(node, atStoreTime(by, facts), facts.storeTimeMs + lastsMs),
+    );
   }
-  if (untilTime === undefined) return (node, by) => cordon(node, by);
-  const untilMs = timestampMs(untilTime);
-  return (node, by) => {
-    if (untilMs > by.atMs) return cordon(node, by, untilMs);
+  const untilMs = untilTime === undefined ? null : timestampMs(untilTime);
+  return decisionOn(["storeTimeMs"], (node, by, facts) => {
+    if (untilMs === null || untilMs > facts.storeTimeMs) return cordon(node, atStoreTime(by, facts), untilMs);
     throw refuseFields("INVALID_REQUEST", [{ field: "until_time", description: "this time has passed" }]);
-  };
+  });
 }
 
-function labels(change: LabelChange): DecideNode {
+function labelling(change: LabelChange): DecisionOnNode {
   const violations = checkLabelChange(change);
   if (violations.length > 0) throw refuseFields("INVALID_LABEL", violations);
-  return (node, by) => changeLabels(node, change, by);
+  return decisionOn([], (node, by) => changeLabels(node, change, by));
 }
 
 /**

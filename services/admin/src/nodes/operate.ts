@@ -1,25 +1,12 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { toBinary } from "@bufbuild/protobuf";
 import { type NodeOutcome, NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import { type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  type Ban,
-  bannedNamesOf,
-  type CommandSource,
-  type DrainIntent,
-  etagRefusal,
-  type NewEvent,
-  type NodeDecision,
-  type Node as StoredNode,
-} from "@rollcall/domain";
-import { type DecidedRefusal, refusalError, refuse } from "@rollcall/errors";
-import { type AnswerCodec, auditOf, commit, type Operation } from "@rollcall/operations";
+import { etagRefusal, type NewEvent, type NodeDecision, type Node as StoredNode } from "@rollcall/domain";
+import { refusalError, refuse } from "@rollcall/errors";
+import { auditOf, commit, type Operation } from "@rollcall/operations";
 import {
   type Change,
   countThatFit,
-  findBans,
   findKnownNodes,
-  getDrains,
   getNodes,
   hasSchedulerLed,
   lockNodes,
@@ -30,48 +17,16 @@ import {
   type SelectedIds,
   saveNodeEffects,
   selectNodeIds,
-  storeTimeMs,
   type Tx,
   thoseThatMatch,
 } from "@rollcall/store";
-import { nodeToProto } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-
-/** Data that a decision reads in addition to the node. Empty unless declared in DecisionNeeds. */
-export interface DecisionFacts {
-  /** Bans on the node's id and keys. */
-  readonly bans: readonly Ban[];
-  /** The node's drain; null for none. */
-  readonly drain: DrainIntent | null;
-}
-
-/** Decides about a node whose row stays locked until the change is written. */
-export type DecideNode = (node: StoredNode, by: CommandSource, facts: DecisionFacts) => NodeDecision;
-
-/** Which extra data a decision needs. */
-export interface DecisionNeeds {
-  /**
-   * Whether the decision depends on the store's time and on detected states. If so, replicas must not change these
-   * states in the meantime.
-   */
-  readonly health?: boolean;
-  /** Whether the decision sets or lifts bans. Registrations are blocked during such a decision. */
-  readonly bans?: boolean;
-  /** Whether the decision reads drains. */
-  readonly drains?: boolean;
-  /** Whether the decision compares times with the store's clock. */
-  readonly storeTime?: boolean;
-  /**
-   * Whether a scheduler must carry out the decision. Such a decision is refused with NO_SCHEDULER until a scheduler
-   * has run.
-   */
-  readonly scheduler?: boolean;
-}
+import { type DecisionOnNode, readFacts } from "./node-decision.ts";
+import { doneOutcome, ONE_CODEC, type Operated, PART_CODEC, type Part, refusedOutcome } from "./node-outcomes.ts";
 
 /** An operation on nodes, with a separate decision for each. */
 export interface NodeOperation extends Operation {
-  readonly decide: DecideNode;
-  readonly needs: DecisionNeeds;
+  readonly decision: DecisionOnNode;
   /** The etag that a single node must have; "" for any. */
   readonly etag: string;
 }
@@ -85,13 +40,6 @@ export interface NodeSelection {
   readonly isOne: boolean;
   /** The node after which the selection continues; "" at the start. */
   readonly after: string;
-}
-
-/** The result for the nodes of a selection. */
-export interface Operated {
-  readonly outcomes: readonly NodeOutcome[];
-  /** The node after which the next call continues; null at the end. */
-  readonly next: string | null;
 }
 
 /** Maximum number of nodes per transaction. The transaction locks their rows, so their registrations wait for it. */
@@ -127,7 +75,7 @@ export async function operate(
     const options = {
       codec: selection.isOne ? ONE_CODEC : PART_CODEC,
       part: selection.isOne ? "" : `#${after}`,
-      placesBans: operation.needs.bans === true,
+      placesBans: operation.decision.reads.has("bans"),
     };
     const part = await commit(services, operation, options, (tx) =>
       operatePart(tx, operation, { selection, ids, after }),
@@ -149,44 +97,59 @@ export async function operateOnLocked(
   nodes: readonly StoredNode[],
   isOne: boolean,
 ): Promise<Change<readonly NodeOutcome[]>> {
-  const { needs } = operation;
-  if (needs.scheduler === true && !(await hasSchedulerLed(tx))) throw noScheduler();
-  const factsOf = await readFacts(tx, operation, nodes);
-  const isTimed = needs.health === true || needs.storeTime === true;
-  const by = isTimed ? { ...operation.by, atMs: await storeTimeMs(tx) } : operation.by;
-  const refusals = new Map<string, DecidedRefusal>();
-  const events: NewEvent[] = [];
-  const audit: NewAuditEntry[] = [];
-  const changed: string[] = [];
-  for (const node of nodes) {
-    const decided = etagRefusal(node, operation.etag) ?? operation.decide(node, by, factsOf(node));
-    if (!decided.ok && isOne) throw refusalError(decided.refusal, node.id);
-    if (!decided.ok) refusals.set(node.id, decided.refusal);
-    if (operation.validateOnly) continue;
-    audit.push(decided.ok ? auditOf(operation, node.id) : auditOf(operation, node.id, decided.refusal.reason));
-    if (!decided.ok || decided.effects.length === 0) continue;
-    await saveNodeEffects(tx, node, decided.effects);
-    events.push(...decided.events);
-    changed.push(node.id);
-  }
+  const decided = await decideAll(tx, operation, nodes);
+  const [first] = decided;
+  if (isOne && first?.result.ok === false) throw refusalError(first.result.refusal, first.node.id);
+  const { events, changed } = operation.validateOnly ? NOTHING : await save(tx, decided);
   // Return a removed node in its last state.
   const after = new Map((await getNodes(tx, changed)).map((node) => [node.id, node]));
-  const outcomes = nodes.map((node) => {
-    const refusal = refusals.get(node.id);
-    return refusal === undefined ? doneOutcome(after.get(node.id) ?? node) : refusedOutcome(node.id, refusal);
-  });
-  return { result: outcomes, events, audit };
+  return {
+    result: decided.map(({ node, result }) =>
+      result.ok ? doneOutcome(after.get(node.id) ?? node) : refusedOutcome(node.id, result.refusal),
+    ),
+    events,
+    audit: operation.validateOnly ? [] : decided.map((it) => auditRow(operation, it)),
+  };
 }
 
-/** The node of a single selection, as a response field. */
-export function nodeOf([outcome]: readonly NodeOutcome[]): { readonly node?: Node } {
-  return outcome?.result.case === "node" ? { node: outcome.result.value } : {};
+/** A node, and what was decided about it. */
+interface Decided {
+  readonly node: StoredNode;
+  readonly result: NodeDecision;
 }
 
-/** The result of one transaction. */
-interface Part extends Operated {
-  /** Ids of the named nodes that exist, looked up once per call; null when the selection has no names. */
-  readonly ids: readonly string[] | null;
+async function decideAll(tx: Tx, operation: NodeOperation, nodes: readonly StoredNode[]): Promise<readonly Decided[]> {
+  const { decision, etag, by } = operation;
+  if (decision.guards.needsScheduler === true && !(await hasSchedulerLed(tx))) throw noScheduler();
+  const factsOf = await readFacts(tx, decision.reads, nodes);
+  return nodes.map((node) => ({
+    node,
+    result: etagRefusal(node, etag) ?? decision.decide(node, by, factsOf(node)),
+  }));
+}
+
+/** What was saved: the events to append, and the ids of changed nodes. */
+interface Saved {
+  readonly events: readonly NewEvent[];
+  readonly changed: readonly string[];
+}
+
+const NOTHING: Saved = { events: [], changed: [] };
+
+async function save(tx: Tx, decided: readonly Decided[]): Promise<Saved> {
+  const events: NewEvent[] = [];
+  const changed: string[] = [];
+  for (const { node, result } of decided) {
+    if (!result.ok || result.effects.length === 0) continue;
+    await saveNodeEffects(tx, node, result.effects);
+    events.push(...result.events);
+    changed.push(node.id);
+  }
+  return { events, changed };
+}
+
+function auditRow(operation: NodeOperation, { node, result }: Decided): NewAuditEntry {
+  return result.ok ? auditOf(operation, node.id) : auditOf(operation, node.id, result.refusal.reason);
 }
 
 interface PartRequest {
@@ -204,7 +167,7 @@ async function operatePart(tx: Tx, operation: NodeOperation, request: PartReques
   if (isOne && unknown !== undefined) throw refusalError(unknown.refusal, unknown.name);
   const selected = await selectNodeIds(tx, filter, { ids: named.ids, after, limit: NODES_A_TRANSACTION });
   const { ids, next } = isOne ? selected : await fitting(tx, selected);
-  const locked = await (operation.needs.health === true ? lockWithSessions : lockNodes)(tx, ids);
+  const locked = await (operation.decision.guards.locksSessions === true ? lockWithSessions : lockNodes)(tx, ids);
   const [name = ""] = selection.names;
   if (isOne && locked.length === 0) throw refusalError(await nodeNotFound(tx, name), name);
   // Select again, because labels and states may have changed while this call waited for the locks.
@@ -226,77 +189,4 @@ async function fitting(tx: Tx, { ids, next }: SelectedIds): Promise<SelectedIds>
 function noScheduler() {
   const message = "no scheduler has ever run, so nothing would move the work; start one, or cordon the node";
   return refuse("NO_SCHEDULER", message, {});
-}
-
-/** Read what the decision needs for each node. */
-async function readFacts(
-  tx: Tx,
-  operation: NodeOperation,
-  nodes: readonly StoredNode[],
-): Promise<(node: StoredNode) => DecisionFacts> {
-  const bansOn = await readBans(tx, operation, nodes);
-  const ids = nodes.map(({ id }) => id);
-  const drains = operation.needs.drains === true ? await getDrains(tx, ids) : new Map<string, DrainIntent>();
-  return (node) => ({ bans: bansOn(node), drain: drains.get(node.id) ?? null });
-}
-
-/** Read the bans on each node if the decision needs them. */
-async function readBans(
-  tx: Tx,
-  { needs }: NodeOperation,
-  nodes: readonly StoredNode[],
-): Promise<(node: StoredNode) => readonly Ban[]> {
-  if (needs.bans !== true) return () => [];
-  const names = nodes.map(bannedNamesOf);
-  const bans = await findBans(tx, {
-    nodeIds: names.flatMap(({ nodeIds }) => nodeIds),
-    fingerprints: names.flatMap(({ fingerprints }) => fingerprints),
-  });
-  return (node) => {
-    const { fingerprints } = bannedNamesOf(node);
-    return bans.filter((ban) => ban.nodeId === node.id || fingerprints.some((key) => key === ban.fingerprint));
-  };
-}
-
-function doneOutcome(node: StoredNode): NodeOutcome {
-  return create(NodeOutcomeSchema, { nodeId: node.id, result: { case: "node", value: nodeToProto(node) } });
-}
-
-function refusedOutcome(nodeId: string, refusal: DecidedRefusal): NodeOutcome {
-  const { reason, message, metadata } = refusal;
-  const value = { reason: ErrorReason[reason], message, metadata: { ...metadata } };
-  return create(NodeOutcomeSchema, { nodeId, result: { case: "refusal", value } });
-}
-
-/** Stores a response about one node as the node itself. */
-const ONE_CODEC: AnswerCodec<Part> = {
-  encode: ({ outcomes: [outcome] }) => {
-    if (outcome?.result.case !== "node") throw new Error("a refusal is not remembered");
-    return toBinary(NodeSchema, outcome.result.value);
-  },
-  decode: (bytes) => {
-    const node = fromBinary(NodeSchema, bytes);
-    const outcome = create(NodeOutcomeSchema, { nodeId: node.id, result: { case: "node", value: node } });
-    return { outcomes: [outcome], ids: [node.id], next: null };
-  },
-};
-
-const PART_CODEC: AnswerCodec<Part> = {
-  encode: ({ outcomes, ids, next }) => {
-    const bytes = outcomes.map((it) => Buffer.from(toBinary(NodeOutcomeSchema, it)));
-    const kept: SavedPart = { outcomes: bytes.map((it) => it.toString("base64")), ids, next };
-    return Buffer.from(JSON.stringify(kept));
-  },
-  decode: (bytes) => {
-    // The parsed value is valid, because encode() wrote these bytes.
-    const { outcomes, ids, next } = JSON.parse(Buffer.from(bytes).toString()) as SavedPart;
-    const read = outcomes.map((it) => fromBinary(NodeOutcomeSchema, Buffer.from(it, "base64")));
-    return { outcomes: read, ids, next };
-  },
-};
-
-interface SavedPart {
-  readonly outcomes: readonly string[];
-  readonly ids: readonly string[] | null;
-  readonly next: string | null;
 }

@@ -14,6 +14,7 @@ import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import {
   adoptOrphans,
   endDrains,
+  getDrain,
   getDrains,
   joinAsOrchestrator,
   keyOf,
@@ -115,7 +116,8 @@ export async function ageReboot(store: Store, id: string): Promise<void> {
 
 /** Cordon or uncordon a node. */
 export async function cordon(store: Store, id: string, isOn: boolean): Promise<void> {
-  await decideOn(store, id, isOn ? cordonNode : uncordon, REASON);
+  const drain = await getDrain(store.db, id);
+  await decideOn(store, id, (node, by) => (isOn ? cordonNode(node, by) : uncordon(node, by, drain)), REASON);
 }
 
 /** Drain a node, drain it again with `force`, and end its drain. */

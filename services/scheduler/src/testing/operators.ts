@@ -27,8 +27,9 @@ export class Operators {
     return this.#decide(nodeId, (node, atMs) => cordon(node, by(atMs)));
   }
 
-  uncordon(nodeId: string): Promise<void> {
-    return this.#decide(nodeId, (node, atMs) => uncordon(node, by(atMs)));
+  async uncordon(nodeId: string): Promise<void> {
+    const drain = await getDrain(this.#store.db, nodeId);
+    await this.#decide(nodeId, (node, atMs) => uncordon(node, by(atMs), drain));
   }
 
   membership(nodeId: string, kind: "approve" | "reject" | "delete"): Promise<void> {
