@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
-import { EVENT_CATALOGUE, EVENT_TYPES } from "../libs/domain/src/events/event-catalogue.ts";
+import { EVENT_CATALOGUE, EVENT_TYPES } from "../libs/domain/src/explain/event-catalogue.ts";
 import { workspaceRoot } from "./support/workspace.ts";
 
 const read = (path: string) => readFileSync(join(workspaceRoot, path), "utf8");

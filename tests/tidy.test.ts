@@ -7,6 +7,7 @@ import {
   isTest,
   lateNames,
   MAY_DEPEND_ON,
+  mutualFolders,
   pathsIn,
   reasonsWithoutCode,
   untidyFiles,
@@ -22,6 +23,8 @@ const packages = readPackages();
 /** The folder of the console's pages. They are a package inside the folder of the service that serves them. */
 const PAGES = "services/console/web/src";
 
+/** Packages that may have more pairs of folders that import each other than others. */
+const MOST_MUTUAL: Readonly<Record<string, number>> = { rpc: 8, cli: 3 };
 /** The libraries that convert refusals to statuses or serve calls, and the one that helps their tests. */
 const SPEAKS_CONNECT: readonly string[] = ["errors", "rpc", "testkit"];
 
@@ -50,6 +53,11 @@ describe("the workspace", () => {
   it("should build every package from the root project", () => {
     const folders = packages.map(({ folder }) => folder);
     expect([...referencesOf("tsconfig.json")].sort()).toEqual([...folders].sort());
+  });
+
+  it("should have at most two pairs of folders that import each other in a package", () => {
+    const mutual = packages.map((one) => [one.name, mutualFolders(one)] as const);
+    expect(mutual.filter(([name, pairs]) => pairs.length > (MOST_MUTUAL[name] ?? 2))).toEqual([]);
   });
 
   it("should know Connect only where calls become statuses", () => {
@@ -243,6 +251,24 @@ describe("crowdedFolders()", () => {
     expect(crowdedFolders([...files, ...filesOf("libs/store/src/log", 21)])).toEqual([
       "libs/store/src/log: has 21 files other than tests; 20 at most",
     ]);
+  });
+});
+
+describe("mutualFolders()", () => {
+  it("should find folders that import each other, but not their tests", () => {
+    const file = (path: string, specifier: string) => ({
+      path: `libs/x/src/${path}`,
+      text: `import "${specifier}";\n`,
+    });
+    const files = [
+      file("a/one.ts", "../b/two.ts"),
+      file("b/two.ts", "../c/three.ts"),
+      file("b/deep/four.ts", "../../a/one.ts"),
+      file("c/three.test.ts", "../b/two.ts"),
+      file("root.ts", "./a/one.ts"),
+      file("a/five.ts", "../root.ts"),
+    ];
+    expect(mutualFolders({ ...tidy("x"), folder: "libs/x", files })).toEqual(["a <> b"]);
   });
 });
 

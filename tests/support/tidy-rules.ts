@@ -1,3 +1,4 @@
+import { dirname, join } from "node:path";
 import type { Package, SourceFile } from "./workspace.ts";
 
 /**
@@ -186,6 +187,27 @@ export function reasonsWithoutCode(proto: string): readonly string[] {
     .filter(([, , , number]) => number !== "0")
     .filter(([, comment = ""]) => !GRPC_CODES.has(/^\s*\/\/ \[(\w+)\]/.exec(comment)?.[1] ?? ""))
     .map(([, , name]) => `${name}: its comment does not begin with a code`);
+}
+
+/**
+ * Find pairs of folders in `src` whose files import each other, as "a <> b". Files next to `src/index.ts` do not count.
+ */
+export function mutualFolders({ folder, files }: Package): readonly string[] {
+  const root = `${folder}/src/`;
+  const folderIn = (path: string) =>
+    path.startsWith(root) ? path.slice(root.length).split("/").slice(0, -1)[0] : undefined;
+  const edges = new Set<string>();
+  for (const file of files.filter((it) => !isTest(it))) {
+    const from = folderIn(file.path);
+    for (const specifier of importsOf(file).filter((it) => it.startsWith("."))) {
+      const to = folderIn(join(dirname(file.path), specifier));
+      if (from !== undefined && to !== undefined && from !== to) edges.add(`${from} <> ${to}`);
+    }
+  }
+  return [...edges].filter((edge) => {
+    const [a = "", b = ""] = edge.split(" <> ");
+    return a < b && edges.has(`${b} <> ${a}`);
+  });
 }
 
 function importsOf(file: SourceFile): readonly string[] {

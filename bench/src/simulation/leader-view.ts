@@ -50,6 +50,7 @@ export function leaderReads(
       }),
     greatestExecutionId: () => call(() => greatestId(tables)),
     readLiveExecutions: (query) => call(() => stored(page(liveIds(tables), query))),
+    readExecutionsOfJob: (job) => call(() => stored(idsOfJob(tables, job))),
     readNewestEnded: (query) => call(() => stored(page(newestEndedIds(tables), query))),
     getExecutions: (ids) => call(() => stored(ids)),
     readJobs: (query) =>
@@ -62,8 +63,6 @@ export function leaderReads(
     ensureAllocations: () => call(() => {}),
     readNodes: (ids) => once(() => call(() => ids.flatMap((id) => world.nodeOf(id) ?? []))),
     listDrains: (ids) => call(() => ids.flatMap((id) => tables.rows.drains.get(id) ?? [])),
-    freeIndex: (job) => call(() => freePlace(tables, job)),
-    indexToAdopt: ({ name, count }) => call(() => Math.min(freePlace(tables, name), Math.max(0, count - 1))),
   };
 }
 
@@ -133,13 +132,10 @@ function unsettledIds({ rows }: WorkTables): readonly string[] {
   });
 }
 
-function freePlace(tables: WorkTables, job: string): number {
-  const used = new Set(
-    tables.ofJob(job).flatMap(({ record: { index, state, desired }, isOrphan }) => {
-      return !isOrphan && !isTerminal(state) && desired === "RUN" ? [index] : [];
-    }),
+/** The ids of a job's executions that are live, lost or completed. */
+function idsOfJob({ rows }: WorkTables, job: string): readonly string[] {
+  const counts = ["LIVE", "LOST", "COMPLETED"];
+  return [...rows.executions].flatMap(([id, { record }]) =>
+    record.job === job && counts.includes(record.state) ? [id] : [],
   );
-  let index = 0;
-  while (used.has(index)) index += 1;
-  return index;
 }

@@ -33,35 +33,17 @@ export {
   MAX_DRAIN_DEADLINE_MS,
 } from "./drains/drain.ts";
 export { cancelDrain, drainNode, drainsThatBegin, endDrain, type SelectedDrain } from "./drains/drain-decisions.ts";
-export { EVENT_CATALOGUE, EVENT_TYPES, isEventType } from "./events/event-catalogue.ts";
-export {
-  EVERY_EVENT,
-  type EventEffect,
-  type EventInterest,
-  effectOf,
-  isNodeChange,
-  isOfInterest,
-  mayEndWanted,
-  NO_EVENT,
-  NODE_CHANGES,
-  replicaInterest,
-  SESSION_EVENTS,
-  unitedInterest,
-} from "./events/event-meaning.ts";
-export { eventSentence, inPlural } from "./events/event-sentence.ts";
 export {
   connectionEvent,
   type EventType,
   healthEvent,
   type JobEventType,
   type Json,
-  membershipEvent,
   type NewEvent,
   replicaActor,
   schedulingEvent,
   sessionMovedEvent,
 } from "./events/events.ts";
-export { describeChange, explainEvent } from "./events/explain-event.ts";
 export {
   type ExecutionFacts,
   executionEvent,
@@ -75,8 +57,25 @@ export {
   jobSubmittedEvent,
   schedulerActor,
 } from "./events/job-events.ts";
+export { EVENT_CATALOGUE, EVENT_TYPES, isEventType } from "./explain/event-catalogue.ts";
+export {
+  EVERY_EVENT,
+  type EventEffect,
+  type EventInterest,
+  effectOf,
+  isNodeChange,
+  isOfInterest,
+  mayEndWanted,
+  NO_EVENT,
+  NODE_CHANGES,
+  replicaInterest,
+  SESSION_EVENTS,
+  unitedInterest,
+} from "./explain/event-meaning.ts";
+export { eventSentence, inPlural } from "./explain/event-sentence.ts";
+export { describeChange, explainEvent } from "./explain/explain-event.ts";
+export { holdEnds, mayTakeWork, type Obstacle, obstaclesOf, summarizeNode } from "./explain/explain-node.ts";
 export { Detector, type Due, type Timing } from "./health/detector.ts";
-export { holdEnds, mayTakeWork, type Obstacle, obstaclesOf, summarizeNode } from "./health/explain-node.ts";
 export { FLAPPING_OUTAGES, type Outage, type OutageHistory } from "./health/flapping.ts";
 export { healthAfter } from "./health/health.ts";
 export { evidenceFacts, type SilenceEvidence, silenceEvidence } from "./health/health-evidence.ts";
@@ -172,6 +171,7 @@ export {
   nothingToLeave,
   unbanNode,
 } from "./membership/membership.ts";
+export { membershipEvent } from "./membership/membership-events.ts";
 export {
   caselessId,
   checkNodeId,

@@ -15,7 +15,6 @@ export {
   revokeAccessToken,
   type TokenOwner,
 } from "./access/access-tokens.ts";
-export { AUDIT_OK, type NewAuditEntry } from "./access/audit.ts";
 export { type AuditCut, pruneAudit, readAuditCut } from "./access/audit-cut.ts";
 export { type AuditEntry, type ListAuditOptions, listAudit } from "./access/audit-log.ts";
 export { accessTokenHash, createAuthenticator } from "./access/authenticator.ts";
@@ -51,6 +50,7 @@ export {
   type SignInCode,
   useUpSignInCode,
 } from "./console/sign-in-codes.ts";
+export { AUDIT_OK, type NewAuditEntry } from "./database/audit.ts";
 export type { Change } from "./database/change.ts";
 export { type CheckConnectionsOptions, checkConnections } from "./database/check-connections.ts";
 export { exposePools } from "./database/expose-pools.ts";
@@ -69,7 +69,6 @@ export {
   storeTimeMs,
   type Tx,
 } from "./database/store.ts";
-export { createStoreCheck } from "./database/store-check.ts";
 export { type DatabaseProblem, databaseProblem, isReadOnly } from "./database/store-error.ts";
 export {
   countDeclaredObjects,
@@ -85,6 +84,7 @@ export {
   type ProcessReport,
   saveProcessReport,
 } from "./diagnosis/process-reports.ts";
+export { createStoreCheck } from "./diagnosis/store-check.ts";
 export {
   type AgentTrustFacts,
   type AgentVersion,
@@ -116,6 +116,7 @@ export {
   renewLease,
   takeLease,
 } from "./leases/leases.ts";
+export { endCrashedProcess } from "./leases/process-end.ts";
 export {
   type LeasedTask,
   type LeasedTaskOptions,
@@ -242,7 +243,6 @@ export {
   withdraw,
 } from "./sessions/health-replicas.ts";
 export type { SessionHello } from "./sessions/open-round.ts";
-export { endCrashedProcess } from "./sessions/process-end.ts";
 export { type AllowedReaction, allowReactions, lossBefore } from "./sessions/reactions.ts";
 export { coresOfHeld, ownersAfter, ownersOf, type SessionOwner } from "./sessions/session-owners.ts";
 export { heldBy, type OwnedSession, openSessions, type SessionOpening } from "./sessions/sessions.ts";

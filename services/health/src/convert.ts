@@ -11,7 +11,7 @@ import type { Clock } from "@rollcall/process";
 import type { Node } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import type { LiveNode } from "./replica/live-node.ts";
-import type { Sample } from "./replica/sample-ring.ts";
+import type { Sample } from "./samples/sample-ring.ts";
 
 /** The data of a node's health report that is not part of the node's state in memory. */
 export interface NodeHealthOptions {

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Logger, Loop, type Running, startTasks } from "@rollcall/process";
 import { beginExecution, type NeverStarted, neverStarted } from "./execution/execution-machine.ts";
-import type { ExecutionState } from "./execution/execution-state.ts";
 import type { Executor, Executors, Standing } from "./execution/executor.ts";
 import type { KeeperServices, MachineClock, ToLaunch } from "./execution/keeper-services.ts";
 import { LiveExecution } from "./execution/live-execution.ts";
@@ -14,6 +13,7 @@ import type { TimeMark } from "./output/output-times.ts";
 import { planRetention } from "./retention.ts";
 import type { SeenStamp } from "./seen-stamp.ts";
 import { NO_RULES, readSpec } from "./spec/read-spec.ts";
+import type { ExecutionState } from "./state/execution-state.ts";
 
 /** Dependencies of a keeper. */
 export interface KeeperOptions {

@@ -1,6 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 import type { MembershipState } from "../states.ts";
-import type { WorkResource } from "../work/work-node.ts";
 
 /** The part of a node's hardware that conditions check. */
 export interface Hardware {
@@ -44,6 +43,9 @@ export function hardwareOf(info: Json | undefined): Hardware | null {
     areGpusKnown: !toList(info.unknownFacts).some(({ fact }) => fact === "gpus" || fact === "vfio_gpus"),
   };
 }
+
+/** A resource that an agent may be unable to determine. */
+export type WorkResource = (typeof WORK_RESOURCES)[number];
 
 /** A resource that a node's agent cannot determine. */
 export interface UnknownResource {

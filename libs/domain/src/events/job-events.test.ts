@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { EVENT_CATALOGUE } from "./event-catalogue.ts";
+import { EVENT_CATALOGUE } from "../explain/event-catalogue.ts";
+import { explainEvent } from "../explain/explain-event.ts";
 import type { NewEvent } from "./events.ts";
-import { explainEvent } from "./explain-event.ts";
 import {
   executionEvent,
   executionOrderedEvent,

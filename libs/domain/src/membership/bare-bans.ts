@@ -1,9 +1,9 @@
 import type { Decided } from "../decided.ts";
-import { banEvent } from "../events/events.ts";
 import { type NodeRefusalReason, refuseNode } from "../nodes/node-effects.ts";
 import type { CommandSource } from "../states.ts";
 import { type Ban, isBanned, type NewBan } from "./ban.ts";
 import type { NodeMember } from "./membership.ts";
+import { banEvent } from "./membership-events.ts";
 
 /**
  * Decide to ban an id or a key that no node has. The event's subject is the id or the key.

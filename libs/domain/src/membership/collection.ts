@@ -1,6 +1,7 @@
-import { membershipEvent, type NewEvent } from "../events/events.ts";
+import type { NewEvent } from "../events/events.ts";
 import type { Removal } from "../nodes/node-effects.ts";
 import type { Connection, Health, Membership, NodeType } from "../states.ts";
+import { membershipEvent } from "./membership-events.ts";
 
 /** How long to keep absent nodes, in milliseconds. */
 export interface CollectionSettings {

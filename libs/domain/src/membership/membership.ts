@@ -1,8 +1,9 @@
-import { type MembershipEventType, membershipEvent } from "../events/events.ts";
+import type { MembershipEventType } from "../events/events.ts";
 import type { NodeDecision, NodeEffect } from "../nodes/node-effects.ts";
 import type { Refusal } from "../refusal.ts";
 import type { CommandSource, Connection, Membership, NodeType } from "../states.ts";
 import { BAN_LIFTED, type Ban, bannedNamesOf, bannedRefusal, isBanned, MEMBERSHIP_BANNED, missingBans } from "./ban.ts";
+import { membershipEvent } from "./membership-events.ts";
 import { accountName, provesNode, type ServiceAccount } from "./service-account.ts";
 
 /** A command on a node's membership. */

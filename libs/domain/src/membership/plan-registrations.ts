@@ -1,7 +1,7 @@
 import { hardwareIn } from "../conditions/hardware.ts";
 import { labelsEvent } from "../conditions/info-events.ts";
 import { holdsAfterReport } from "../conditions/node-conditions.ts";
-import { membershipEvent, type NewEvent } from "../events/events.ts";
+import type { NewEvent } from "../events/events.ts";
 import { keyRotatedEvent } from "../keys/key-events.ts";
 import { acceptKey } from "../keys/key-rotation.ts";
 import type { Label } from "../labels/labels.ts";
@@ -13,6 +13,7 @@ import { type AdmissionFacts, Admissions, type GivenJoinToken, type JoiningToken
 import { type Ban, bannedRefusal } from "./ban.ts";
 import type { JoinTokenRefusal } from "./join-token.ts";
 import { decideMembership, membershipEffects } from "./membership.ts";
+import { membershipEvent } from "./membership-events.ts";
 import { caselessId, checkNewId, isIdBanned } from "./node-id.ts";
 import type { ServiceAccount } from "./service-account.ts";
 

@@ -1,6 +1,7 @@
-import { connectionEvent, membershipEvent, type NewEvent } from "../events/events.ts";
+import { connectionEvent, type NewEvent } from "../events/events.ts";
 import { type Collection, collected } from "../membership/collection.ts";
 import { decideMembership } from "../membership/membership.ts";
+import { membershipEvent } from "../membership/membership-events.ts";
 import { checkNewId } from "../membership/node-id.ts";
 import { type ConnectionSignal, connectionAfter } from "../session/connection.ts";
 import type { Connection, Membership } from "../states.ts";

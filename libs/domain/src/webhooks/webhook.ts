@@ -1,5 +1,5 @@
-import { EVENT_CATALOGUE } from "../events/event-catalogue.ts";
 import type { Json, NewEvent } from "../events/events.ts";
+import { EVENT_CATALOGUE } from "../explain/event-catalogue.ts";
 import { parseSelector } from "../labels/parse-selector.ts";
 import { evaluateAddress } from "./evaluate-address.ts";
 import type { Network } from "./network.ts";

@@ -1,3 +1,4 @@
+export type { WorkResource } from "../conditions/hardware.ts";
 export { boundUnknown, FIRST_UNKNOWN_OF_NODE, MOST_UNKNOWN, MOST_UNKNOWN_OF_NODE } from "./bounds/bound-unknown.ts";
 export { type ExceededQuota, exceededQuota, type OwnerQuota, type OwnerUsage } from "./bounds/owner-quota.ts";
 export { checkJob, type RecheckedJob, recheckJob } from "./check-job.ts";
@@ -50,6 +51,7 @@ export {
 export type { Refusals } from "./placement/refusals.ts";
 export { canUseSecret, isSecretGrant, type NodeSecret, type SecretUser } from "./placement/secret-grants.ts";
 export type { ExecutionChange, JobChange, Plan, PlanInput } from "./plan.ts";
+export { adoptedIndex } from "./planner/adopted-index.ts";
 export {
   type ExplainedRefusal,
   explainJob,
@@ -65,4 +67,4 @@ export { isOutdated } from "./planner/work-state.ts";
 export { followClock, notAfter, type PlanningTime } from "./planning-time.ts";
 export { failuresInRow, isFailure, ranMsOf } from "./retry-replica.ts";
 export type { Wait } from "./wait.ts";
-export { isUsableGpu, type WorkNode, type WorkResource } from "./work-node.ts";
+export { isUsableGpu, type WorkNode } from "./work-node.ts";

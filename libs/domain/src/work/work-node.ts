@@ -1,3 +1,4 @@
+import type { WorkResource } from "../conditions/hardware.ts";
 import type { ConnectionState, HealthState, HoldKind, MembershipState, NodeType } from "../states.ts";
 import type { NodeSecret } from "./placement/secret-grants.ts";
 
@@ -33,9 +34,6 @@ export interface NodeGpu {
 export function isUsableGpu({ uuid, unusable }: { readonly uuid: string; readonly unusable: string }): boolean {
   return uuid !== "" && unusable === "";
 }
-
-/** A resource that an agent may be unable to determine. */
-export type WorkResource = "cores" | "memory" | "disk" | "gpus";
 
 /** The kinds of holds that placement distinguishes. */
 export type WorkHold = HoldKind | "DRAIN";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { NewAuditEntry } from "./audit.ts";
+import type { NewAuditEntry } from "../database/audit.ts";
 
 /** The fields of an audit row that its hash covers. */
 export interface HashedAuditRow extends NewAuditEntry {

@@ -1,8 +1,8 @@
 import type { AuditLink, AuditPiece } from "@rollcall/domain";
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
+import type { NewAuditEntry } from "../database/audit.ts";
 import type { AuditLogTable } from "../database/schema.ts";
 import type { Db } from "../database/store.ts";
-import type { NewAuditEntry } from "./audit.ts";
 
 /** A row of the audit log. */
 export interface AuditEntry extends NewAuditEntry, AuditLink {

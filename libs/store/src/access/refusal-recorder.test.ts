@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createMetrics, renderMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import type { NewAuditEntry } from "./audit.ts";
+import type { NewAuditEntry } from "../database/audit.ts";
 import { listAudit } from "./audit-log.ts";
 import { createRefusalRecorder, type RefusalRecorderOptions } from "./refusal-recorder.ts";
 

@@ -1,8 +1,8 @@
 import { type BucketLimits, BucketTable } from "@rollcall/domain";
 import { reasonOf } from "@rollcall/errors";
 import { Batcher, type Clock, counter, type Logger, type MetricsRegistry } from "@rollcall/process";
+import type { NewAuditEntry } from "../database/audit.ts";
 import type { CallStore } from "../database/store.ts";
-import type { NewAuditEntry } from "./audit.ts";
 
 export interface RefusalRecorderOptions {
   readonly store: Pick<CallStore, "lane" | "change">;

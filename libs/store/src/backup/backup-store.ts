@@ -7,7 +7,7 @@ import { writeArchive } from "./archive-file.ts";
 import { ArchiveError, encodeFrame, encodeJsonFrame, type Frame } from "./archive-frames.ts";
 import type { ArchivedFile, ArchivedTable, ArchiveManifest, TableSum } from "./archive-manifest.ts";
 import { type ArchiveSummary, updateDigest } from "./read-archive.ts";
-import { readSequences, readTables } from "./store-schema.ts";
+import { readSequences, readTables } from "./read-schema.ts";
 import { appliedMigrations, inStoreSession, type StoreSession } from "./store-session.ts";
 
 /** What to back up, and where. */

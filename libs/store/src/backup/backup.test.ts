@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, appendEvents, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { AUDIT_START, verifyAudit } from "../access/verify-audit.ts";
+import { STORE_FUNCTIONS, STORE_SEQUENCES, STORE_TABLES } from "../database/object-names.ts";
 import { currentRevision } from "../log/events.ts";
 import { backupRecord } from "./backup-store.ts";
 import { verifyArchive } from "./read-archive.ts";
 import { restoreRecord } from "./restore-store.ts";
-import { STORE_FUNCTIONS, STORE_SEQUENCES, STORE_TABLES } from "./store-schema.ts";
 
 let source: TestDatabase;
 let target: TestDatabase;

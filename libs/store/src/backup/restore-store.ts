@@ -10,7 +10,7 @@ import type { Database } from "../database/schema.ts";
 import { ArchiveError, damaged } from "./archive-frames.ts";
 import type { ArchivedFile, ArchivedTable, ArchiveManifest, TableSum } from "./archive-manifest.ts";
 import { type ArchiveSummary, readArchive } from "./read-archive.ts";
-import { readObjects, readTables } from "./store-schema.ts";
+import { readObjects, readTables } from "./read-schema.ts";
 import { inStoreSession, type StoreSession } from "./store-session.ts";
 
 /** What to restore, and where. */

@@ -1,7 +1,7 @@
 import type { NewEvent } from "@rollcall/domain";
 import { type Kysely, type QueryExecutorProvider, sql } from "kysely";
 import pg from "pg";
-import { cleanAuditEntry, type NewAuditEntry } from "../access/audit.ts";
+import { cleanAuditEntry, type NewAuditEntry } from "./audit.ts";
 import { onOneConnection } from "./one-connection.ts";
 import type { Database } from "./schema.ts";
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { postgresPlace } from "@rollcall/domain";
 import { type Clock, StartError } from "@rollcall/process";
 import { sql } from "kysely";
-import { STORE_SEQUENCES, STORE_TABLES } from "../backup/store-schema.ts";
+import { STORE_SEQUENCES, STORE_TABLES } from "./object-names.ts";
 import { connectionConfig, type StoreAddress } from "./pool.ts";
 import type { Db, LaneStore } from "./store.ts";
 import { StoreClient } from "./store-client.ts";

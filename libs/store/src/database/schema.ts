@@ -15,11 +15,11 @@ import type {
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
-import type { JoinTokensTable, JoinTokenUsesTable } from "../access/join-token-tables.ts";
-import type { SignInCodesTable } from "../console/sign-in-codes-table.ts";
-import type { DeclaredObjectsTable } from "../declared/declared-tables.ts";
-import type { WebhookBacklogTable, WebhooksTable } from "../webhooks/webhook-tables.ts";
-import type { WorkTables } from "../work/work-tables.ts";
+import type { DeclaredObjectsTable } from "./tables/declared.ts";
+import type { JoinTokensTable, JoinTokenUsesTable } from "./tables/join-tokens.ts";
+import type { SignInCodesTable } from "./tables/sign-in-codes.ts";
+import type { WebhookBacklogTable, WebhooksTable } from "./tables/webhooks.ts";
+import type { WorkTables } from "./tables/work.ts";
 
 /** A point in time, written as a Date or by Postgres itself; stored in whole milliseconds. */
 export type Timestamp = ColumnType<Date, Date | undefined, Date>;

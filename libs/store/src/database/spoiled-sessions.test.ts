@@ -5,10 +5,10 @@ import { createGate, createTestDatabase, eventually, ManualClock, type TestDatab
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { PoisoningProxy } from "@rollcall/testkit/poisoning-proxy";
 import { sql } from "kysely";
+import { createStoreCheck } from "../diagnosis/store-check.ts";
 import { listenUntil } from "../log/notifications.ts";
 import { PREPARED } from "./pool.ts";
 import { type LaneStore, openStore, type Store } from "./store.ts";
-import { createStoreCheck } from "./store-check.ts";
 
 let database: TestDatabase;
 let store: Store;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createGate, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 import { sql } from "kysely";
-import { endOwnProcess } from "../sessions/process-end.ts";
+import { endOwnProcess } from "../leases/process-end.ts";
 import { takeCensus } from "./cluster-census.ts";
 import { listProcessReports, type ProcessFacts, saveProcessReport } from "./process-reports.ts";
 import {

@@ -8,8 +8,8 @@ import {
 } from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/process";
 import { openOwnConnections, type ReservedStore } from "../database/store.ts";
-import { endLostProcess, endOwnProcess } from "../sessions/process-end.ts";
 import { type Lease, type LeaseClaim, type LeaseReport, listLeases, renewLease, takeLease } from "./leases.ts";
+import { endLostProcess, endOwnProcess } from "./process-end.ts";
 
 /** The lease operations that a keeper needs. When a call rejects, the state of the lease is unknown. */
 export interface LeaseStore {

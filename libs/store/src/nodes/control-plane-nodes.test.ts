@@ -3,8 +3,8 @@ import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testki
 import { sql } from "kysely";
 import type { Store } from "../database/store.ts";
 import { takeLease } from "../leases/leases.ts";
+import { endOwnProcess } from "../leases/process-end.ts";
 import { currentRevision, readEvents } from "../log/events.ts";
-import { endOwnProcess } from "../sessions/process-end.ts";
 import { expireOrchestrators, joinAsOrchestrator } from "./control-plane-nodes.ts";
 import { getNode } from "./nodes.ts";
 import { getTombstone } from "./tombstones.ts";

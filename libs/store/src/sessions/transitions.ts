@@ -1,5 +1,8 @@
 import {
+  type MembershipState,
+  mayHaveReaction,
   type NewEvent,
+  type NodeType,
   planTransition,
   type SessionStates,
   type StoredSession,
@@ -52,7 +55,7 @@ async function writeRound(
   });
   const held = locked.map(({ item }) => item.nodeId);
   const unwell = locked.filter(({ item }) => item.health !== undefined && item.health.state !== "HEALTHY");
-  const reacting = await thatMayHaveReactions(
+  const reacting = await findReacting(
     tx,
     unwell.map(({ item }) => item.nodeId),
   );
@@ -67,20 +70,17 @@ async function writeRound(
   return { held, events };
 }
 
-/**
- * Find which of these nodes can have a reaction, by the rule of mayHaveReaction(). Their sessions are locked, but
- * the nodes' rows are not.
- */
-async function thatMayHaveReactions(tx: Tx, ids: readonly string[]): Promise<ReadonlySet<string>> {
+/** Find which of these nodes can have a reaction. Their sessions are locked, but the nodes' rows are not. */
+async function findReacting(tx: Tx, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set();
-  const { rows } = await sql<{ id: string }>`${PREPARED}
-    select n.id from nodes as n
+  const { rows } = await sql<{ id: string; type: NodeType; state: MembershipState }>`${PREPARED}
+    select n.id, n.type, n.membership as state from nodes as n
     join ${rowsFrom(
       ids.map((nodeId) => ({ nodeId })),
       sql`"nodeId" text`,
-    )} as i on i."nodeId" = n.id
-    where n.membership = 'APPROVED' and n.type = 'COMPUTE'`.execute(tx);
-  return new Set(rows.map(({ id }) => id));
+    )} as i on i."nodeId" = n.id`.execute(tx);
+  const reacting = rows.filter(({ type, state }) => mayHaveReaction({ type, membership: { state } }));
+  return new Set(reacting.map(({ id }) => id));
 }
 
 type SessionRow = Parameters<typeof toConnection>[0] &

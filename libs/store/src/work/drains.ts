@@ -1,7 +1,7 @@
 import type { Desired, DrainIntent, JobType } from "@rollcall/domain";
 import { type Selectable, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import type { DrainsTable } from "./work-tables.ts";
+import type { DrainsTable } from "../database/tables/work.ts";
 
 /** The drain of a node, in progress or finished. */
 export interface DrainRow extends DrainIntent {

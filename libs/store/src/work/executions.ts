@@ -3,8 +3,13 @@ import { refusalError } from "@rollcall/errors";
 import { type RawBuilder, type Selectable, type SqlBool, sql } from "kysely";
 import { withSuggestion } from "../database/near-names.ts";
 import type { Db, Tx } from "../database/store.ts";
+import type {
+  ExecutionObservationsTable,
+  ExecutionOrder,
+  ExecutionRowState,
+  ExecutionsTable,
+} from "../database/tables/work.ts";
 import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
-import type { ExecutionObservationsTable, ExecutionOrder, ExecutionRowState, ExecutionsTable } from "./work-tables.ts";
 
 /** A node's last report about an execution, and what the store derives from reports. */
 export interface ObservationRow extends Omit<Observation, "observed"> {
@@ -251,56 +256,9 @@ export async function tallyExecutions(db: Db, jobs: readonly string[]): Promise<
   return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
-/** Find the lowest free replica index of a job. An index is free if no execution that should run has it. */
-export async function freeIndex(db: Db, job: string): Promise<number> {
-  const { rows } = await sql<{ readonly index: number }>`
-    with used as (
-      select distinct index from executions
-      where job = ${job} and state in ('LIVE', 'LOST') and desired = 'RUN'
-    )
-    select min(n) as index
-    from generate_series(0, (select count(*)::integer from used)) as n
-    where n not in (select index from used)`.execute(db);
-  return rows[0]?.index ?? 0;
-}
-
-/** A job that adopts an execution, and what determines the execution's replica index. */
-export interface ReplicasOfJob {
-  readonly name: string;
-  readonly count: number;
-  /** Whether executions must pass a check before they are usable. */
-  readonly checked: boolean;
-  /** Whether a completed execution counts as final, so that it is not run again within the same run. */
-  readonly once: boolean;
-  readonly run: number;
-}
-
-/**
- * Choose the replica index for an adopted execution: the lowest unused index below the job's count. If all indexes are
- * used, choose the lowest index whose execution is not usable, and otherwise the lowest index.
- */
-export async function indexToAdopt(db: Db, replicas: ReplicasOfJob): Promise<number> {
-  const { name, count, checked, once, run } = replicas;
-  const { rows } = await sql<{ readonly index: number }>`
-    with used as (
-      select e.index, bool_or(
-        e.state = 'COMPLETED'
-          or (e.state = 'LIVE' and (o.observed = 'READY' or (not ${checked} and o.observed = 'RUNNING')) is true)
-      ) as usable
-      from executions as e
-      left join execution_observations as o on o.execution_id = e.id
-      where e.job = ${name} and (
-        (e.state in ('LIVE', 'LOST') and e.desired = 'RUN' and e.replaced_by is null)
-        or (${once} and e.state = 'COMPLETED' and e.run >= ${run})
-      )
-      group by e.index
-    )
-    select n as index
-    from generate_series(0, ${count}::integer - 1) as n
-    left join used as u on u.index = n
-    order by u.index is not null, u.usable, n
-    limit 1`.execute(db);
-  return rows[0]?.index ?? 0;
+/** Read the executions of a job that are live, lost or completed. The kept number of completed ones bounds them. */
+export async function readExecutionsOfJob(db: Db, job: string): Promise<readonly ExecutionRow[]> {
+  return queryExecutions(db, sql`where e.job = ${job} and e.state in ('LIVE', 'LOST', 'COMPLETED') order by e.id`);
 }
 
 /** Get one execution and lock its row until the transaction ends; null when it does not exist. */

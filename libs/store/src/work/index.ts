@@ -1,3 +1,4 @@
+export type { ExecutionOrder, ExecutionRowState } from "../database/tables/work.ts";
 export { type ChangePosition, type Changes, changePosition, WORK_CHANNEL, WorkSignals } from "./changes.ts";
 export { commitWork, type PlannedJob, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
 export { compactWork, type WorkRetention } from "./compact-work.ts";
@@ -10,15 +11,13 @@ export {
   type ExecutionTally,
   executionNotFound,
   findExecutions,
-  freeIndex,
   getExecutions,
   greatestExecutionId,
-  indexToAdopt,
   lockExecution,
   type ObservationRow,
-  type ReplicasOfJob,
   readChangedExecutions,
   readExecutions,
+  readExecutionsOfJob,
   readLiveExecutions,
   readLiveOnNodes,
   readNewestEnded,
@@ -71,4 +70,3 @@ export { lockOwner, type OwnerRow, readOwners, readOwnerUsage } from "./owner-us
 export { hasSchedulerLed, noteSchedulerLeads, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
 export { type AllocationRow, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
-export type { ExecutionOrder, ExecutionRowState } from "./work-tables.ts";

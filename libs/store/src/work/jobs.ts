@@ -1,7 +1,7 @@
 import { type JobState, type JobType, type JobVersionHead, type Json, MOST_JOB_VERSIONS } from "@rollcall/domain";
 import { type Selectable, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import type { JobsTable, JobVersionsTable } from "./work-tables.ts";
+import type { JobsTable, JobVersionsTable } from "../database/tables/work.ts";
 
 /** A job as stored. */
 export interface JobRow {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
 import type { EventRow } from "@rollcall/store";
+import type { HealthStore } from "../replica/health-store.ts";
 import type { LiveNode } from "../replica/live-node.ts";
-import type { HealthStore } from "../store/health-store.ts";
 import { adopted } from "../testing/bare-replica.ts";
 import { liveNode } from "../testing/live-node.ts";
 import { OrphanAdopter } from "./adopt-orphans.ts";

@@ -1,8 +1,8 @@
 import { type Logger, Loop } from "@rollcall/process";
 import type { AdoptedNode, EventRow, OwnedSession } from "@rollcall/store";
+import type { HealthStore, SharedLoop } from "../replica/health-store.ts";
 import type { LiveNodes } from "../replica/live-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { HealthStore, SharedLoop } from "../store/health-store.ts";
 
 export interface AdoptOrphansOptions {
   readonly log: Logger;

@@ -4,9 +4,9 @@ import { describeError } from "@rollcall/errors";
 import { type Logger, Loop } from "@rollcall/process";
 import type { Peer, PeerClient } from "../internal/peers.ts";
 import type { FailureDetector } from "../replica/failure-detector.ts";
+import type { SharedLoop } from "../replica/health-store.ts";
 import type { LiveNode } from "../replica/live-node.ts";
 import type { LiveNodes } from "../replica/live-nodes.ts";
-import type { SharedLoop } from "../store/health-store.ts";
 
 export interface ProbeAdoptedOptions {
   readonly log: Logger;

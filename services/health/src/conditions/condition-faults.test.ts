@@ -4,10 +4,10 @@ import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { silentLogger } from "@rollcall/process";
 import { storePort } from "@rollcall/testkit";
 import { failOnceAtEachCall } from "@rollcall/testkit/faults";
+import { seedGpus, takeGpuSample } from "../replica/gpu-samples.ts";
 import type { LiveNode } from "../replica/live-node.ts";
 import { holdsOf, join, newAgent, rig, useConditionsRig } from "../testing/conditions-rig.ts";
 import { ConditionKeeper } from "./condition-keeper.ts";
-import { seedGpus, takeGpuSample } from "./gpu-samples.ts";
 
 useConditionsRig();
 

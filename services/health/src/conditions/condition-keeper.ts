@@ -1,9 +1,9 @@
 import { type Logger, Loop } from "@rollcall/process";
 import { type ReservedStore, recordedTroubles, settleConditions, troubledNodes } from "@rollcall/store";
+import { seedGpus, troublesOf } from "../replica/gpu-samples.ts";
+import type { SharedLoop } from "../replica/health-store.ts";
 import type { LiveNode } from "../replica/live-node.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { SharedLoop } from "../store/health-store.ts";
-import { seedGpus, troublesOf } from "./gpu-samples.ts";
 
 export interface ConditionKeeperOptions {
   readonly store: ReservedStore;

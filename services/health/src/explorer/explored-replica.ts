@@ -4,9 +4,9 @@ import { type Clock, type Logger, silentLogger } from "@rollcall/process";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
 import type { HealthMetrics } from "../metrics.ts";
+import type { HealthStore } from "../replica/health-store.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { SimulatedStore } from "../simulation/simulated-store.ts";
-import type { HealthStore } from "../store/health-store.ts";
 
 /** A call to the store, or its response, in transit. */
 export interface StoreCall {

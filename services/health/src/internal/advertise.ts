@@ -1,6 +1,6 @@
 import { type Logger, Loop } from "@rollcall/process";
 import { advertise, type HealthReplica, type ReservedStore } from "@rollcall/store";
-import type { SharedLoop } from "../store/health-store.ts";
+import type { SharedLoop } from "../replica/health-store.ts";
 
 /** The addresses of a replica, each as HOST:PORT. */
 export type Endpoints = Omit<HealthReplica, "instance">;

@@ -4,7 +4,6 @@ import { refuse } from "@rollcall/errors";
 import { checkReplicaCall, REPLICA_CREDENTIALS_TTL_MS, type ReplicaAuthenticator } from "@rollcall/identity";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { HealthServices } from "../health-services.ts";
-import { readHeldLog } from "../work/read-log.ts";
 import {
   forwardHeartbeat,
   getLiveNodes,
@@ -13,7 +12,8 @@ import {
   type InternalServices,
   probeNodes,
   watchLiveNodes,
-} from "./internal-methods.ts";
+} from "../rpc/internal-methods.ts";
+import { readHeldLog } from "../work/read-log.ts";
 
 /** The services for other replicas, on a separate port. */
 export const INTERNAL_SERVICES = [HealthInternalService];

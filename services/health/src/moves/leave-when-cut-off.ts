@@ -2,9 +2,9 @@ import { describeError } from "@rollcall/errors";
 import { type Logger, Loop } from "@rollcall/process";
 import type { Peer, PeerClient } from "../internal/peers.ts";
 import { moveFromCutOff, type Random } from "../replica/farewell.ts";
+import type { SharedLoop } from "../replica/health-store.ts";
 import type { LiveNodes } from "../replica/live-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { SharedLoop } from "../store/health-store.ts";
 import type { Reconnects } from "./reconnects.ts";
 import type { SessionMover } from "./session-mover.ts";
 

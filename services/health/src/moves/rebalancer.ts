@@ -8,9 +8,9 @@ import {
 import { type Clock, type Logger, Loop } from "@rollcall/process";
 import type { PeerList } from "../internal/peers.ts";
 import { moveForBalance, type Random } from "../replica/farewell.ts";
+import type { SharedLoop } from "../replica/health-store.ts";
 import type { LiveNodes } from "../replica/live-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { SharedLoop } from "../store/health-store.ts";
 import type { SessionMover } from "./session-mover.ts";
 
 export interface RebalancerOptions {

@@ -10,8 +10,8 @@ import {
 } from "@rollcall/domain";
 import { Loop } from "@rollcall/process";
 import { type EventRow, type ReservedStore, readHealthPolicies, tellConfiguredPolicy } from "@rollcall/store";
-import type { SharedLoop } from "../store/health-store.ts";
-import type { NodePolicies } from "./node-policies.ts";
+import type { SharedLoop } from "../replica/health-store.ts";
+import type { NodePolicies } from "../replica/node-policies.ts";
 
 /** The events that change a policy. A node's own policy is deleted with the node. */
 export const POLICY_INTEREST: EventInterest = {

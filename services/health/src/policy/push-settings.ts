@@ -1,10 +1,10 @@
 import { setImmediate as nextLoopTick } from "node:timers/promises";
 import { type Clock, Loop, takeFrom } from "@rollcall/process";
 import { keyOf, labelSetsOf, NO_LABELS, type ReservedStore } from "@rollcall/store";
+import type { SharedLoop } from "../replica/health-store.ts";
 import type { LiveNode } from "../replica/live-node.ts";
+import { rotationSpreadMs } from "../replica/node-policies.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { SharedLoop } from "../store/health-store.ts";
-import { rotationSpreadMs } from "./node-policies.ts";
 
 export interface SettingsPusherOptions {
   readonly store: ReservedStore;

@@ -1,7 +1,7 @@
 import { type EventEffect, isBanned, type Membership } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
-import { isInTrouble } from "../conditions/gpu-samples.ts";
 import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected, superseded } from "./farewell.ts";
+import { isInTrouble } from "./gpu-samples.ts";
 import type { LiveNode } from "./live-node.ts";
 
 /** Actions on a replica that an event's effect can require. */

@@ -12,11 +12,11 @@ import {
   type Timing,
 } from "@rollcall/domain";
 import type { OwnedSession, StateChange, Transition } from "@rollcall/store";
-import type { NodeTerms, SettingsTerms } from "../policy/node-terms.ts";
-import type { LiveWork } from "../work/live-work.ts";
-import type { WorkFrame } from "../work/work-frames.ts";
+import type { SampleRing } from "../samples/sample-ring.ts";
 import type { Farewell } from "./farewell.ts";
-import type { SampleRing } from "./sample-ring.ts";
+import type { LiveWork } from "./live-work.ts";
+import type { NodeTerms, SettingsTerms } from "./node-terms.ts";
+import type { WorkFrame } from "./work-frames.ts";
 
 /** A node's open stream, as its replica uses it. */
 export interface NodeStream {

@@ -1,6 +1,6 @@
-import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { LiveNodes } from "./live-nodes.ts";
 import type { Replica } from "./replica.ts";
+import { WatchedNodes } from "./watched-nodes.ts";
 
 /** The part of a replica that queries of health use. */
 export type LiveView = Pick<Replica, "instance" | "nodes" | "watched">;

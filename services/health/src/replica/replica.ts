@@ -9,19 +9,19 @@ import {
   type Wishes,
 } from "@rollcall/domain";
 import type { EventRow, OwnedSession } from "@rollcall/store";
-import { FailureEvidence } from "../conditions/failure-evidence.ts";
-import { takeGpuSample } from "../conditions/gpu-samples.ts";
-import { NodePolicies, type NodePoliciesOptions } from "../policy/node-policies.ts";
-import type { TrustedLabels } from "../policy/node-terms.ts";
-import type { SuccessfulOpening } from "../store/health-store.ts";
-import { WatchedNodes } from "../watch/watched-nodes.ts";
+import { SamplePages } from "../samples/sample-pages.ts";
+import { SampleRing } from "../samples/sample-ring.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
 import { FailureDetector, type FailureDetectorOptions } from "./failure-detector.ts";
+import { FailureEvidence } from "./failure-evidence.ts";
 import { type Farewell, movedOn, type Random, shuttingDown, stale, superseded } from "./farewell.ts";
+import { takeGpuSample } from "./gpu-samples.ts";
+import type { SuccessfulOpening } from "./health-store.ts";
 import { createLiveNode, type LiveNode, type NodeStream, statesAfterGoodbye } from "./live-node.ts";
 import { LiveNodes } from "./live-nodes.ts";
-import { SamplePages } from "./sample-pages.ts";
-import { SampleRing } from "./sample-ring.ts";
+import { NodePolicies, type NodePoliciesOptions } from "./node-policies.ts";
+import type { TrustedLabels } from "./node-terms.ts";
+import { WatchedNodes } from "./watched-nodes.ts";
 
 export interface ReplicaOptions extends FailureDetectorOptions, Omit<NodePoliciesOptions, "detector"> {
   /** The failure detector's shell; created from these options when absent. */

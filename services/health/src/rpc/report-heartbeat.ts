@@ -14,9 +14,10 @@ import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
 import type { HealthServices } from "../health-services.ts";
 import { proofInvalid } from "../replica/farewell.ts";
-import { errorOf, responseOf } from "../session/farewell-error.ts";
+import { errorOf } from "../session/farewell-error.ts";
 import { handOver } from "../unary/hand-over.ts";
 import { REPORT_METHOD } from "../unary/unary-session.ts";
+import { responseOf } from "../unary/unary-sessions.ts";
 
 /** Handle a unary heartbeat. */
 export function reportHeartbeat(

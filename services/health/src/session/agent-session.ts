@@ -2,13 +2,13 @@ import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { type Membership, Session, type SessionEffect, type Timing } from "@rollcall/domain";
-import type { SettingsTerms } from "../policy/node-terms.ts";
 import { type Farewell, helloMissing, refused, stale, tooSlow } from "../replica/farewell.ts";
 import type { LiveNode } from "../replica/live-node.ts";
+import type { SettingsTerms } from "../replica/node-terms.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
-import { clockSkewMs } from "../stream/hello-fields.ts";
-import type { WorkFrame } from "../work/work-frames.ts";
+import type { WorkFrame } from "../replica/work-frames.ts";
 import type { AnnouncedAuthorities } from "./announced-authorities.ts";
+import { clockSkewMs } from "./hello-fields.ts";
 import type {
   AgentLink,
   AgentWorkFrame,

@@ -1,7 +1,5 @@
-import type { ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { describeError, isErrorReasonName, mapError, type RefusalError, refuse } from "@rollcall/errors";
 import type { Farewell } from "../replica/farewell.ts";
-import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 
 /** Convert a farewell to an error, for a call or a stream's status. */
 export function errorOf({ reason, message, metadata, retryAfterMs, violations, subject }: Farewell): RefusalError {
@@ -13,12 +11,7 @@ export function errorOf({ reason, message, metadata, retryAfterMs, violations, s
   });
 }
 
-/** Return a unary answer's response, or throw its farewell as an error that every protocol can carry. */
-export function responseOf(answer: UnaryAnswer): ReportHeartbeatResponse {
-  if (answer.ok) return answer.response;
-  throw errorOf(answer.farewell);
-}
-
+/** The farewell for an error that ends a session. */
 export function farewellFrom(error: unknown): Farewell {
   const { reason = "INTERNAL", message, metadata, retryAfterMs, violations } = describeError(mapError(error));
   return {

@@ -2,11 +2,11 @@ import type { ExecutionReport, Hello } from "@rollcall/api/rollcall/health/v1/he
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Membership } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
-import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { LiveNode, NodeStream } from "../replica/live-node.ts";
+import type { SettingsTerms } from "../replica/node-terms.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { WorkFrame } from "../work/work-frames.ts";
+import type { WorkFrame } from "../replica/work-frames.ts";
 import type { AnnouncedAuthorities, AuthorityFeed } from "./announced-authorities.ts";
 
 /** What a Welcome carries. */

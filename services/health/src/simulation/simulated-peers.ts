@@ -8,9 +8,9 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { Clock } from "@rollcall/process";
 import type { LiveReplica } from "@rollcall/store";
-import { contactsOf } from "../internal/internal-methods.ts";
 import { type PeerClient, Peers } from "../internal/peers.ts";
-import { responseOf } from "../session/farewell-error.ts";
+import { contactsOf } from "../rpc/internal-methods.ts";
+import { responseOf } from "../unary/unary-sessions.ts";
 import { indexOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 

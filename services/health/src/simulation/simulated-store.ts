@@ -27,7 +27,7 @@ import {
   sessionMovedEvent,
 } from "@rollcall/domain";
 import type { AdoptedNode, EventRow, Lease, OwnedSession, Transition } from "@rollcall/store";
-import type { StoredOpening } from "../store/health-store.ts";
+import type { StoredOpening } from "../replica/health-store.ts";
 import type { Invariants, SimulatedSession } from "./invariants.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
 

@@ -5,9 +5,9 @@ import { Loop } from "@rollcall/process";
 import type { RequestValidator } from "@rollcall/rpc";
 import { type CallStore, type Change, lockNode, saveInfo, type Tx } from "@rollcall/store";
 import { type NodeInfoRow, nodeInfoToRow, nodeInfoViolations } from "@rollcall/wire";
+import type { SharedLoop } from "../replica/health-store.ts";
 import type { LiveNode } from "../replica/live-node.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { SharedLoop } from "./health-store.ts";
 
 export interface InfoWriterOptions {
   readonly store: CallStore;

@@ -10,7 +10,7 @@ import {
   type ReservedStore,
   writeTransitions,
 } from "@rollcall/store";
-import type { HealthStore } from "./health-store.ts";
+import type { HealthStore } from "../replica/health-store.ts";
 
 const CATCH_UP_WITHIN_MS = 5_000;
 

@@ -2,9 +2,9 @@ import type { Connection, Health } from "@rollcall/domain";
 import { Loop } from "@rollcall/process";
 import type { Transition } from "@rollcall/store";
 import type { HealthMetrics } from "../metrics.ts";
+import type { HealthStore, SharedLoop } from "../replica/health-store.ts";
 import { type LiveNode, unwrittenOf } from "../replica/live-node.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { HealthStore, SharedLoop } from "./health-store.ts";
 
 export interface TransitionWriterOptions {
   readonly record: Pick<HealthStore, "writeTransitions" | "currentRevision" | "caughtUpTo">;

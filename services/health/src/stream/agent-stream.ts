@@ -3,14 +3,15 @@ import type { Membership } from "@rollcall/domain";
 import { CODE_OF_REASON, describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
 import { type AnonymousLog, type FrameCall, type FrameReader, toGrpcStatus } from "@rollcall/rpc";
-import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { LiveNode } from "../replica/live-node.ts";
+import type { SettingsTerms } from "../replica/node-terms.ts";
+import type { WorkFrame } from "../replica/work-frames.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
 import type { AnnouncedAuthorities } from "../session/announced-authorities.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
+import { toText } from "../session/hello-fields.ts";
 import type { AgentLink, SessionEnd, SessionHost, WelcomeFacts } from "../session/session-host.ts";
-import type { WorkFrame } from "../work/work-frames.ts";
 import { encodeAck } from "./ack-frame.ts";
 import {
   authoritiesFrame,
@@ -21,7 +22,6 @@ import {
   welcomeFrame,
   workFrame,
 } from "./frames.ts";
-import { toText } from "./hello-fields.ts";
 import { nextNonce } from "./nonces.ts";
 import { type DrainListener, Outgoing, type OutgoingLimits } from "./outgoing.ts";
 import { checkParts, refusalOf } from "./oversized.ts";

@@ -9,11 +9,11 @@ import {
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { Membership } from "@rollcall/domain";
 import { encodeFast, labelsToProto, membershipToProto } from "@rollcall/wire";
-import type { SettingsTerms } from "../policy/node-terms.ts";
 import { type Farewell, isCastOut } from "../replica/farewell.ts";
+import type { SettingsTerms } from "../replica/node-terms.ts";
+import { type WorkFrame, workFrameToProto } from "../replica/work-frames.ts";
 import { errorOf } from "../session/farewell-error.ts";
 import type { WelcomeFacts } from "../session/session-host.ts";
-import { type WorkFrame, workFrameToProto } from "../work/work-frames.ts";
 
 export function challengeFrame(nonce: Uint8Array, clusterId: string): Buffer {
   return encode({ case: "challenge", value: { nonce: new Uint8Array(nonce), clusterId } });

@@ -9,9 +9,9 @@ import {
   type PublicKey,
   type SessionHello,
 } from "@rollcall/store";
+import type { StoredOpening } from "../replica/health-store.ts";
+import { toText } from "../session/hello-fields.ts";
 import type { GreetedStream } from "../session/session-host.ts";
-import type { StoredOpening } from "../store/health-store.ts";
-import { toText } from "./hello-fields.ts";
 import type { Greeting } from "./hello-gate.ts";
 
 /** A Hello that has not been handled yet. */

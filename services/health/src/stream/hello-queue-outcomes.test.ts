@@ -9,9 +9,9 @@ import { FailedAttempts } from "@rollcall/rpc";
 import { NO_LABELS, type NodeKeys } from "@rollcall/store";
 import { settle } from "@rollcall/testkit/time";
 import type { Farewell } from "../replica/farewell.ts";
+import type { StoredOpening } from "../replica/health-store.ts";
 import type { LiveNode } from "../replica/live-node.ts";
 import type { GreetedStream, WelcomeFacts } from "../session/session-host.ts";
-import type { StoredOpening } from "../store/health-store.ts";
 import { adopted, BareStream, bareReplica, NO_METRICS, opening } from "../testing/bare-replica.ts";
 import { HelloQueue } from "./hello-queue.ts";
 

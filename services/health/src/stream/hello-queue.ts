@@ -7,7 +7,6 @@ import type { FailedAttempts, RequestValidator } from "@rollcall/rpc";
 import { type EventRow, NO_LABELS, type NodeKeys } from "@rollcall/store";
 import type { HealthMetrics, HelloOutcome } from "../metrics.ts";
 import type { Reconnects } from "../moves/reconnects.ts";
-import { rotationSpreadMs } from "../policy/node-policies.ts";
 import {
   deleted,
   type Farewell,
@@ -19,11 +18,13 @@ import {
   storeAway,
   superseded,
 } from "../replica/farewell.ts";
+import type { HealthStore, StoredOpening, SuccessfulOpening } from "../replica/health-store.ts";
 import type { LiveNode } from "../replica/live-node.ts";
+import { rotationSpreadMs } from "../replica/node-policies.ts";
 import type { Replica } from "../replica/replica.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
+import { clockSkewMs, wishesIn } from "../session/hello-fields.ts";
 import type { GreetedStream } from "../session/session-host.ts";
-import type { HealthStore, StoredOpening, SuccessfulOpening } from "../store/health-store.ts";
 import {
   type Arrival,
   type Candidate,
@@ -37,7 +38,6 @@ import {
   toSessionHello,
   unknownIn,
 } from "./hello-arrival.ts";
-import { clockSkewMs, wishesIn } from "./hello-fields.ts";
 import { HelloGate } from "./hello-gate.ts";
 import { RejectedNodes } from "./rejected-nodes.ts";
 

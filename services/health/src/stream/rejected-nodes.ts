@@ -2,7 +2,7 @@ import type { Membership } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
 import type { EventRow } from "@rollcall/store";
 import { type Farewell, type Random, rejected } from "../replica/farewell.ts";
-import type { HealthStore } from "../store/health-store.ts";
+import type { HealthStore } from "../replica/health-store.ts";
 import { type Arrival, type Candidate, isSignedBy, type ProofCheck } from "./hello-arrival.ts";
 
 /** A refused node, and the key that signed its Hello. */

@@ -3,10 +3,10 @@ import type { OwnedSession } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { HealthMetrics } from "../metrics.ts";
 import type { Farewell } from "../replica/farewell.ts";
+import type { SuccessfulOpening } from "../replica/health-store.ts";
 import type { NodeStream } from "../replica/live-node.ts";
 import { Replica } from "../replica/replica.ts";
-import type { SuccessfulOpening } from "../store/health-store.ts";
-import type { WorkFrame } from "../work/work-frames.ts";
+import type { WorkFrame } from "../replica/work-frames.ts";
 
 /** A membership decided by an operator. */
 export const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "system" };

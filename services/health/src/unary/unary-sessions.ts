@@ -2,6 +2,7 @@ import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Store } from "@rollcall/store";
 import type { Farewell } from "../replica/farewell.ts";
+import { errorOf } from "../session/farewell-error.ts";
 import { openSessionToken, type SessionClaims } from "./session-token.ts";
 
 /** The result of a call: the response for the agent, or the farewell that says why there is no session. */
@@ -35,4 +36,10 @@ export function answered(response: ReportHeartbeatResponse): UnaryAnswer {
 
 export function turnedAway(farewell: Farewell): UnaryAnswer {
   return { ok: false, farewell };
+}
+
+/** Return a unary answer's response, or throw its farewell as an error that every protocol can carry. */
+export function responseOf(answer: UnaryAnswer): ReportHeartbeatResponse {
+  if (answer.ok) return answer.response;
+  throw errorOf(answer.farewell);
 }

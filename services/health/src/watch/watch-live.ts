@@ -4,8 +4,8 @@ import { heldToProto } from "../convert.ts";
 import { MOST_WITH_SAMPLES } from "../query/live-page.ts";
 import type { LiveNode } from "../replica/live-node.ts";
 import type { LiveView } from "../replica/live-view.ts";
+import type { NodeWatcher } from "../replica/watched-nodes.ts";
 import { Mailbox } from "./mailbox.ts";
-import type { NodeWatcher } from "./watched-nodes.ts";
 
 /** Changes to nodes that one replica holds. */
 export interface LiveChanges {

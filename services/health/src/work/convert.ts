@@ -4,7 +4,7 @@ import { EndReason, type ExecutionObservation, ObservedState } from "@rollcall/a
 import type { EndReason as DomainEndReason, Observed } from "@rollcall/domain";
 import { refuseFields } from "@rollcall/errors";
 import type { ReportedExecution } from "@rollcall/store";
-import type { ReportPart } from "./live-work.ts";
+import type { ReportPart } from "../replica/live-work.ts";
 
 const OBSERVED: ReadonlyMap<ObservedState, Observed> = new Map([
   [ObservedState.STARTING, "STARTING"],

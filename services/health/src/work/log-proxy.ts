@@ -12,7 +12,7 @@ import { describeError, isErrorReasonName, refuse } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
 import { errorFromGrpc, statusOf, toGrpcStatus } from "@rollcall/rpc";
 import type { LiveNode } from "../replica/live-node.ts";
-import type { LogQuery } from "./work-frames.ts";
+import type { LogQuery } from "../replica/work-frames.ts";
 
 /** A call of HealthService.ServeLogs, and the type of its response callback. */
 export type LogCall = ServerReadableStream<ServeLogsRequest, ServeLogsResponse | Buffer>;

@@ -4,11 +4,11 @@ import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type CountedResource, faultsAtLimit, type Use } from "@rollcall/testkit/limits";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { LiveNode } from "../replica/live-node.ts";
+import { LiveWork } from "../replica/live-work.ts";
+import type { WorkFrame } from "../replica/work-frames.ts";
 import { BareStream } from "../testing/bare-replica.ts";
 import { liveNode } from "../testing/live-node.ts";
-import { LiveWork } from "./live-work.ts";
 import { type LogCall, LogProxy } from "./log-proxy.ts";
-import type { WorkFrame } from "./work-frames.ts";
 
 const QUERY = {
   ...{ executionId: "e1", stream: OutputStream.UNSPECIFIED, offset: 0n, stderrOffset: 0n, tailBytes: 0n },

@@ -3,14 +3,14 @@ import { refuse } from "@rollcall/errors";
 import { Loop, type Task, takeFrom } from "@rollcall/process";
 import type { RequestValidator } from "@rollcall/rpc";
 import type { NodeWork } from "@rollcall/store";
+import type { SharedLoop } from "../replica/health-store.ts";
 import type { LiveNode } from "../replica/live-node.ts";
+import { LiveWork, MOST_REPORTED, MOST_WANTED } from "../replica/live-work.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { WorkFrame } from "../replica/work-frames.ts";
 import type { AgentWorkFrame, WorkHost } from "../session/session-host.ts";
-import type { SharedLoop } from "../store/health-store.ts";
 import { reportPart } from "./convert.ts";
-import { LiveWork, MOST_REPORTED, MOST_WANTED } from "./live-work.ts";
 import { SpecCache } from "./spec-cache.ts";
-import type { WorkFrame } from "./work-frames.ts";
 import type { WorkStore } from "./work-store.ts";
 
 export interface WorkDispatcherOptions {

@@ -1,7 +1,7 @@
 import { access, mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "@rollcall/process";
-import type { MemoryKill } from "../execution/execution-state.ts";
+import type { MemoryKill } from "../state/execution-state.ts";
 import type { CgroupHierarchy } from "./cgroup-hierarchy.ts";
 
 /** Resource limits of an execution; 0 for no limit. */

@@ -1,4 +1,4 @@
-import type { Exit } from "../execution/execution-state.ts";
+import type { Exit } from "../state/execution-state.ts";
 
 /** The parts of an engine's response that show what happened to a container. */
 export interface ContainerState {

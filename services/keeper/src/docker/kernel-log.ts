@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { errorCode } from "@rollcall/process";
-import type { MemoryKill } from "../execution/execution-state.ts";
+import type { MemoryKill } from "../state/execution-state.ts";
 
 const KERNEL_LOG = "/dev/kmsg";
 const MOST_RECORD_BYTES = 8_192;

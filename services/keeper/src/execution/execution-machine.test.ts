@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
+import type { ExecutionEvent, ExecutionState, KeepingRules, MemoryKill } from "../state/execution-state.ts";
 import { beginExecution, dueAtMs, neverStarted, stepExecution } from "./execution-machine.ts";
-import type { ExecutionEvent, ExecutionState, KeepingRules, MemoryKill } from "./execution-state.ts";
 
 const RULES: KeepingRules = {
   stopSignal: "SIGINT",

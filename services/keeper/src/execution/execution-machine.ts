@@ -8,7 +8,7 @@ import type {
   KeepingRules,
   Phase,
   StopCause,
-} from "./execution-state.ts";
+} from "../state/execution-state.ts";
 
 /** A new state and the effects to carry out. */
 export interface ExecutionStep {

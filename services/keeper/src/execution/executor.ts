@@ -3,7 +3,7 @@ import type { CheckResult } from "../check/try-port.ts";
 import type { ExecutionIdentity } from "../journal/execution-entry.ts";
 import type { ExecutionOutput } from "../output/execution-output.ts";
 import type { ExecutionPlan } from "../spec/read-spec.ts";
-import type { Exit } from "./execution-state.ts";
+import type { Exit } from "../state/execution-state.ts";
 
 /** Runs the executions of one kind of task. */
 export interface Executor<Plan extends ExecutionPlan = ExecutionPlan> {

@@ -1,4 +1,4 @@
-import type { ExecutionState } from "../execution/execution-state.ts";
+import type { ExecutionState } from "../state/execution-state.ts";
 
 /** The identity of an execution, as the node received it. */
 export interface ExecutionIdentity {

@@ -7,8 +7,8 @@ import {
   type ExecutionReference,
   ObservedState,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import type { EndCause, Phase } from "../execution/execution-state.ts";
 import type { Execution, ExecutionIdentity } from "../journal/execution-entry.ts";
+import type { EndCause, Phase } from "../state/execution-state.ts";
 
 const MOST_MESSAGE = 512;
 

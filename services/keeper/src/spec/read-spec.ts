@@ -8,8 +8,8 @@ import {
   type ProcessTask,
   type StopPolicy,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import type { KeepingRules } from "../execution/execution-state.ts";
 import type { OutputRules } from "../output/output-plan.ts";
+import type { KeepingRules } from "../state/execution-state.ts";
 
 /** How to check whether an execution is ready. */
 export type Probe =

@@ -2,12 +2,12 @@ import { silentLogger } from "@rollcall/process";
 import type { Ports } from "@rollcall/testkit/faults";
 import { MemoryFiles } from "@rollcall/testkit/memory-files";
 import { ManualClock } from "@rollcall/testkit/time";
-import type { Exit, Phase } from "../execution/execution-state.ts";
 import type { Executor, Program, ProgramContext } from "../execution/executor.ts";
 import { type Execution, parseRecord } from "../journal/execution-entry.ts";
 import { Journal } from "../journal/journal.ts";
 import { Keeper } from "../keeper.ts";
 import { SeenStamp } from "../seen-stamp.ts";
+import type { Exit, Phase } from "../state/execution-state.ts";
 
 const DIRECTORY = "/keeper";
 const BOOT = "boot-1";

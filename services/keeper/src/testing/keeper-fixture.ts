@@ -9,7 +9,6 @@ import { until } from "@rollcall/testkit/time";
 import { type CgroupHierarchy, openCgroups } from "../cgroup/cgroup-hierarchy.ts";
 import { DockerEngine } from "../docker/docker-engine.ts";
 import { DockerExecutor } from "../docker/docker-executor.ts";
-import type { Phase } from "../execution/execution-state.ts";
 import type { Program } from "../execution/executor.ts";
 import { type MachineClock, machineClock } from "../execution/keeper-services.ts";
 import type { Execution, ExecutionIdentity } from "../journal/execution-entry.ts";
@@ -23,6 +22,7 @@ import { readBootId } from "../machine/process-name.ts";
 import type { StreamName } from "../output/output-plan.ts";
 import { ProcessExecutor, type ProcessServices } from "../process/process-program.ts";
 import { SeenStamp } from "../seen-stamp.ts";
+import type { Phase } from "../state/execution-state.ts";
 import { UserIds } from "../users/user-ids.ts";
 
 /** A spec as tests write it. */

@@ -9,20 +9,18 @@ import {
   type DrainRow,
   type ExecutionRow,
   ensureAllocations,
-  freeIndex,
   getExecutions,
   getJobs,
   getJobVersion,
   greatestExecutionId,
   type HomelessOrphan,
-  indexToAdopt,
   type JobRow,
   type JobVersionRow,
   listDrains,
   noteSchedulerLeads,
-  type ReplicasOfJob,
   type ReservedStore,
   readComputeNodeIds,
+  readExecutionsOfJob,
   readHomelessOrphans,
   readJobs,
   readLiveExecutions,
@@ -62,6 +60,7 @@ export interface LeaderStore {
   readHomelessOrphans(query: PageQuery): Promise<readonly HomelessOrphan[]>;
   greatestExecutionId(): Promise<string>;
   readLiveExecutions(query: PageQuery): Promise<readonly ExecutionRow[]>;
+  readExecutionsOfJob(job: string): Promise<readonly ExecutionRow[]>;
   readNewestEnded(query: PageQuery): Promise<readonly ExecutionRow[]>;
   getExecutions(ids: readonly string[]): Promise<readonly ExecutionRow[]>;
   readJobs(query: PageQuery): Promise<readonly JobRow[]>;
@@ -76,8 +75,6 @@ export interface LeaderStore {
   ensureAllocations(nodeIds: readonly string[]): Promise<void>;
   readNodes(ids: readonly string[]): AsyncIterable<readonly PlacedNode[]>;
   listDrains(nodeIds: readonly string[]): Promise<readonly DrainRow[]>;
-  freeIndex(job: string): Promise<number>;
-  indexToAdopt(places: ReplicasOfJob): Promise<number>;
 }
 
 /**
@@ -99,6 +96,7 @@ export function createPostgresRecord(store: ReservedStore, quota: OwnerQuota): L
     readHomelessOrphans: (query) => readHomelessOrphans(db, query),
     greatestExecutionId: () => greatestExecutionId(db),
     readLiveExecutions: (query) => readLiveExecutions(db, query),
+    readExecutionsOfJob: (job) => readExecutionsOfJob(db, job),
     readNewestEnded: (query) => readNewestEnded(db, query),
     getExecutions: (ids) => getExecutions(db, ids),
     readJobs: (query) => readJobs(db, query),
@@ -109,7 +107,5 @@ export function createPostgresRecord(store: ReservedStore, quota: OwnerQuota): L
     ensureAllocations: (nodeIds) => ensureAllocations(store, nodeIds),
     readNodes: (ids) => readNodes(db, ids),
     listDrains: (nodeIds) => listDrains(db, nodeIds),
-    freeIndex: (job) => freeIndex(db, job),
-    indexToAdopt: (places) => indexToAdopt(db, places),
   };
 }

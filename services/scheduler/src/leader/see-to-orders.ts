@@ -1,5 +1,5 @@
-import { type Execution, executionEvent, type JobSpec, type NewEvent, schedulerActor } from "@rollcall/domain";
-import type { ExecutionRow, JobRow } from "@rollcall/store";
+import { adoptedIndex, type Execution, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
+import type { ExecutionRow } from "@rollcall/store";
 import { recheckedJobOf } from "@rollcall/wire";
 import { toObservation } from "../executions/convert-execution.ts";
 import { hasPlaces } from "../jobs/view-job.ts";
@@ -60,7 +60,10 @@ async function adopt(
   }
   const { spec } = recheckedJobOf(job);
   const { millicores, memoryBytes, diskBytes } = spec.resources;
-  const index = await indexOf(record, job, spec);
+  const executions = (await record.readExecutionsOfJob(job.name))
+    .filter((row) => !row.isOrphan)
+    .map((row) => ({ record: row.execution, observed: toObservation(row.observation)?.observed ?? null }));
+  const index = adoptedIndex({ ...job, spec }, executions);
   const after: Execution = {
     ...execution,
     ...{ version: job.version, run: job.run, index, holds: true, state: "LIVE", reason: "", message: "" },
@@ -77,19 +80,4 @@ async function adopt(
   const { outcome } = await commit({ plan: NOTHING, events: [event], adopted: [after], endedOrders: [execution.id] });
   if (outcome !== "COMMITTED") return;
   memory.applyRecord(after, toObservation(stored.observation));
-}
-
-/**
- * The replica index for an adopted execution. With an index beyond the job's count, the execution would be stopped
- * immediately. Another execution with the same index is stopped as a duplicate.
- */
-function indexOf(record: LeaderOptions["record"], job: JobRow, { type, checked }: JobSpec): Promise<number> {
-  switch (type) {
-    case "ops":
-    case "daemon":
-      return record.freeIndex(job.name);
-    case "batch":
-    case "service":
-      return record.indexToAdopt({ ...job, checked, once: type === "batch" });
-  }
 }

@@ -1,7 +1,7 @@
-import { isUsedByAll, UNKNOWN_REASONS } from "../../conditions/hardware.ts";
+import { isUsedByAll, UNKNOWN_REASONS, type WorkResource } from "../../conditions/hardware.ts";
 import { matches } from "../../labels/selectors.ts";
 import { isVersionAtLeast } from "../agent-version.ts";
-import type { WorkHold, WorkNode, WorkResource } from "../work-node.ts";
+import type { WorkHold, WorkNode } from "../work-node.ts";
 import type { PlacementRequest } from "./placement-request.ts";
 import { canUseSecret, type NodeSecret } from "./secret-grants.ts";
 

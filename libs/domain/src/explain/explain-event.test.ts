@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
+import type { EventType, Json } from "../events/events.ts";
 import { EVENT_CATALOGUE, EVENT_TYPES } from "./event-catalogue.ts";
-import type { EventType, Json } from "./events.ts";
 import { describeChange, explainEvent } from "./explain-event.ts";
 
 const AT_MS = 1_000_000;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
+import type { EventType, Json, NewEvent } from "../events/events.ts";
 import { EVENT_TYPES } from "./event-catalogue.ts";
 import {
   EVERY_EVENT,
@@ -14,7 +15,6 @@ import {
   unitedInterest,
   type WantedNodes,
 } from "./event-meaning.ts";
-import type { EventType, Json, NewEvent } from "./events.ts";
 
 const SELF = "replica:me";
 

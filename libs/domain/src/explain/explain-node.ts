@@ -6,12 +6,12 @@ import {
   unknownResources,
 } from "../conditions/hardware.ts";
 import type { JsonObject } from "../events/events.ts";
+import { steadySinceMs } from "../health/flapping.ts";
 import { isBanned } from "../membership/ban.ts";
 import { DUPLICATE_QUIET_MS } from "../membership/duplicate-identity.ts";
 import type { Node } from "../nodes/node.ts";
 import type { HealthPolicy } from "../policy/policy-fields.ts";
 import type { Connection, Health, Hold, HoldKind, Membership, NodeType, Scheduling } from "../states.ts";
-import { steadySinceMs } from "./flapping.ts";
 
 /** A node's current state. Node has these fields. */
 export interface ExplainedNode {

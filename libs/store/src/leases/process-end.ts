@@ -1,9 +1,9 @@
 import { type NewEvent, replicaActor } from "@rollcall/domain";
 import type { LaneStore, Tx } from "../database/store.ts";
 import { forgetProcessReport } from "../diagnosis/process-reports.ts";
-import { expireLease, type Lease } from "../leases/leases.ts";
 import { orchestratorLost } from "../nodes/control-plane-nodes.ts";
-import { withdraw } from "./health-replicas.ts";
+import { withdraw } from "../sessions/health-replicas.ts";
+import { expireLease, type Lease } from "./leases.ts";
 
 /**
  * End a dead process's lease if its counter has not changed since it was read. The same transaction ends

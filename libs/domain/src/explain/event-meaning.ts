@@ -1,7 +1,7 @@
+import { type EventType, isJsonObject, type Json, type NewEvent } from "../events/events.ts";
 import type { Selector } from "../labels/selectors.ts";
 import type { Membership } from "../states.ts";
 import { EVENT_TYPES } from "./event-catalogue.ts";
-import { type EventType, isJsonObject, type Json, type NewEvent } from "./events.ts";
 
 /** An event from the log. The store's EventRow has these fields. */
 export interface LoggedEvent extends NewEvent {

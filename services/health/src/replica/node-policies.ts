@@ -14,8 +14,8 @@ import {
   type Thresholds,
   type Wishes,
 } from "@rollcall/domain";
-import type { FailureDetector } from "../replica/failure-detector.ts";
-import type { LiveNode } from "../replica/live-node.ts";
+import type { FailureDetector } from "./failure-detector.ts";
+import type { LiveNode } from "./live-node.ts";
 import type { NodeTerms, SettingsTerms, TrustedLabels } from "./node-terms.ts";
 import { type PacedIntervals, Pacer } from "./pacer.ts";
 

@@ -1,6 +1,6 @@
 import { CONDITION_REASONS } from "../conditions/node-conditions.ts";
+import type { EventType } from "../events/events.ts";
 import { CLUSTER_EVENTS, type EventDescription, OPERATORS } from "./cluster-events.ts";
-import type { EventType } from "./events.ts";
 import { JOB_EVENTS } from "./job-event-catalogue.ts";
 
 export type { EventDescription };

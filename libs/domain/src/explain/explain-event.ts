@@ -1,6 +1,6 @@
 import { toGib } from "../conditions/hardware.ts";
+import { type EventType, isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 import { isPolicyField, POLICY_FIELDS } from "../policy/policy-fields.ts";
-import { type EventType, isJsonObject, type Json, type JsonObject } from "./events.ts";
 
 /** The fields of an event that the explanation uses. */
 export interface ToldEvent {

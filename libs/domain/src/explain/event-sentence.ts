@@ -1,4 +1,4 @@
-import { type EventType, isJsonObject, type Json } from "./events.ts";
+import { type EventType, isJsonObject, type Json } from "../events/events.ts";
 import { describeChange, silenceSummary, type ToldEvent } from "./explain-event.ts";
 
 /** An event as a sentence about its subject. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import type { LiveNode } from "../replica/live-node.ts";
 import { BareStream } from "../testing/bare-replica.ts";
 import { liveNode } from "../testing/live-node.ts";
+import type { LiveNode } from "./live-node.ts";
 import { MOST_PACED, type NodeWatcher, WatchedNodes } from "./watched-nodes.ts";
 
 interface Fleet {

@@ -1,4 +1,4 @@
-import type { LiveNode } from "../replica/live-node.ts";
+import type { LiveNode } from "./live-node.ts";
 
 /** Receives changes to some nodes. Called for each frame, so it must only record the change. */
 export interface NodeWatcher {

@@ -7,7 +7,7 @@ import {
   SAMPLES_TO_CONVINCE,
   type Trouble,
 } from "@rollcall/domain";
-import type { LiveNode } from "../replica/live-node.ts";
+import type { LiveNode } from "./live-node.ts";
 
 /** The part of a live node that concerns its GPUs. */
 export type NodeGpus = Pick<LiveNode, "gpus" | "gpuKnowledge"> & {

@@ -1,4 +1,4 @@
-import type { EventType, JobEventType } from "./events.ts";
+import type { EventType, JobEventType } from "../events/events.ts";
 
 /** The documentation of one type of event. */
 export interface EventDescription {

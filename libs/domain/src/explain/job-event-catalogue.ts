@@ -1,5 +1,5 @@
+import type { JobEventType } from "../events/events.ts";
 import type { EventDescription } from "./cluster-events.ts";
-import type { JobEventType } from "./events.ts";
 
 const OPERATORS = ["token:<id>", "user:<subject>"];
 const SCHEDULER = ["scheduler:<id>"];

@@ -1,9 +1,9 @@
 import { type Clock, type Logger, systemClock } from "@rollcall/process";
 import { sql } from "kysely";
+import { SESSION_CHECK } from "../database/pool.ts";
+import type { ReservedStore } from "../database/store.ts";
+import { isReadOnly } from "../database/store-error.ts";
 import { currentRevision } from "../log/events.ts";
-import { SESSION_CHECK } from "./pool.ts";
-import type { ReservedStore } from "./store.ts";
-import { isReadOnly } from "./store-error.ts";
 
 /** The result of a check: whether it succeeded, and its findings. */
 export interface StoreCheckResult {

@@ -1,6 +1,6 @@
 import { type Due, type SilenceEvidence, silenceEvidence } from "@rollcall/domain";
 import type { HealthMetrics } from "../metrics.ts";
-import type { LiveNode } from "../replica/live-node.ts";
+import type { LiveNode } from "./live-node.ts";
 
 /**
  * Creates the evidence for health decisions, and counts nodes that return so soon that the decision was

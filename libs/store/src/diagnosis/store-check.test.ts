@@ -3,7 +3,7 @@ import { silentLogger, systemClock } from "@rollcall/process";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { SlowPostgresProxy } from "@rollcall/testkit/slow-postgres-proxy";
 import { until } from "@rollcall/testkit/time";
-import { openStore, type Store } from "./store.ts";
+import { openStore, type Store } from "../database/store.ts";
 import { createStoreCheck } from "./store-check.ts";
 
 describe("createStoreCheck() and a slow database", () => {

@@ -17,7 +17,7 @@ import type { HealthServices } from "../health-services.ts";
 import { heldAfter, heldOf } from "../query/live-page.ts";
 import type { LiveView } from "../replica/live-view.ts";
 import type { Replica } from "../replica/replica.ts";
-import { responseOf } from "../session/farewell-error.ts";
+import { responseOf } from "../unary/unary-sessions.ts";
 import { watchHeld } from "../watch/watch-live.ts";
 
 type Methods = (typeof HealthInternalService)["method"];
