@@ -1,6 +1,6 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
-import { verifyProof, verifyProofAside } from "@rollcall/identity";
+import { verifyProofAside } from "@rollcall/identity";
 import {
   type EventRow,
   keysInForce,
@@ -50,11 +50,7 @@ export async function signerOf(
   isSigned: ProofCheck | null,
 ): Promise<PublicKey | undefined> {
   for (const key of keysInForce(keys)) {
-    const isIts =
-      isSigned === null
-        ? await verifyProofAside(key.publicKey, textOf(arrival, clusterId), arrival.hello.signature)
-        : isSigned(arrival, key.publicKey, clusterId);
-    if (isIts) return key;
+    if (await isSignedBy(arrival, key.publicKey, clusterId, isSigned)) return key;
   }
   return undefined;
 }
@@ -62,9 +58,15 @@ export async function signerOf(
 /** Checks whether a key signed a Hello. */
 export type ProofCheck = (arrival: Arrival, publicKey: Uint8Array, clusterId: string) => boolean;
 
-/** Whether this key signed a Hello. */
-export function isSignedBy(arrival: Arrival, publicKey: Uint8Array, clusterId: string): boolean {
-  return verifyProof(publicKey, textOf(arrival, clusterId), arrival.hello.signature);
+/** Whether this key signed a Hello. If `isSigned` is null, the signature is verified off the event loop. */
+export async function isSignedBy(
+  arrival: Arrival,
+  publicKey: Uint8Array,
+  clusterId: string,
+  isSigned: ProofCheck | null,
+): Promise<boolean> {
+  if (isSigned !== null) return isSigned(arrival, publicKey, clusterId);
+  return verifyProofAside(publicKey, textOf(arrival, clusterId), arrival.hello.signature);
 }
 
 function textOf({ stream, hello, nonce }: Arrival, clusterId: string): string {

@@ -45,16 +45,17 @@ interface Facts {
   readonly isCollected?: boolean;
   /** Whether the store becomes unavailable after the keys were read. */
   readonly isStoreLost?: boolean;
-  /** Whether the signature is valid. */
-  readonly isSigned?: boolean;
+  /** Whether the signature is valid, of each Hello in turn; the last value holds for all further ones. */
+  readonly isSigned?: readonly boolean[];
   readonly gatherMs?: number;
 }
 
 /** Create a HelloQueue with a fake store that responds according to `facts`. */
 function setUp(facts: Facts = {}) {
-  const { keys = KEYS, opened = opening(1), isCollected = false, isSigned = true, gatherMs = 0 } = facts;
+  const { keys = KEYS, opened = opening(1), isCollected = false, isSigned = [true], gatherMs = 0 } = facts;
   const { replica, clock, pass } = bareReplica();
   let asked = 0;
+  let verified = 0;
   const batches: number[] = [];
   const uncertain: string[] = [];
   const limiter = () => new FailureLimiter({ ...NODE_FAILURE_LIMITS, limits: { perSecond: 1, burst: 2 } });
@@ -91,7 +92,7 @@ function setUp(facts: Facts = {}) {
     reconnects: { others: 1, all: ["own:1", "other:1"], windowMs: () => 0 },
     onUncertain: (nodeIds) => void uncertain.push(...nodeIds),
     policiesKnown: async () => {},
-    isSigned: () => isSigned,
+    isSigned: () => isSigned[Math.min(verified++, isSigned.length - 1)] === true,
   });
   const hello = async (digest = "") => {
     const stream = new Greeted();
@@ -137,10 +138,27 @@ describe("HelloQueue", () => {
   });
 
   it("should refuse more attempts from an address after too many bad proofs", async () => {
-    const { hello } = setUp({ isSigned: false });
+    const { hello } = setUp({ isSigned: [false] });
     expect((await hello()).said?.reason).toBe("PROOF_INVALID");
     expect((await hello()).said?.reason).toBe("PROOF_INVALID");
     await expect(hello()).rejects.toMatchObject({ message: expect.stringContaining("too many failed attempts") });
+  });
+
+  it("should charge a bad proof to its address even while it turns every agent away", async () => {
+    const { hello, queue, replica, clock } = setUp({ isSigned: [true, false] });
+    expect((await hello()).facts).not.toBeNull();
+    replica.leaseDoubted(clock.nowMs());
+    for (const peer of ["10.0.0.9:1", "10.0.0.9:2"]) {
+      const stream = new Greeted(peer);
+      queue.submit(stream, create(HelloSchema, { nodeId: "n1" }), new Uint8Array(32));
+      await settle();
+      expect(stream.said?.reason).toBe("STORE_UNAVAILABLE");
+    }
+    const third = create(HelloSchema, { nodeId: "n1" });
+    expect(() => queue.submit(new Greeted("10.0.0.9:3"), third, new Uint8Array(32))).toThrow(
+      "too many failed attempts from this address",
+    );
+    expect((await hello()).said?.reason).toBe("STORE_UNAVAILABLE");
   });
 
   it("should welcome the newer of two simultaneous Hellos of one node, and refuse the older one", async () => {
@@ -158,7 +176,7 @@ describe("HelloQueue", () => {
     ["extend", true, 50_000],
     ["not extend", false, 9_000],
   ])("should %s an adopted node's deadline when the store is lost, valid proof: %s", async (_, isSigned, healthyMs) => {
-    const { hello, replica, pass } = setUp({ isStoreLost: true, isSigned });
+    const { hello, replica, pass } = setUp({ isStoreLost: true, isSigned: [isSigned] });
     replica.adopt([adopted(1)], 20n);
     pass(50_000);
     expect((await hello()).said?.reason).toBe(isSigned ? "STORE_UNAVAILABLE" : "PROOF_INVALID");

@@ -138,38 +138,36 @@ export class HelloQueue {
    * notified of any other outcome.
    */
   submit(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void {
-    const { validator, replica, random, clock, admission } = this.#options;
+    const { validator, clock, log } = this.#options;
     validator.check(HelloSchema, hello);
     const invalid = checkNodeId(hello.nodeId, "hello.node_id");
     if (invalid !== null) throw refuse(invalid.reason, invalid.message, invalid);
     const arrival = { stream, hello, nonce, clockSkewMs: clockSkewMs(hello, clock.wallMs()) };
-    if (!replica.mayOpen) {
-      this.#turnAway(arrival, storeAway(random), "store_unavailable");
-      return;
-    }
-    const refusal = this.#rejected.refusalOf(arrival, (it) => this.#gate.check(greetingOf(it)));
-    if (refusal !== null) {
-      this.#refuse(arrival, refusal);
-      return;
-    }
-    if (!replica.policies.mayAdmit(replica.nodes.find(hello.nodeId))) {
-      this.#turnAwayUnheard(arrival);
-      return;
-    }
-    const decision = admission.ask(clock.nowMs());
-    if (!decision.ok) {
-      this.#turnAway(arrival, overloaded(decision.retryAfterMs, random), "overloaded");
-      return;
-    }
     const greeting = greetingOf(arrival);
     this.#gate.enter(greeting);
-    this.#batcher
-      .submit(arrival)
-      .catch(() => {
-        // Turn the Hello away. Only a full queue rejects, because batches do not throw.
-        this.#turnAwayUnheard(arrival);
-      })
+    this.#handle(arrival)
+      .catch((error: unknown) => log.error({ err: error }, "hello failed"))
       .finally(() => this.#gate.leave(greeting));
+  }
+
+  async #handle(arrival: Arrival): Promise<void> {
+    const { replica, random, clock, admission } = this.#options;
+    if (!replica.mayOpen) return this.#turnAway(arrival, storeAway(random), "store_unavailable");
+    const { nodeId } = arrival.hello;
+    const rejected = this.#rejected.find(nodeId);
+    const isRejected = rejected !== null && (await this.#isSigned(arrival, rejected.publicKey));
+    // Look again, because the node may have been approved in the meantime.
+    const farewell = isRejected ? this.#rejected.find(nodeId)?.farewell() : undefined;
+    if (farewell !== undefined) return this.#refuse(arrival, farewell);
+    if (!replica.policies.mayAdmit(replica.nodes.find(nodeId))) return this.#turnAwayUnheard(arrival);
+    const decision = admission.ask(clock.nowMs());
+    if (!decision.ok) return this.#turnAway(arrival, overloaded(decision.retryAfterMs, random), "overloaded");
+    try {
+      await this.#batcher.submit(arrival);
+    } catch {
+      // Turn the Hello away. Only a full queue rejects, because batches do not throw.
+      await this.#turnAwayUnheard(arrival);
+    }
   }
 
   /** Keep events of nodes that are being admitted: they may be newer than the data from the store. */
@@ -197,10 +195,9 @@ export class HelloQueue {
       // been lost.
       onUncertain([...this.#candidates.keys()]);
       if (!isStoreUnavailable(error)) log.error({ err: error }, "hellos failed");
-      for (const arrival of waiting.filter(({ stream }) => stream.isOpening)) {
-        const away = isStoreUnavailable(error) ? storeAway(random) : farewellFrom(error);
-        this.#turnAway(arrival, away, "store_unavailable");
-      }
+      const away = isStoreUnavailable(error) ? storeAway(random) : farewellFrom(error);
+      const open = waiting.filter(({ stream }) => stream.isOpening);
+      await Promise.all(open.map((arrival) => this.#turnAway(arrival, away, "store_unavailable")));
     } finally {
       this.#candidates = new Map();
     }
@@ -302,7 +299,7 @@ export class HelloQueue {
     const { stream, hello, key, events } = candidate;
     if (replica.isClosing) {
       // Turn the agent away. The store names this replica as the owner, but another replica will adopt the node.
-      this.#turnAway(candidate, storeAway(this.#options.random), "store_unavailable");
+      void this.#turnAway(candidate, storeAway(this.#options.random), "store_unavailable");
       return;
     }
     const node = replica.take(stream, opening, {
@@ -335,29 +332,39 @@ export class HelloQueue {
   }
 
   /** Turn a Hello away because the queue or the budget of heartbeats is full. */
-  #turnAwayUnheard(arrival: Arrival): void {
+  #turnAwayUnheard(arrival: Arrival): Promise<void> {
     const { admission, clock, random } = this.#options;
     const retryAfterMs = admission.turnAway(clock.nowMs());
-    this.#turnAway(arrival, overloaded(retryAfterMs, random), "overloaded");
+    return this.#turnAway(arrival, overloaded(retryAfterMs, random), "overloaded");
   }
 
-  /** Turn away an agent that is not at fault. If its proof is valid, its node's deadline is extended by the wait. */
-  #turnAway(arrival: Arrival, because: Farewell, outcome: "overloaded" | "store_unavailable"): void {
+  /**
+   * Turn an agent away that is not at fault. If its proof is valid, its node's deadline is extended by the wait. If the
+   * proof is not valid, the failure is charged to its address.
+   */
+  async #turnAway(arrival: Arrival, because: Farewell, outcome: "overloaded" | "store_unavailable"): Promise<void> {
     const { replica, metrics, random, reconnects } = this.#options;
     const farewell = replica.isClosing ? shuttingDown(reconnects.windowMs(this.queued), random) : because;
     metrics.hello(outcome);
-    const node = replica.nodes.find(arrival.hello.nodeId);
-    const isItself = node !== undefined && this.#isProven(arrival, node);
-    replica.detector.turnedAway(isItself ? node : undefined, farewell.retryAfterMs ?? 0);
+    const { nodeId } = arrival.hello;
+    const node = replica.nodes.find(nodeId);
+    const isProven = node === undefined ? null : await this.#proofOf(arrival, node);
+    if (isProven === true) this.#gate.proven(greetingOf(arrival));
+    if (isProven === false) this.#gate.refused(greetingOf(arrival), errorOf(proofInvalid(nodeId, random)));
+    replica.detector.turnedAway(isProven === true ? node : undefined, farewell.retryAfterMs ?? 0);
     arrival.stream.leave(farewell);
   }
 
-  /** Whether the proof of a Hello is known to be valid without a read of the store. */
-  #isProven(arrival: Arrival, { id, publicKey }: Pick<LiveNode, "id" | "publicKey">): boolean {
-    const { record, isSigned = isSignedBy } = this.#options;
+  /** Whether the proof of a Hello is valid; null if that is unknown without a read of the store. */
+  async #proofOf(arrival: Arrival, { id, publicKey }: Pick<LiveNode, "id" | "publicKey">): Promise<boolean | null> {
     // The proof of a candidate was already checked with the key from the store. For an adopted node, there is no key in
     // memory to check it with.
     if (this.#candidates.get(id)?.stream === arrival.stream) return true;
-    return publicKey !== null && isSigned(arrival, publicKey, record.clusterId());
+    return publicKey === null ? null : this.#isSigned(arrival, publicKey);
+  }
+
+  #isSigned(arrival: Arrival, publicKey: Uint8Array): Promise<boolean> {
+    const { record, isSigned = null } = this.#options;
+    return isSignedBy(arrival, publicKey, record.clusterId(), isSigned);
   }
 }

@@ -1,14 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { beforeEach, describe, expect, it } from "@jest/globals";
 import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { proofText } from "@rollcall/domain";
-import { generateKeyPair, keyFingerprint, signProof } from "@rollcall/identity";
+import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import type { EventRow } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { Candidate } from "./hello-arrival.ts";
 import { RejectedNodes } from "./rejected-nodes.ts";
 
-const METHOD = "/a/b";
 const MEMBERSHIP = {
   state: "REJECTED",
   sinceMs: 0,
@@ -22,20 +20,24 @@ let clock: ManualClock;
 let nodes: RejectedNodes;
 beforeEach(() => {
   clock = new ManualClock();
-  nodes = new RejectedNodes({ clock, random: () => 0, record: { clusterId: () => "c" } });
+  nodes = new RejectedNodes({ clock, random: () => 0 });
 });
 
-function helloOf(nodeId: string, by = keys): Candidate {
-  const nonce = new Uint8Array([1]);
-  const text = proofText({ method: METHOD, clusterId: "c", nodeId, nonce });
-  const hello = create(HelloSchema, { nodeId, signature: signProof(by.privateKey, text) });
-  const key = { publicKey: by.publicKey, fingerprint: keyFingerprint(by.publicKey) };
-  // Only the method name of the stream is used.
-  const stream = { proofMethod: METHOD } as Candidate["stream"];
-  return { stream, hello, nonce, clockSkewMs: null, key, events: [] };
+function helloOf(nodeId: string): Candidate {
+  const key = { publicKey: keys.publicKey, fingerprint: keyFingerprint(keys.publicKey) };
+  // The stream of a Hello is not used.
+  const stream = {} as Candidate["stream"];
+  return {
+    stream,
+    hello: create(HelloSchema, { nodeId }),
+    nonce: new Uint8Array(),
+    clockSkewMs: null,
+    key,
+    events: [],
+  };
 }
 
-const asked = (nodeId: string, by = keys) => nodes.refusalOf(helloOf(nodeId, by), () => {});
+const asked = (nodeId: string) => nodes.find(nodeId)?.farewell() ?? null;
 const eventOf = (subject: string) => [{ subject }] as unknown as EventRow[];
 
 describe("RejectedNodes", () => {
@@ -44,21 +46,8 @@ describe("RejectedNodes", () => {
     const first = nodes.refuse(helloOf("n1"), MEMBERSHIP);
     const again = asked("n1");
     expect(again).toEqual(first);
+    expect(nodes.find("n1")?.publicKey).toEqual(keys.publicKey);
     expect(asked("n2")).toBeNull();
-  });
-
-  it("should reveal nothing to a caller that is not the node", () => {
-    nodes.refuse(helloOf("n1"), MEMBERSHIP);
-    expect(asked("n1", generateKeyPair())).toBeNull();
-  });
-
-  it("should verify no signature from a source with too many failures", () => {
-    nodes.refuse(helloOf("n1"), MEMBERSHIP);
-    const check = () => {
-      throw new Error("too many");
-    };
-    expect(() => nodes.refusalOf(helloOf("n1"), check)).toThrow("too many");
-    expect(nodes.refusalOf(helloOf("n2"), check)).toBeNull();
   });
 
   it("should read the store again after five minutes", async () => {

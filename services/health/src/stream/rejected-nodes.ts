@@ -2,8 +2,7 @@ import type { Membership } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
 import type { EventRow } from "@rollcall/store";
 import { type Farewell, type Random, rejected } from "../replica/farewell.ts";
-import type { HealthStore } from "../replica/health-store.ts";
-import { type Arrival, type Candidate, isSignedBy, type ProofCheck } from "./hello-arrival.ts";
+import type { Candidate } from "./hello-arrival.ts";
 
 /** A refused node, and the key that signed its Hello. */
 interface RejectedNode {
@@ -15,9 +14,6 @@ interface RejectedNode {
 export interface RejectedNodesOptions {
   readonly clock: Pick<Clock, "nowMs" | "wallMs">;
   readonly random: Random;
-  readonly record: Pick<HealthStore, "clusterId">;
-  /** See HelloQueueOptions. */
-  readonly isSigned?: ProofCheck;
 }
 
 /** Maximum number of remembered nodes, about 6 MB. Another node replaces the oldest. */
@@ -43,23 +39,17 @@ export class RejectedNodes {
   }
 
   /**
-   * The farewell for a node that was refused before and has had no event since. Null for other nodes, and if the sender
-   * does not have the refused node's key.
-   *
-   * @param check called before a signature is verified; its error is thrown to the caller.
+   * Find a node that was refused before and has had no event since; null for other nodes. The farewell is only for a
+   * sender that proves to have the node's key.
    */
-  refusalOf(arrival: Arrival, check: (arrival: Arrival) => void): Farewell | null {
-    const { clock, record, isSigned = isSignedBy } = this.#options;
-    const { nodeId } = arrival.hello;
+  find(nodeId: string): { readonly publicKey: Uint8Array; farewell(): Farewell } | null {
     const known = this.#nodes.get(nodeId);
     if (known === undefined) return null;
-    if (known.untilMs <= clock.nowMs()) {
+    if (known.untilMs <= this.#options.clock.nowMs()) {
       this.#nodes.delete(nodeId);
       return null;
     }
-    check(arrival);
-    const isItself = isSigned(arrival, known.publicKey, record.clusterId());
-    return isItself ? this.#farewell(nodeId, known.membership) : null;
+    return { publicKey: known.publicKey, farewell: () => this.#farewell(nodeId, known.membership) };
   }
 
   /** The farewell for a node that the store has just refused. */

@@ -28,12 +28,16 @@ export const NO_METRICS: HealthMetrics = {
 
 /** A stream that records frames and farewells. */
 export class BareStream implements NodeStream {
-  readonly peer = "127.0.0.1:1";
+  readonly peer: string;
   readonly memberships: Membership[] = [];
   readonly work: WorkFrame[] = [];
   farewell: string | undefined;
   /** Whether the stream currently refuses frames about work. */
   isBehind = false;
+
+  constructor(peer = "127.0.0.1:1") {
+    this.peer = peer;
+  }
 
   sendMembership(membership: Membership): void {
     this.memberships.push(membership);
