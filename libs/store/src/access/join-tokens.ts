@@ -160,7 +160,7 @@ export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<Re
     .select("t.hash")
     .where(sql<SqlBool>`t.id = any(${ids}::text[])`)
     .execute();
-  const [locked, rows] = await together([locking, reading]);
+  const { locked, rows } = await together({ locked: locking, rows: reading });
   // Leave out a token that was created between the two statements: it is not locked.
   const lockedIds = new Set(locked.rows.map(({ id }) => id));
   const kept = rows.filter(({ id }) => lockedIds.has(id));

@@ -58,18 +58,22 @@ async function startWithholding(url: string, first: string, last: string) {
 }
 
 describe("together()", () => {
-  it("should send all statements before the first is answered, and return the answers in order", async () => {
+  it("should send all statements before the first is answered, and return each answer under its name", async () => {
     const proxy = await startWithholding(database.url, "as first", "as third");
     try {
       const store = await openStore({ url: proxy.url, log: silentLogger, applicationName: "together" });
       const answers = await store.transaction((tx) =>
-        together([
-          sql<{ n: number }>`select 1 as first`.execute(tx),
-          use(tx, "sent"),
-          sql<{ n: number }>`select 3 as third`.execute(tx),
-        ]),
+        together({
+          first: sql<{ n: number }>`select 1 as first`.execute(tx),
+          second: use(tx, "sent"),
+          third: sql<{ n: number }>`select 3 as third`.execute(tx),
+        }),
       );
-      expect(answers.map(({ rows }) => rows)).toEqual([[{ first: 1 }], [], [{ third: 3 }]]);
+      expect(answers).toMatchObject({
+        first: { rows: [{ first: 1 }] },
+        second: { rows: [] },
+        third: { rows: [{ third: 3 }] },
+      });
       await store.close();
     } finally {
       proxy.close();
@@ -79,7 +83,12 @@ describe("together()", () => {
   it("should let each statement see the effects of those before it", async () => {
     const counted = await database.store.transaction(async (tx) => {
       const before = await countUsed(tx);
-      const [, one, , two] = await together([use(tx, "a"), countUsed(tx), use(tx, "b"), countUsed(tx)]);
+      const { one, two } = await together({
+        a: use(tx, "a"),
+        one: countUsed(tx),
+        b: use(tx, "b"),
+        two: countUsed(tx),
+      });
       return [Number(one) - Number(before), Number(two) - Number(before)];
     });
     expect(counted).toEqual([1, 2]);
@@ -89,9 +98,12 @@ describe("together()", () => {
     let answered = 0;
     const count = <T>(answer: Promise<T>) => answer.finally(() => (answered += 1));
     const failed = database.store.transaction(async (tx) => {
-      await together([count(use(tx, "x")), count(use(tx, "x")), count(fail(tx, 1)), count(use(tx, "y"))]).finally(() =>
-        expect(answered).toBe(4),
-      );
+      await together({
+        x: count(use(tx, "x")),
+        again: count(use(tx, "x")),
+        failing: count(fail(tx, 1)),
+        y: count(use(tx, "y")),
+      }).finally(() => expect(answered).toBe(4));
     });
     await expect(failed).rejects.toThrow("duplicate key");
     const { rows } = await sql`select from used_challenges where nonce in ('x', 'y')`.execute(database.store.db);
@@ -104,7 +116,7 @@ describe("together()", () => {
         await countUsed(tx);
         await countUsed(tx);
       };
-      await together([twice(), fail(tx, 1)]);
+      await together({ twice: twice(), failing: fail(tx, 1) });
     });
     await expect(failed).rejects.toThrow("division by zero");
   });
@@ -117,7 +129,7 @@ describe("together()", () => {
       const failed = victim
         .transaction(async (tx) => {
           await use(tx, "lost");
-          await together([lock(tx), use(tx, "never"), countUsed(tx)]);
+          await together({ lock: lock(tx), never: use(tx, "never"), count: countUsed(tx) });
         })
         .catch((error: unknown) => error);
       await eventually(async () => {

@@ -71,16 +71,20 @@ const DIALECT = new PostgresDialect({ pool: () => Promise.reject(new Error("this
 const NOT_USED = { config: { dialect: DIALECT }, dialect: DIALECT, driver: new NoTransactions() };
 
 /**
- * Wait for statements of one transaction that were issued together, so that they share a round trip. If any of them
- * fails, this throws after all are answered: the first error other than "current transaction is aborted".
+ * Wait for statements of one transaction that were issued together, so that they share a round trip. Returns the answer
+ * of each statement under its name. If any of them fails, this throws after all are answered: the first error other
+ * than "current transaction is aborted".
  *
- * @param answers in the order of the statements.
+ * @param statements in the order of issue, which is the order of the keys.
  */
-export async function together<T extends readonly Promise<unknown>[] | []>(
-  answers: T,
-): Promise<{ -readonly [Index in keyof T]: Awaited<T[Index]> }> {
-  const outcomes = await Promise.allSettled(answers);
+export async function together<T extends Readonly<Record<string, Promise<unknown>>>>(
+  statements: T,
+): Promise<{ -readonly [Name in keyof T]: Awaited<T[Name]> }> {
+  const outcomes = await Promise.allSettled(Object.values(statements));
   const causes = outcomes.flatMap((it) => (it.status === "rejected" ? [it.reason] : []));
   if (causes.length > 0) throw causes.find((cause) => errorCode(cause) !== IN_FAILED_TRANSACTION) ?? causes[0];
-  return Promise.all(answers);
+  const names = Object.keys(statements);
+  const answers = outcomes.map((it, index) => [names[index], it.status === "fulfilled" ? it.value : undefined]);
+  // The cast is safe, because each name has the answer of its statement.
+  return Object.fromEntries(answers) as { -readonly [Name in keyof T]: Awaited<T[Name]> };
 }

@@ -107,7 +107,7 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
       if (ids < nodes.length) throw new StoreMovedError("a node id was taken in the meantime");
       if (keys < nodes.length) throw new StoreMovedError("a key was taken in the meantime");
     });
-  await together([inserting, insertLabels(tx, nodes.flatMap(labelRows))]);
+  await together({ inserting, labels: insertLabels(tx, nodes.flatMap(labelRows)) });
 }
 
 const ROW_COLUMNS = sql`

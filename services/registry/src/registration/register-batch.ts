@@ -108,16 +108,16 @@ async function registerInTransaction(
 ): Promise<Change<readonly RegistrationAnswer[]>> {
   const nodeIds = distinct(batch, "nodeId");
   const fingerprints = distinct(batch, "fingerprint");
-  const [freshNonces, , tokens, known, keyOwners, bans, replicas] = await together([
-    useChallenges(tx, distinct(batch, "nonce")),
+  const { freshNonces, tokens, known, keyOwners, bans, replicas } = await together({
+    freshNonces: useChallenges(tx, distinct(batch, "nonce")),
     // Take this lock before locking any row, because a transaction that sets a ban locks in the same order.
-    beginAdmission(tx, nodeIds),
-    lockJoinTokens(tx, givenTokens(batch)),
-    lockAlikeNodes(tx, nodeIds),
-    ownersOfKeys(tx, fingerprints),
-    findBans(tx, { nodeIds, fingerprints, anyCase: true }),
-    listHealthReplicas(tx),
-  ]);
+    admission: beginAdmission(tx, nodeIds),
+    tokens: lockJoinTokens(tx, givenTokens(batch)),
+    known: lockAlikeNodes(tx, nodeIds),
+    keyOwners: ownersOfKeys(tx, fingerprints),
+    bans: findBans(tx, { nodeIds, fingerprints, anyCase: true }),
+    replicas: listHealthReplicas(tx),
+  });
   const registrants = batch.map((registration) => toRegistrant(registration, tokens));
   const plan = planRegistrations(registrants, {
     nodes: known,
@@ -130,11 +130,11 @@ async function registerInTransaction(
     manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
     atMs: clock.wallMs(),
   });
-  const [, , created] = await together([
-    insertComputeNodes(tx, plan.creations.map(toNewNode)),
-    saveJoinTokenUses(tx, plan.uses),
-    getNodes(tx, plan.creations.map(nodeIdOf)),
-  ]);
+  const { created } = await together({
+    inserted: insertComputeNodes(tx, plan.creations.map(toNewNode)),
+    uses: saveJoinTokenUses(tx, plan.uses),
+    created: getNodes(tx, plan.creations.map(nodeIdOf)),
+  });
   const { nodes, events } = await saveKnown(tx, plan, known);
   for (const node of created) nodes.set(node.id, node);
   // Drop duplicates, because worker processes share an address, and empty addresses, because a replica that is shutting
