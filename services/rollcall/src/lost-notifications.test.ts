@@ -21,7 +21,6 @@ describe("a process whose notifications stop arriving", () => {
   });
   afterAll(async () => {
     await fixture.dispose();
-    await proxy.close();
     await database.drop();
   });
   const ready = async () => {
@@ -29,10 +28,13 @@ describe("a process whose notifications stop arriving", () => {
     const { checks } = (await answer.json()) as { readonly checks: Readonly<Record<string, object>> };
     return { status: answer.status, notifications: checks.notifications };
   };
-  const doctor = async () => {
+  const examine = () => {
     const { server, dataDirectory } = fixture;
     const addresses = { registry: server, health: server, admin: server };
-    const { text } = await runClient("doctor", { addresses, tokenFile: join(dataDirectory, "admin-token") });
+    return runClient("doctor", { addresses, tokenFile: join(dataDirectory, "admin-token") });
+  };
+  const doctor = async () => {
+    const { text } = await examine();
     return text.split("\n").find((line) => line.startsWith("notifications")) ?? "";
   };
 
@@ -46,11 +48,15 @@ describe("a process whose notifications stop arriving", () => {
 
   it("should stay ready, and name the setting in /readyz and doctor until they arrive again", async () => {
     proxy.weather.losesNotifications = true;
-    await until("/readyz to name it", async () => Object((await ready()).notifications).degraded === true, WITHIN_MS);
-    expect(await ready()).toEqual({
-      status: 200,
-      notifications: { ok: true, degraded: true, message: expect.stringContaining("set Database.DirectURL") },
-    });
+    const named = await until(
+      "/readyz to name it",
+      async () => {
+        const { status, notifications } = await ready();
+        return status === 200 && Object(notifications).degraded === true && notifications;
+      },
+      WITHIN_MS,
+    );
+    expect(named).toEqual({ ok: true, degraded: true, message: expect.stringContaining("set Database.DirectURL") });
     await until("doctor to name it", async () => (await doctor()).includes("problem"), WITHIN_MS);
     proxy.weather.losesNotifications = false;
     await until(
@@ -59,5 +65,21 @@ describe("a process whose notifications stop arriving", () => {
       WITHIN_MS,
     );
     await until("doctor to find nothing", async () => (await doctor()).includes(" ok "), WITHIN_MS);
+  });
+
+  it("should be reported once by doctor, with one advice, when Postgres cannot be reached at all", async () => {
+    await proxy.close();
+    const { code, text } = await until("doctor to find the outage", async () => {
+      const outcome = await examine();
+      return outcome.text.includes("\npostgres ") && outcome;
+    });
+    expect(code).toBe(1);
+    expect(text).toMatch(/^postgres +registry, admin +problem +the database cannot be reached/m);
+    const advice = text.slice(text.indexOf("\nproblem: postgres "));
+    expect(advice.match(/^ {2}do: .*/gm)).toEqual([
+      expect.stringMatching(/^ {2}do: start Postgres, or correct Database\.URL/),
+      "  do: solve the problem of postgres first",
+    ]);
+    expect(advice.match(/^unknown: \w+/gm)).toEqual(["unknown: upkeep", "unknown: deployment", "unknown: webhooks"]);
   });
 });

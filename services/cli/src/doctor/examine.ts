@@ -16,7 +16,7 @@ import { evaluateResources } from "./evaluate-resources.ts";
 import { evaluateStore } from "./evaluate-store.ts";
 import { evaluateNextCertificate, evaluateTrust, type NextCertificate } from "./evaluate-trust.ts";
 import { evaluateVersions } from "./evaluate-versions.ts";
-import { type Finding, finding } from "./finding.ts";
+import { type Finding, finding, groupFindings } from "./finding.ts";
 import { NO_ANSWER, NO_CONNECTION, type ProbedAddress, probeAddress } from "./probe-address.ts";
 
 /** Options of calls. The timeout is longer than the server's own limits, because a slow deployment responds late. */
@@ -38,7 +38,18 @@ export async function examine(control: ControlPlane, shell: Shell): Promise<read
     unlessSilent("admin", "deployment", () => examineDeployment(control, shell)),
     unlessSilent("admin", "webhooks", () => examineWebhooks(control)),
   ]);
-  return [...findings, ...status, ...diagnosis, ...webhooks];
+  return [...findings, ...joinCauses([...status, ...diagnosis, ...webhooks])];
+}
+
+/** Join findings that differ only in the service that could not be called, and move them to the start. */
+function joinCauses(findings: readonly Finding[]): readonly Finding[] {
+  const isCause = ({ check }: Finding) => CAUSE_CHECKS.includes(check);
+  const alike = groupFindings(findings.filter(isCause), ({ check, found }) => `${check} ${found}`);
+  const joined = alike.flatMap((group) => {
+    const subject = [...new Set(group.map((one) => one.subject))].join(", ");
+    return group.slice(0, 1).map((first) => ({ ...first, subject }));
+  });
+  return [...joined, ...findings.filter((it) => !isCause(it))];
 }
 
 /** Check only which agents a certificate would lock out if it replaced the current one. */
@@ -89,7 +100,7 @@ async function examineStatus(control: ControlPlane): Promise<readonly Finding[]>
   try {
     return evaluateStatus(await registry.getControlPlaneStatus({}, PATIENTLY));
   } catch (error) {
-    return [notAsked("upkeep", "registry", await control.explain("registry", error))];
+    return failedCall("upkeep", "registry", error, control);
   }
 }
 
@@ -99,7 +110,7 @@ async function examineWebhooks(control: ControlPlane): Promise<readonly Finding[
     const { webhooks } = await client.listWebhooks({ pageSize: MOST_EVALUATED_WEBHOOKS }, PATIENTLY);
     return evaluateWebhooks(webhooks);
   } catch (error) {
-    return [notAsked("webhooks", "admin", await control.explain("admin", error))];
+    return failedCall("webhooks", "admin", error, control);
   }
 }
 
@@ -110,7 +121,7 @@ async function examineDeployment(control: ControlPlane, shell: Shell): Promise<r
   try {
     facts = await admin.getDiagnosis({}, PATIENTLY);
   } catch (error) {
-    return [slowFinding(error) ?? notAsked("deployment", "admin", await control.explain("admin", error))];
+    return failedCall("deployment", "admin", error, control);
   }
   const nowMs = shell.wallMs();
   const { time, record, processes, agentVersions, agentEndpoints, duplicatedNodes, uncontainedNodes } = facts;
@@ -155,21 +166,41 @@ function unansweredFinding(subject: string): Finding {
   );
 }
 
-/**
- * Create a finding for an error that means that every database connection is in use, or that the deployment is slow.
- * Null for any other error.
- */
-function slowFinding(error: unknown): Finding | null {
+/** The findings for a call that failed: the check that it prevented, preceded by the cause if that is known. */
+async function failedCall(
+  check: string,
+  at: ServiceName,
+  error: unknown,
+  control: ControlPlane,
+): Promise<readonly Finding[]> {
+  const cause = causeOf(error, at);
+  if (cause === null) return [notAsked(check, at, await control.explain(at, error))];
+  const about = { check, subject: at };
+  const found = `could not be checked: ${cause.found}`;
+  return [cause, finding("unknown", about, found, `solve the problem of ${cause.check} first`)];
+}
+
+/** The names of the checks that causeOf() reports. */
+const CAUSE_CHECKS: readonly string[] = ["postgres", "connections", "answers"];
+
+/** Create a finding for an error that Postgres causes. Null for any other error. */
+function causeOf(error: unknown, subject: ServiceName): Finding | null {
   const failure = ConnectError.from(error);
   const [info] = failure.findDetails(ErrorInfoSchema);
+  if (info?.reason === "STORE_UNAVAILABLE") {
+    const found = "the database cannot be reached, or accepts no writes";
+    const advice =
+      "start Postgres, or correct Database.URL and the network between the two; /readyz and the log have the reason";
+    return finding("problem", { check: "postgres", subject }, found, advice);
+  }
   const advice = "find slow queries in Postgres; if there are none, raise Database.PoolSize and max_connections";
   if (info?.reason === "OVERLOADED") {
-    const about = { check: "connections", subject: "admin" };
-    return finding("problem", about, "every connection to Postgres is in use, and calls are refused", advice);
+    const found = "every connection to Postgres is in use, and calls are refused";
+    return finding("problem", { check: "connections", subject }, found, advice);
   }
   if (failure.code !== Code.DeadlineExceeded) return null;
   const found = "did not answer in time: Postgres is slow, or every connection to it is in use";
-  return finding("problem", { check: "answers", subject: "admin" }, found, `see /readyz of admin, and ${advice}`);
+  return finding("problem", { check: "answers", subject }, found, `see /readyz, and ${advice}`);
 }
 
 function notAsked(check: string, subject: string, why: string): Finding {

@@ -57,3 +57,17 @@ export function worstOf(findings: readonly Finding[]): Status {
   if (found("unknown")) return "unknown";
   return found("warning") ? "warning" : "ok";
 }
+
+/** Group findings by a key, in the order of their first occurrence. */
+export function groupFindings(
+  findings: readonly Finding[],
+  keyOf: (finding: Finding) => string,
+): readonly (readonly Finding[])[] {
+  const groups = new Map<string, Finding[]>();
+  for (const one of findings) {
+    const group = groups.get(keyOf(one)) ?? [];
+    group.push(one);
+    groups.set(keyOf(one), group);
+  }
+  return [...groups.values()];
+}

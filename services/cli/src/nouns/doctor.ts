@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { action, addNotes } from "../command.ts";
 import { examine, examineCertificate } from "../doctor/examine.ts";
-import { type Finding, type Status, worstOf } from "../doctor/finding.ts";
+import { type Finding, groupFindings, type Status, worstOf } from "../doctor/finding.ts";
 import { readNextCertificate } from "../doctor/next-certificate.ts";
 import { Exit } from "../failure.ts";
 import { withFailureCode } from "../failure-code.ts";
@@ -87,19 +87,19 @@ const COLUMNS: readonly Column<Finding>[] = [
   { title: "FOUND", name: "found", rank: 1, limit: 100, wraps: true, cell: ({ found }) => ({ text: found }) },
 ];
 
-/** What to do, worst findings first. */
+/** What to do, worst findings first. Findings with the same advice are listed together, followed by the advice. */
 function adviceText(findings: readonly Finding[], columns: number): string {
   const order: readonly Status[] = ["problem", "unknown", "warning"];
-  const parts = order.flatMap((status) =>
-    findings
-      .filter((it) => it.status === status)
-      .map(({ check, subject, found, advice }) => {
-        const label = `${status}: `;
-        const what = printable(`${check} of ${subject}: ${found}`);
-        const text = wrapValue(label, what, columns, label.length);
-        return `${text}\n${wrapValue(DO, printable(advice), columns, DO.length)}\n`;
-      }),
-  );
+  const parts = order.flatMap((status) => {
+    const withStatus = findings.filter((it) => it.status === status);
+    const label = `${status}: `;
+    return groupFindings(withStatus, ({ advice }) => advice).map((alike) => {
+      const texts = alike.map(({ check, subject, found }) =>
+        wrapValue(label, printable(`${check} of ${subject}: ${found}`), columns, label.length),
+      );
+      return `${texts.join("\n")}\n${wrapValue(DO, printable(alike[0]?.advice ?? ""), columns, DO.length)}\n`;
+    });
+  });
   return parts.length === 0 ? "\nNo problems found.\n" : `\n${parts.join("")}`;
 }
 
