@@ -100,6 +100,19 @@ describe("a long-running process", () => {
     expect({ code, err: process.err }).toEqual({ code: 1, err: "interrupted by SIGTERM: run migrate again\n" });
   });
 
+  it("should give up a migration whose database stays away, with the reason", async () => {
+    const absent = createServer().listen(0, "127.0.0.1");
+    await once(absent, "listening");
+    const { port } = absent.address() as AddressInfo;
+    absent.close();
+    const database = { DATABASE_URL: `postgres://u:p@127.0.0.1:${port}/d` };
+    const process = new RollcallProcess(["migrate", "--wait", "1s"], database);
+    expect({ code: await process.exit(), err: process.err }).toEqual({
+      code: 1,
+      err: expect.stringMatching(/cannot be reached, gave up waiting: connection refused; start it, or correct host/),
+    });
+  });
+
   it("should work when its output is no longer read", async () => {
     const process = await fixture.up("--set", "Compute.Name=here", ...WITHOUT_WORK);
     process.closeOutput();

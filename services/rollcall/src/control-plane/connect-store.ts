@@ -1,6 +1,6 @@
 import { postgresPlace } from "@rollcall/domain";
 import { isStoreUnavailable } from "@rollcall/errors";
-import type { Clock, Logger } from "@rollcall/process";
+import { type Clock, type Logger, StartError } from "@rollcall/process";
 import {
   checkConnections,
   databaseProblem,
@@ -17,6 +17,8 @@ export interface ConnectStoreOptions {
   readonly address: StoreAddress;
   readonly pools: PoolSizes;
   readonly applicationName: string;
+  /** How long to wait for a Postgres that cannot be reached, in milliseconds. Default: without limit. */
+  readonly patienceMs?: number;
   readonly log: Logger;
   readonly clock: Clock;
 }
@@ -39,10 +41,12 @@ export function storeAddress(
 /**
  * Migrate the schema, open the store, and check that its connections support what the process needs. Waits for a
  * Postgres that does not run yet, because the processes of a deployment start in any order. Fails immediately when
- * Postgres rejects the user, when a migration fails, or when a pooler is in use and not configured.
+ * Postgres rejects the user, when a migration fails, or when a pooler is in use and not configured. Throws StartError
+ * when its patience ends.
  */
 export async function connectStore(options: ConnectStoreOptions, signal: AbortSignal): Promise<Store> {
-  const { address, log, clock } = options;
+  const { address, log, clock, patienceMs = Number.POSITIVE_INFINITY } = options;
+  const startMs = clock.nowMs();
   let told = "";
   for (;;) {
     signal.throwIfAborted();
@@ -51,6 +55,9 @@ export async function connectStore(options: ConnectStoreOptions, signal: AbortSi
       return await openChecked(options);
     } catch (error) {
       if (!isStoreUnavailable(error) || databaseProblem(error) !== null) throw error;
+      if (clock.nowMs() - startMs >= patienceMs) {
+        throw new StartError(unreachableText(error, address, "gave up waiting"), { cause: error });
+      }
       const problem = unreachableText(error, address);
       // Log each cause once, not every second during an outage.
       if (problem !== told) log.warn({ cause: Object(error).message }, problem);
@@ -73,16 +80,20 @@ async function openChecked({ address, pools, applicationName, log, clock }: Conn
 }
 
 /** Explain which Postgres cannot be used, why, and what to do. */
-export function unreachableText(error: unknown, { url, directUrl }: StoreAddress): string {
+export function unreachableText(
+  error: unknown,
+  { url, directUrl }: StoreAddress,
+  next = "trying again every second",
+): string {
   if (isReadOnly(error)) {
     return (
-      `Postgres at ${postgresPlace(url)} accepts no writes, trying again every second: it is a standby, or its ` +
+      `Postgres at ${postgresPlace(url)} accepts no writes, ${next}: it is a standby, or its ` +
       "sessions are read-only; promote it, name the primary in the URL, or reset default_transaction_read_only"
     );
   }
   const advice = ADVICE[codeIn(error)] ?? `${Object(error).message}; check the URL, and the log of that Postgres`;
   const direct = directUrl === undefined ? "" : `, or directly at ${postgresPlace(directUrl)},`;
-  return `Postgres at ${postgresPlace(url)}${direct} cannot be reached, trying again every second: ${advice}`;
+  return `Postgres at ${postgresPlace(url)}${direct} cannot be reached, ${next}: ${advice}`;
 }
 
 const UNKNOWN_HOST = "no such host; check the host in the URL, or wait for its DNS entry";

@@ -1,5 +1,5 @@
 import { columnsOf, Failure, type Shell, showing, UsageError, withProgress } from "@rollcall/cli";
-import type { ConfigValues } from "@rollcall/config";
+import { type ConfigValues, defineKeys, duration } from "@rollcall/config";
 import { type Parts, StartError, startParts, systemClock } from "@rollcall/process";
 import { ALL_KEYS } from "../config/all-keys.ts";
 import { loadConfiguration } from "../config/load.ts";
@@ -14,6 +14,14 @@ const MIGRATE_KEYS = {
   "Database.URL": PROCESS_KEYS["Database.URL"],
   "Database.DirectURL": PROCESS_KEYS["Database.DirectURL"],
   "Database.PreparedStatements": PROCESS_KEYS["Database.PreparedStatements"],
+  ...defineKeys({
+    "Migrate.Wait": {
+      schema: duration(),
+      default: 300_000,
+      flag: "wait",
+      doc: "How long to wait for a Postgres that cannot be reached; 0s for a single attempt.",
+    },
+  }),
   "Log.Level": PROCESS_KEYS["Log.Level"],
   "Log.Format": PROCESS_KEYS["Log.Format"],
 };
@@ -26,7 +34,7 @@ const HELP = {
   description:
     "Migrate the database to this release's schema, then exit. Every control-plane process does so when it starts; " +
     "use this command to migrate before you start the first process of a new release. It waits for a Postgres that " +
-    "does not answer yet.",
+    "does not answer yet, for up to --wait.",
   keys: MIGRATE_KEYS,
   notes: [],
 };
@@ -55,7 +63,8 @@ export async function runMigrate(words: readonly string[], shell: Shell, process
     process.once(signal, () => ending.abort(new Failure(`interrupted by ${signal}: run migrate again`)));
   }
   const address = storeAddress(values, url);
-  const record = { address, pools: POOLS, applicationName: "rollcall migrate", log, clock: systemClock };
+  const patienceMs = values["Migrate.Wait"];
+  const record = { address, pools: POOLS, applicationName: "rollcall migrate", patienceMs, log, clock: systemClock };
   const open = async (parts: Parts) => {
     parts.add(await connectStore(record, ending.signal));
     return {};
