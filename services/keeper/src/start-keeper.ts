@@ -25,6 +25,7 @@ import { describeIsolation } from "./launch/describe-isolation.ts";
 import { type Isolation, probeIsolation } from "./launch/isolation.ts";
 import type { WorkRules } from "./launch/permissions.ts";
 import { canBecome, findAccount } from "./launch/prepare-launch.ts";
+import { SecretNames } from "./launch/secret-names.ts";
 import { closeInherited } from "./machine/close-inherited.ts";
 import { readBootId } from "./machine/process-name.ts";
 import { ProcessExecutor } from "./process/process-program.ts";
@@ -117,6 +118,7 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const hasDocker = settings.executors.includes("docker");
     // Limit the wait, because a hanging engine must not delay the start.
     if (hasDocker) await Promise.race([engine.look(), systemClock.sleep(ENGINE_LIMIT_MS, NEVER)]);
+    const secrets = new SecretNames(settings, systemClock);
     const watch = new FaultWatch({ directories: [places.directory, places.scratch], clock: systemClock, log });
     const keeper = parts.add(
       await Keeper.open({
@@ -139,7 +141,7 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
       pid: process.pid,
       users: [...settings.users],
       directories: [...settings.directories],
-      secrets: settings.secretGrants.map(({ name, grants }) => ({ name, grants: [...grants] })),
+      secrets: secrets.secrets.map(({ name, grants }) => ({ name, grants: [...grants] })),
       ...toOffer({ executors: executors(), problem, limits: limitsOf(cgroups.current, userIds !== null) }, engine),
       ...(executors().includes("process") && {
         isolation: describeIsolation({ rules, isolation, hasCgroups: cgroups.current !== null }),
@@ -152,8 +154,9 @@ export async function startKeeper(options: StartKeeperOptions): Promise<Running>
     const socket = parts.add(await KeeperSocket.open({ path, given, keeper, facts, onRetire, log }));
     engine.subscribe(() => socket.announce());
     watch.subscribe(() => socket.announce());
+    secrets.subscribe(() => socket.announce());
     cgroups.subscribe(() => socket.announce());
-    parts.add(startTasks([watch.task, cgroups.task], { log, clock: systemClock }));
+    parts.add(startTasks([watch.task, cgroups.task, secrets.task], { log, clock: systemClock }));
     if (hasDocker) parts.add(startTasks([engine.task], { log, clock: systemClock }));
     if (problem !== "") {
       const onSolved = (): void => {

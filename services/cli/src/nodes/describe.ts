@@ -257,7 +257,8 @@ export function isolationTexts({ isolation, users, executors }: WorkCapacity): r
 
 /** The secrets that a node offers, and who can use each; empty if it offers none. */
 export function secretTexts({ secrets }: Pick<WorkCapacity, "secrets">): readonly string[] {
-  return secrets.map(({ name, grants }) => `${name}: ${grants.join(", ") || "no job can use it"}`);
+  const unused = "no job can use it: see Work.SecretGrants of the node";
+  return secrets.map(({ name, grants }) => `${name}: ${grants.join(", ") || unused}`);
 }
 
 const IDENTITY_TEXTS: Readonly<

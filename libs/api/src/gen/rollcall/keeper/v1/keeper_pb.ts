@@ -335,7 +335,7 @@ export type Greeting = Message<"rollcall.keeper.v1.Greeting"> & {
   isolation?: WorkIsolation | undefined;
 
   /**
-   * The secrets that jobs can use, each with its grants.
+   * The secrets, each with its grants; the first 64. Files without grants are listed too, but no job can use them.
    *
    * @generated from field: repeated rollcall.node.v1.WorkSecret secrets = 11;
    */

@@ -964,8 +964,8 @@ export type WorkCapacity = Message<"rollcall.node.v1.WorkCapacity"> & {
   isolation?: WorkIsolation | undefined;
 
   /**
-   * The secrets that jobs can use on this node, without their values. A job is placed here only if the grants allow it
-   * to use all of the secrets that it names.
+   * The secrets of this node, without their values; those without grants last, because no job can use them. A job is
+   * placed here only if the grants allow it to use all of the secrets that it names.
    *
    * @generated from field: repeated rollcall.node.v1.WorkSecret secrets = 12;
    */
