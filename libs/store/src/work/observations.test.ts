@@ -178,6 +178,27 @@ describe("saveObservations()", () => {
     await sql`delete from execution_observations where unknown`.execute(store.db);
   });
 
+  it("should count the unknown executions of nodes that left, so that new names do not allow more", async () => {
+    const names = Array.from({ length: 12 }, (_, index) => `leaver${index}`);
+    const counts: number[] = [];
+    for (const name of names) {
+      await addWorkNode(store, name);
+      const executions = Array.from({ length: 1_500 }, (_, index) => seen(`${name}x${index}`));
+      await saveObservations(store, [report(name, 1, { executions })]);
+      counts.push((await observedRows(name)).length);
+      await sql`delete from nodes where id = ${name}`.execute(store.db);
+    }
+    expect(counts.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => MOST_UNKNOWN_OF_NODE));
+    expect(counts.slice(10)).toEqual([FIRST_UNKNOWN_OF_NODE, FIRST_UNKNOWN_OF_NODE]);
+    await sql`update execution_observations set observed_at = now() - interval '61 minutes' where unknown`.execute(
+      store.db,
+    );
+    await addWorkNode(store, "later");
+    const executions = Array.from({ length: 100 }, (_, index) => seen(`later${index}`));
+    expect(await saveObservations(store, [report("later", 1, { executions })])).toEqual({ cutNodeIds: [] });
+    await sql`delete from execution_observations where unknown`.execute(store.db);
+  });
+
   it("should record no unknown executions of a node that is not approved", async () => {
     await addWorkNode(store, "pending");
     await sql`update nodes set membership = 'PENDING' where id = 'pending'`.execute(store.db);

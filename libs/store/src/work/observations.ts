@@ -141,7 +141,12 @@ async function saveUnknown(tx: Tx, unknown: readonly ReportedItem[]): Promise<re
       and (o.observed <> 'ENDED' and o.missing < 2 or o.observed_at > now() - interval '1 hour')
     where n.membership = 'APPROVED'
       and (n.id = any(${nodeIds}) or n.id in (select x.node_id from execution_observations as x where x.unknown))
-    group by n.id`.execute(tx);
+    group by n.id
+    union all
+    -- Count those of deleted nodes for an hour. Otherwise a machine could report more under each new name.
+    select '', count(*)::integer from execution_observations as o
+    where o.unknown and o.observed_at > now() - interval '1 hour'
+      and not exists (select from nodes as n where n.id = o.node_id)`.execute(tx);
   const { recorded, cutNodeIds } = boundUnknown(unknown, {
     ofNodes: new Map(rows.map(({ nodeId, count }) => [nodeId, count])),
     total: rows.reduce((sum, { count }) => sum + count, 0),

@@ -4,7 +4,10 @@
  */
 export const MOST_UNKNOWN_OF_NODE = 1_000;
 
-/** Maximum number of unknown executions to record for all nodes, not counting the first ones of each node. */
+/**
+ * Maximum number of unknown executions to record for all nodes, including those deleted within the last hour, and not
+ * counting the first ones of each node.
+ */
 export const MOST_UNKNOWN = 10_000;
 
 /**
@@ -17,6 +20,7 @@ export const FIRST_UNKNOWN_OF_NODE = 50;
 export interface UnknownCounts {
   /** Counts keyed by approved node. Reports of nodes that are not approved are not recorded. */
   readonly ofNodes: ReadonlyMap<string, number>;
+  /** The total of all approved nodes, and of nodes that were deleted within the last hour. */
   readonly total: number;
 }
 
