@@ -2012,8 +2012,8 @@ type WorkCapacity struct {
 	// How process executions are isolated from each other. Absent if the node runs no process executions, or the agent
 	// does not report it.
 	Isolation *WorkIsolation `protobuf:"bytes,11,opt,name=isolation,proto3" json:"isolation,omitempty"`
-	// The secrets that jobs can use on this node, without their values. A job is placed here only if the grants allow it
-	// to use all of the secrets that it names.
+	// The secrets of this node, without their values; those without grants last, because no job can use them. A job is
+	// placed here only if the grants allow it to use all of the secrets that it names.
 	Secrets       []*WorkSecret `protobuf:"bytes,12,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
