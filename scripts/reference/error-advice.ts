@@ -82,7 +82,10 @@ export const ADVICE: Readonly<Record<string, string>> = {
   UNKNOWN_METHOD: "Check the name of the method, and compare the versions of client and server.",
   MALFORMED_MESSAGE: "Encode the message by the schema of this server's version.",
   MESSAGE_TOO_LARGE: "Send less in one message.",
-  COMPRESSION_NOT_SUPPORTED: "Send messages without compression.",
+  COMPRESSION_NOT_SUPPORTED: "Use one of the encodings that the response names, or send messages without compression.",
+  ONE_MESSAGE_REQUIRED:
+    "Send exactly one message. The client's stubs may not match the schema of this server's version.",
+  COMPRESSION_NOT_NAMED: "Name the encoding in the headers of the request, or clear the flag of the message.",
   HELLO_REQUIRED: "Send a Hello as the first frame of the stream.",
   HELLO_REPEATED: "Send only one Hello per stream.",
   SESSION_SUPERSEDED:

@@ -187,7 +187,8 @@ const (
 	ReasonReplicaRebalancing = "REPLICA_REBALANCING"
 	// ReasonReplicaCutOff: [UNAVAILABLE] This replica cannot reach the store, but others can. The agent is asked to move to another replica.
 	ReasonReplicaCutOff = "REPLICA_CUT_OFF"
-	// ReasonCompressionNotSupported: [UNIMPLEMENTED] Messages to this port must not be compressed: send them with grpc-encoding identity.
+	// ReasonCompressionNotSupported: [UNIMPLEMENTED] The port does not support this compression of messages. The header with the accepted encodings, such
+	// as grpc-accept-encoding, names those that it supports.
 	ReasonCompressionNotSupported = "COMPRESSION_NOT_SUPPORTED"
 	// ReasonTooManyCalls: [RESOURCE_EXHAUSTED] This caller has reached its limit of concurrent calls (anonymous clients share one limit per
 	// address); read the pending responses first. RetryInfo says when to try again.
@@ -316,4 +317,9 @@ const (
 	// ReasonRequestIDReused: [FAILED_PRECONDITION] The caller has used this request_id for another request of this method within the last day.
 	// The call had no effect. Send a new id; repeat an id only with the same request.
 	ReasonRequestIDReused = "REQUEST_ID_REUSED"
+	// ReasonOneMessageRequired: [UNIMPLEMENTED] The method takes exactly one message, and the request has none or several.
+	ReasonOneMessageRequired = "ONE_MESSAGE_REQUIRED"
+	// ReasonCompressionNotNamed: [INTERNAL] A message of the request is marked as compressed, but the headers of the request name no encoding. gRPC
+	// prescribes this code, although the mistake is the caller's.
+	ReasonCompressionNotNamed = "COMPRESSION_NOT_NAMED"
 )

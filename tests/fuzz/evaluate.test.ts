@@ -27,6 +27,7 @@ describe("problemIn()", () => {
   it.each([
     ["an answer", answer({ headers: json }, "{}")],
     ["a refusal", refused("invalid_argument", "node: must not be empty")],
+    ["a message that only says it is compressed", refused("internal", "COMPRESSION_NOT_NAMED")],
     ["a stream that is silent", answer({ end: "silent" })],
     ["a connection that was closed over too many bytes", answer({ end: "cut", status: 0 })],
     ["a page that is not there", answer({ status: 404 }, "not found")],

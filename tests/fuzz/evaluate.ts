@@ -28,9 +28,11 @@ export function problemIn(request: WireRequest, answer: Answer): Problem {
   if (end === "silent" || end === "cut") return null;
   if (end !== "whole" && end !== "open") return end;
   const code = codeOf(request, answer);
-  if (code !== null && FAULTS.has(code)) return `the code ${code}`;
-  if (status >= 500 && code === null) return `HTTP ${status} without an error of the protocol`;
   const text = textOf(answer);
+  // gRPC prescribes the code of a fault for this mistake of a caller.
+  const isFault = code !== null && FAULTS.has(code) && !text.includes("COMPRESSION_NOT_NAMED");
+  if (isFault) return `the code ${code}`;
+  if (status >= 500 && code === null) return `HTTP ${status} without an error of the protocol`;
   const leak = LEAKS.find(([pattern]) => pattern.test(text));
   if (leak !== undefined) return `${leak[1]} in the answer`;
   const isForeign = request.path.startsWith("/grpc.");

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
+import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { isStoreUnavailable, mapError, StoreUnavailableError } from "./error-mapping.ts";
 import { refuse } from "./refusal-error.ts";
 import { describeError, toConnectError } from "./wire-error.ts";
@@ -68,7 +69,7 @@ describe("mapError()", () => {
     [Code.DeadlineExceeded, "x", "DEADLINE_EXCEEDED"],
     [Code.InvalidArgument, "x", "MALFORMED_MESSAGE"],
     [Code.Internal, "parse binary: premature EOF", "MALFORMED_MESSAGE"],
-    [Code.Unimplemented, "protocol error: missing input message", "MALFORMED_MESSAGE"],
+    [Code.Unimplemented, "Received no request message for server streaming method /a/B", "ONE_MESSAGE_REQUIRED"],
     [Code.ResourceExhausted, "x", "MESSAGE_TOO_LARGE"],
     [Code.Unimplemented, "x", "UNKNOWN_METHOD"],
   ])("should give code %i of the transport (%s) the reason %s", (code, text, reason) => {
@@ -93,6 +94,9 @@ describe("mapError()", () => {
     expect(describeError(mapError(new DOMException("x", "AbortError"))).reason).toBe("CANCELLED");
     const notFound = new ConnectError("no such service", Code.NotFound);
     expect(mapError(notFound)).toBe(notFound);
+    const details = [{ desc: ErrorInfoSchema, value: { reason: "TEAPOT", domain: "another.example" } }];
+    const another = new ConnectError("no coffee", Code.Unknown, undefined, details);
+    expect(mapError(another)).toBe(another);
   });
 });
 

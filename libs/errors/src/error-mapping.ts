@@ -2,7 +2,7 @@ import { isNativeError } from "node:util/types";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { ErrorReasonName } from "./error-table.ts";
 import { RefusalError, refuse } from "./refusal-error.ts";
-import { describeError, toConnectError } from "./wire-error.ts";
+import { toConnectError } from "./wire-error.ts";
 
 /** The retry delay that clients receive while the store is unavailable, in milliseconds. */
 const STORE_RETRY_AFTER_MS = 1_000;
@@ -65,8 +65,9 @@ const REASON_OF_TRANSPORT: Readonly<Partial<Record<Code, ErrorReasonName>>> = {
 
 // Matches messages of errors that a caller's mistake causes but that Connect and grpc-js report as server errors or
 // unknown methods.
-const MALFORMED =
-  /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed|Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
+const MALFORMED = /^(parse binary|premature end of|received parsed JSON|invalid compressed|Invalid grpc-timeout value)/;
+// Matches grpc-js's messages for a number of requests other than one. Their code alone would mean an unknown method.
+const NOT_ONE_MESSAGE = /^Received (a second|no) request message /;
 // Matches the start of messages that continue with the library's internal state. Callers see only the start.
 const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
 const TOO_LARGE = /^message size(?: (\d+))? is larger than configured readMaxBytes (\d+)$/;
@@ -75,15 +76,17 @@ const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
 /**
  * The refusal that says what an error of a transport or a library means, because such an error has no reason. Null if
- * the error has one, or if none applies.
+ * the error stays unchanged.
  */
 function transportRefusal(error: ConnectError): RefusalError | null {
-  if (describeError(error).reason !== undefined) return null;
+  // Keep an error with details: neither a transport nor a library adds details, so its maker meant what it says.
+  if (error.details.length > 0) return null;
   // Connect wraps what it did not throw itself, for example the reason with which a signal was aborted.
   if (error.cause instanceof RefusalError) return error.cause;
   const { rawMessage } = error;
   const cause = error.cause ?? error;
   if (UNDECODABLE.test(rawMessage)) return refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
+  if (NOT_ONE_MESSAGE.test(rawMessage)) return refuse("ONE_MESSAGE_REQUIRED", rawMessage, { cause });
   if (MALFORMED.test(rawMessage)) return refuse("MALFORMED_MESSAGE", rawMessage, { cause });
   if (RESET_BY_PEER.test(rawMessage)) return refuse("CANCELLED", rawMessage, { cause });
   const [tooLarge, bytes, most] = TOO_LARGE.exec(rawMessage) ?? [];

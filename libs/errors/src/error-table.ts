@@ -139,6 +139,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   ISSUER_UNAVAILABLE: Code.Unavailable,
   UNKNOWN_METHOD: Code.Unimplemented,
   COMPRESSION_NOT_SUPPORTED: Code.Unimplemented,
+  ONE_MESSAGE_REQUIRED: Code.Unimplemented,
+  COMPRESSION_NOT_NAMED: Code.Internal,
   CANCELLED: Code.Canceled,
   INTERNAL: Code.Internal,
 };

@@ -84,6 +84,7 @@ const CALLERS_EXCESSES: ReadonlySet<string> = new Set<ErrorReasonName>([
   "TOO_MANY_CALLS",
   "TOO_MANY_STREAMS",
   "MESSAGE_TOO_LARGE",
+  "COMPRESSION_NOT_NAMED",
 ]);
 
 /**

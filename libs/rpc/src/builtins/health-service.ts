@@ -4,6 +4,8 @@ import {
   Health as GrpcHealth,
   HealthCheckResponse_ServingStatus,
   HealthCheckResponseSchema,
+  type HealthListResponse,
+  HealthListResponseSchema,
 } from "@rollcall/api/grpc/health/v1/health_pb";
 import { Outbox } from "../calls/outbox.ts";
 import type { ServingStatus } from "./serving-status.ts";
@@ -16,6 +18,14 @@ export function checkServing(serving: ServingStatus, service: string): HealthChe
   const status = serving.get(service);
   if (status === null) throw new ConnectError(`this server has no service ${service}`, Code.NotFound);
   return HealthCheckResponse_ServingStatus[status];
+}
+
+/** The statuses of all services, for grpc.health.v1 List. There are as many as this process has services, so few. */
+export function listServing(serving: ServingStatus): HealthListResponse {
+  const statuses = serving
+    .entries()
+    .map(([service, status]) => [service, { status: HealthCheckResponse_ServingStatus[status] }] as const);
+  return create(HealthListResponseSchema, { statuses: Object.fromEntries(statuses) });
 }
 
 /**
@@ -42,6 +52,7 @@ export function watchServing(
 export function routeHealth(router: ConnectRouter, serving: ServingStatus): void {
   router.service(GrpcHealth, {
     check: ({ service }) => create(HealthCheckResponseSchema, { status: checkServing(serving, service) }),
+    list: () => listServing(serving),
     async *watch({ service }, { signal }) {
       const outbox = new Outbox<HealthCheckResponse_ServingStatus>(WATCH_LIMIT);
       const stop = watchServing(serving, service, (status) => outbox.push(status));

@@ -100,6 +100,21 @@ export function checkParts(schema: DescMessage, bytes: Uint8Array, format: Messa
   if (hasTooMany) throw tooManyParts();
 }
 
+/** The error for a request without a message. */
+export function noMessage(): Error {
+  return refuse("ONE_MESSAGE_REQUIRED", "the request has no message, and the method takes exactly one");
+}
+
+/** The error for a request with several messages. */
+export function severalMessages(): Error {
+  return refuse("ONE_MESSAGE_REQUIRED", "the request has several messages, and the method takes exactly one");
+}
+
+/** The error for a message that is marked as compressed in a call without an encoding. */
+export function compressionNotNamed(): Error {
+  return refuse("COMPRESSION_NOT_NAMED", "the message is marked as compressed, but the headers name no encoding");
+}
+
 /** The error for a message with too many parts. */
 export function tooManyParts(): Error {
   return refuse("MESSAGE_TOO_LARGE", "the message has more fields than any request needs");

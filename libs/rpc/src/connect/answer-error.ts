@@ -1,5 +1,6 @@
 import { constants } from "node:http2";
 import type { Readable } from "node:stream";
+import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
@@ -20,30 +21,42 @@ export function refuseCall(request: HttpRequest, response: HttpResponse, error: 
   else answerConnectError(request, response, error);
 }
 
+/** The headers of an error that name the encodings that the server accepts. No other metadata is sent here. */
+function acceptedEncodings({ metadata }: ConnectError): Record<string, string> {
+  return Object.fromEntries([...metadata].filter(([name]) => name.endsWith("accept-encoding")));
+}
+
 /**
  * Answer a gRPC or gRPC-Web call with an error. A response without messages can consist of headers only, if they end
  * the response.
  */
-export function answerGrpcError(request: HttpRequest, response: HttpResponse, error: unknown): void {
-  const headers: Record<string, string> = { "content-type": request.headers["content-type"] ?? "" };
-  for (const [name, value] of setTrailerStatus(new Headers(), mapError(error))) headers[name] = value;
+export function answerGrpcError(request: HttpRequest, response: HttpResponse, error: unknown, httpStatus = 200): void {
+  const mapped = mapError(error);
+  const headers = { ...acceptedEncodings(mapped), "content-type": request.headers["content-type"] ?? "" };
+  Object.assign(headers, Object.fromEntries(setTrailerStatus(new Headers(), mapped)));
   if ("stream" in response) {
     // Return early if the caller has disconnected, because respond() would throw.
     if (response.stream.destroyed || response.stream.closed) return;
     // Do not use Node's compatibility layer: it would add an empty data frame, and grpc-js would then wait for
     // trailers.
-    response.stream.respond({ ":status": 200, ...headers }, { endStream: true });
+    response.stream.respond({ ":status": httpStatus, ...headers }, { endStream: true });
     closeAnswered(response.stream);
     return;
   }
-  sendWhole(request, response, 200, headers, "");
+  sendWhole(request, response, httpStatus, headers, "");
 }
 
 /** Answer with an error in the format of Connect's unary calls, which any program that reads JSON understands. */
-export function answerConnectError(request: HttpRequest, response: HttpResponse, error: unknown): void {
+export function answerConnectError(
+  request: HttpRequest,
+  response: HttpResponse,
+  error: unknown,
+  status?: number,
+): void {
   const mapped = mapError(error);
   const body = JSON.stringify(errorToJson(mapped, undefined));
-  sendWhole(request, response, codeToHttpStatus(mapped.code), { "content-type": "application/json" }, body);
+  const headers = { ...acceptedEncodings(mapped), "content-type": "application/json" };
+  sendWhole(request, response, status ?? codeToHttpStatus(mapped.code), headers, body);
 }
 
 /**
@@ -51,10 +64,11 @@ export function answerConnectError(request: HttpRequest, response: HttpResponse,
  * HTTP status is always 200.
  */
 function answerConnectStreamError(request: HttpRequest, response: HttpResponse, error: unknown): void {
-  const end = JSON.stringify(endStreamToJson(new Headers(), mapError(error), undefined));
+  const mapped = mapError(error);
+  const end = JSON.stringify(endStreamToJson(new Headers(), mapped, undefined));
   const type = request.headers["content-type"] ?? "";
   const frame = encodeEnvelope(endStreamFlag, Buffer.from(end));
-  sendWhole(request, response, 200, { "content-type": type }, frame);
+  sendWhole(request, response, 200, { ...acceptedEncodings(mapped), "content-type": type }, frame);
 }
 
 /** Send a complete response immediately, without waiting for the rest of the request. */
@@ -73,6 +87,11 @@ export function sendWhole(
 
 function isConnectStream(request: HttpRequest): boolean {
   return /^application\/connect\+/.test(request.headers["content-type"] ?? "");
+}
+
+/** Whether a request uses gRPC-Web. */
+export function isGrpcWeb(request: HttpRequest): boolean {
+  return /^application\/grpc-web/.test(request.headers["content-type"] ?? "");
 }
 
 /** Whether a request uses gRPC or gRPC-Web. */

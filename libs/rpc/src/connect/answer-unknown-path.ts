@@ -1,13 +1,14 @@
 import { refuse } from "@rollcall/errors";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
-import { answerConnectError, answerGrpcError, isGrpc, sendWhole } from "./answer-error.ts";
+import { answerConnectError, answerGrpcError, isGrpc, isGrpcWeb, sendWhole } from "./answer-error.ts";
 
 const RPC_CONTENT_TYPE = /^application\/(proto|json|connect\+(proto|json))(;|$)/;
 const METHOD_PATH = /^\/[\w.]+\/\w+$/;
 
 /**
- * Answer a request for an unknown path. An RPC call gets an error in its protocol. Any other request goes
- * to the fallback, or gets a 404 without one. Returns whether the request was an RPC call.
+ * Answer a request for an unknown path. An RPC call gets an error in its protocol: with HTTP 404, or with HTTP 200 over
+ * gRPC, where the status is only in the trailers. Any other request goes to the fallback, or gets a 404 without one.
+ * Returns whether the request was an RPC call.
  */
 export function answerUnknownPath(
   request: HttpRequest,
@@ -18,11 +19,11 @@ export function answerUnknownPath(
   const contentType = request.headers["content-type"] ?? "";
   const isPost = request.method === "POST";
   if (isPost && isGrpc(request)) {
-    answerGrpcError(request, response, unknownMethod(path));
+    answerGrpcError(request, response, unknownMethod(path), isGrpcWeb(request) ? 404 : 200);
     return true;
   }
   if (isPost && RPC_CONTENT_TYPE.test(contentType) && METHOD_PATH.test(path)) {
-    answerConnectError(request, response, unknownMethod(path));
+    answerConnectError(request, response, unknownMethod(path), 404);
     return true;
   }
   (fallback ?? notFound)(request, response);

@@ -1,15 +1,29 @@
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import { type BodyCheck, checkParts, checkSize, type MessageFormat } from "../calls/message-parts.ts";
+import {
+  type BodyCheck,
+  checkParts,
+  checkSize,
+  compressionNotNamed,
+  type MessageFormat,
+  noMessage,
+  severalMessages,
+} from "../calls/message-parts.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
-import { type Unpack, unpackerOf } from "./request-compression.ts";
+import { encodingHeaders, type Unpack, unpackerOf } from "./request-compression.ts";
 
 /** How messages are encoded in a body. */
 export interface BodyShape {
   /** How messages are separated. The body either is one message, or contains messages that each follow a header. */
   readonly framing: "whole" | "enveloped";
   readonly format: MessageFormat;
-  /** Decompresses messages; null if they are not compressed, or if their encoding is not supported. */
+  /** Decompresses messages; null if they are not compressed. */
   readonly unpack: Unpack | null;
+}
+
+/** How to check the messages of a body. */
+export interface MessagesCheck extends BodyCheck {
+  /** Whether the body can have any number of messages. Otherwise it must have exactly one. */
+  readonly isStream: boolean;
 }
 
 const HEADER_BYTES = 5;
@@ -21,19 +35,18 @@ export function bodyShapeOf(headers: Headers): BodyShape {
   const format = /^application\/(\S+\+)?json\b/i.test(type) ? "json" : "binary";
   const isGrpc = /^application\/grpc/i.test(type);
   const isConnectStream = /^application\/connect\+/i.test(type);
-  const encoding = isGrpc ? "grpc-encoding" : isConnectStream ? "connect-content-encoding" : "content-encoding";
-  const unpack = unpackerOf(headers.get(encoding) ?? "");
+  const unpack = unpackerOf(headers.get(encodingHeaders(type).given) ?? "");
   return { framing: isGrpc || isConnectStream ? "enveloped" : "whole", format, unpack };
 }
 
 /**
  * Return the same body with each message in one piece, decompressed, and checked to be quick to decode. Rejects with
- * MESSAGE_TOO_LARGE or MALFORMED_MESSAGE.
+ * MESSAGE_TOO_LARGE, MALFORMED_MESSAGE, COMPRESSION_NOT_NAMED or ONE_MESSAGE_REQUIRED.
  */
 export function checkedBody(
   body: AsyncIterable<Uint8Array>,
   shape: BodyShape,
-  check: BodyCheck,
+  check: MessagesCheck,
 ): AsyncIterable<Uint8Array> {
   return shape.framing === "whole" ? whole(body, shape, check) : enveloped(body, shape, check);
 }
@@ -55,17 +68,24 @@ async function* whole(body: AsyncIterable<Uint8Array>, shape: BodyShape, check: 
 async function* enveloped(
   body: AsyncIterable<Uint8Array>,
   shape: BodyShape,
-  check: BodyCheck,
+  check: MessagesCheck,
 ): AsyncIterable<Uint8Array> {
   const pieces = new Pieces();
+  let only: Uint8Array | null = null;
   for await (const chunk of body) {
     pieces.add(chunk);
     for (let size = envelopeSize(pieces); size > 0; size = envelopeSize(pieces)) {
-      yield await checkedEnvelope(pieces.take(size), shape, check);
+      if (only !== null) throw severalMessages();
+      const envelope = await checkedEnvelope(pieces.take(size), shape, check);
+      if (check.isStream) yield envelope;
+      // Keep a message that must be the only one until the body has ended, so that it has no effect if more follow.
+      else only = envelope;
     }
     checkSize(pieces.size, HEADER_BYTES + check.mostBytes);
   }
+  if (only !== null) yield only;
   if (pieces.size > 0) yield pieces.takeAll();
+  else if (only === null && !check.isStream) throw noMessage();
 }
 
 /** A body with one empty message, to use instead of a body that must not be decoded. */
@@ -76,10 +96,7 @@ export function emptyBody({ framing, format }: BodyShape): readonly Uint8Array[]
   return message.length === 0 ? [] : [message];
 }
 
-/**
- * Check one message of a stream. A message that is compressed with an unsupported encoding is passed on: Connect will
- * refuse it.
- */
+/** Check one message of a body with headers before its messages. */
 async function checkedEnvelope(
   envelope: Uint8Array,
   { format, unpack }: BodyShape,
@@ -87,7 +104,7 @@ async function checkedEnvelope(
 ): Promise<Uint8Array> {
   const [flags = 0] = envelope;
   const isPacked = (flags & PACKED) !== 0;
-  if (isPacked && unpack === null) return envelope;
+  if (isPacked && unpack === null) throw compressionNotNamed();
   const bytes = envelope.subarray(HEADER_BYTES);
   const message = isPacked && unpack !== null ? await unpack(bytes) : bytes;
   checkSize(message.length, mostBytes);

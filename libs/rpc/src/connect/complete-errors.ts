@@ -15,9 +15,9 @@ const LARGEST_ERROR_BYTES = 1_048_576;
 const ENVELOPE_HEADER_BYTES = 5;
 
 /**
- * Add the documented code and reason to errors of unary calls that never reached an interceptor: a message that is too
- * large or cannot be decoded, an unknown compression, a bad timeout. Connect creates and writes these errors itself, so
- * this corrects a response that is already an error. It does not touch other responses.
+ * Report the errors of unary calls, and add the documented code and reason to those that never reached an interceptor: a
+ * message that cannot be decoded, a bad timeout. Connect creates and writes these errors itself, so this corrects a
+ * response that is already an error. It does not touch other responses.
  */
 export function completeErrors(
   response: UniversalServerResponse,
@@ -76,11 +76,12 @@ async function* completeLastChunk(chunks: AsyncIterable<Uint8Array>, onError: (e
 }
 
 function completeTrailer(trailer: Headers, onError: (error: ConnectError) => void): boolean {
-  const completed = complete(findTrailerError(trailer));
-  if (completed === null) return false;
-  setTrailerStatus(trailer, completed);
-  onError(completed);
-  return true;
+  const error = findTrailerError(trailer);
+  if (error === undefined) return false;
+  const completed = complete(error);
+  onError(completed ?? error);
+  if (completed !== null) setTrailerStatus(trailer, completed);
+  return completed !== null;
 }
 
 /** Complete a Connect error. The error is the whole body, as JSON. */
@@ -92,9 +93,10 @@ async function completeConnect(
   if (body === undefined || body === null || header?.has("content-encoding")) return response;
   const bytes = await readAllBytes(body, LARGEST_ERROR_BYTES);
   const fallback = new ConnectError("internal error", Code.Internal);
-  const completed = complete(errorFromJsonBytes(bytes, undefined, fallback));
+  const error = errorFromJsonBytes(bytes, undefined, fallback);
+  const completed = complete(error);
+  onError(completed ?? error);
   if (completed === null) return { ...response, body: createAsyncIterable([bytes]) };
-  onError(completed);
   const completedBytes = errorToJsonBytes(completed, undefined);
   header?.set("content-length", String(completedBytes.byteLength));
   return {
@@ -104,11 +106,9 @@ async function completeConnect(
   };
 }
 
-/**
- * Add the reason to an error. Returns null if there is no error, if it already has a reason, or if no reason applies.
- */
-function complete(error: ConnectError | undefined): ConnectError | null {
-  if (error === undefined || describeError(error).reason !== undefined) return null;
+/** Add the reason to an error. Returns null if it already has a reason, or if no reason applies. */
+function complete(error: ConnectError): ConnectError | null {
+  if (describeError(error).reason !== undefined) return null;
   const mapped = mapError(error);
   return mapped === error ? null : mapped;
 }

@@ -3,18 +3,15 @@ import { setImmediate as turn } from "node:timers/promises";
 import { mapError, refuse } from "@rollcall/errors";
 import type { Identity } from "../calls/find-caller.ts";
 import type { HttpRequest } from "../calls/http-handler.ts";
-import type { BodyCheck } from "../calls/message-parts.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
-import { type BodyShape, checkedBody, emptyBody } from "./checked-body.ts";
+import { type BodyShape, checkedBody, emptyBody, type MessagesCheck } from "./checked-body.ts";
 
 /** How to read the messages of a request, which are all of the same type. */
-export interface RequestedMessages extends Omit<BodyCheck, "source"> {
+export interface RequestedMessages extends Omit<MessagesCheck, "source"> {
   readonly shape: BodyShape;
   /** The identity of the caller; null if the request is decoded for any caller. */
   readonly identity: Promise<Identity> | null;
-  /** Whether the request can have several messages. */
-  readonly isStream: boolean;
 }
 
 /**
@@ -28,7 +25,7 @@ export function requestBody(
   { schema, shape, mostBytes, identity, isStream }: RequestedMessages,
 ): AsyncIterable<Uint8Array> {
   const source = connectionOf(request)?.address ?? "";
-  const body = checkedBody(rawBody(request, isStream, source), shape, { schema, source, mostBytes });
+  const body = checkedBody(rawBody(request, isStream, source), shape, { schema, source, mostBytes, isStream });
   return forConnect(body, shape, identity);
 }
 

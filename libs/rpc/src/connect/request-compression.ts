@@ -1,7 +1,8 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
-import { refuse } from "@rollcall/errors";
+import { refuse, toConnectError } from "@rollcall/errors";
+import type { HttpRequest } from "../calls/http-handler.ts";
 import { type BodyCheck, checkParts, checkSize } from "../calls/message-parts.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { UnpackingQueue } from "../limits/unpacking-queue.ts";
@@ -20,13 +21,39 @@ export const COMPRESSIONS: Compression[] = [compressionGzip, compressionBrotli].
   decompress: () => Promise.reject(new Error("a compressed message was not decompressed before it was read")),
 }));
 
+/** The names of the headers that name the encoding of a request's messages, and the encodings that a server accepts. */
+export function encodingHeaders(contentType: string): { readonly given: string; readonly accepted: string } {
+  if (/^application\/grpc/i.test(contentType)) return { given: "grpc-encoding", accepted: "grpc-accept-encoding" };
+  return /^application\/connect\+/i.test(contentType)
+    ? { given: "connect-content-encoding", accepted: "connect-accept-encoding" }
+    : { given: "content-encoding", accepted: "accept-encoding" };
+}
+
+/**
+ * The error for a request whose encoding is not supported. Its metadata, which is sent as headers, names the supported
+ * ones, as gRPC and Connect prescribe. Null if the encoding is supported.
+ */
+export function refuseEncoding({ headers, url, method }: HttpRequest): ConnectError | null {
+  const { given, accepted } = encodingHeaders(headers["content-type"] ?? "");
+  const isGet = method === "GET";
+  const encoding = isGet ? new URLSearchParams(url?.split("?")[1]).get("compression") : headers[given];
+  if (typeof encoding !== "string" || encoding === "" || encoding === "identity") return null;
+  const names = COMPRESSIONS.map(({ name }) => name);
+  if (names.includes(encoding)) return null;
+  // Do not include the encoding in the message, because it can be long.
+  const text = `this port accepts messages compressed with ${names.join(" or ")}`;
+  const error = toConnectError(refuse("COMPRESSION_NOT_SUPPORTED", text));
+  error.metadata.set(accepted, names.join(","));
+  return error;
+}
+
 /** Decompresses a message. */
 export type Unpack = (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>;
 
 /**
- * Get the function that decompresses messages of an encoding; null for identity and for unsupported encodings. A
- * process decompresses one message at a time, because each takes a thread of Node's pool, and several would leave the
- * event loop no core. The function rejects with MESSAGE_TOO_LARGE or MALFORMED_MESSAGE.
+ * Get the function that decompresses messages of an encoding; null for identity. A process decompresses one message at
+ * a time, because each takes a thread of Node's pool, and several would leave the event loop no core. The function
+ * rejects with MESSAGE_TOO_LARGE or MALFORMED_MESSAGE.
  */
 export function unpackerOf(encoding: string): Unpack | null {
   const compression = [compressionGzip, compressionBrotli].find(({ name }) => name === encoding);

@@ -6,10 +6,14 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { describeError } from "@rollcall/errors";
 import { renderMetrics } from "@rollcall/process";
+import { until } from "@rollcall/testkit/time";
 import { failureOf, RpcFixture, TRANSPORT_KINDS } from "../../test/rpc-fixture.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
 const GET_NODE = "rollcall.registry.v1.RegistryService/GetNode";
+const WATCH_NODES = "rollcall.registry.v1.RegistryService/WatchNodes";
+/** A message without fields, with its header. */
+const EMPTY = [0, 0, 0, 0, 0];
 const JSON_HEADERS = { authorization: "Bearer viewer-token" };
 
 let fixture: RpcFixture;
@@ -67,8 +71,42 @@ describe("errors before any interceptor", () => {
     expect(fixture.lines.map((line) => line.reason)).toEqual(["MALFORMED_MESSAGE", "MALFORMED_MESSAGE"]);
   });
 
-  it("should refuse an unknown compression and a malformed timeout", async () => {
-    expect((await reasonOfPost("{}", { "content-encoding": "br2" }))[2]).toBe("MALFORMED_MESSAGE");
+  it.each([
+    ["Connect", "application/proto", "content-encoding", "accept-encoding", 501],
+    ["a stream over Connect", "application/connect+proto", "connect-content-encoding", "connect-accept-encoding", 200],
+    ["gRPC-Web", "application/grpc-web", "grpc-encoding", "grpc-accept-encoding", 200],
+    ["gRPC", "application/grpc", "grpc-encoding", "grpc-accept-encoding", 200],
+  ])(
+    "should refuse an unknown compression over %s, and name those it knows",
+    async (_, type, given, accepted, status) => {
+      const headers = { ...JSON_HEADERS, "content-type": type, [given]: "br2" };
+      const answer = await fixture.post(type.includes("+") ? WATCH_NODES : GET_NODE, "", headers);
+      expect([answer.status, answer.headers.get(accepted)]).toEqual([status, "gzip,br"]);
+      if (given === "grpc-encoding") expect(answer.headers.get("grpc-status")).toBe("12");
+      else expect(await answer.text()).toContain('"unimplemented"');
+      expect(fixture.lines).toMatchObject([{ code: "unimplemented", reason: "COMPRESSION_NOT_SUPPORTED" }]);
+    },
+  );
+
+  it.each([
+    ["Connect", "application/connect+proto", WATCH_NODES, [], "ONE_MESSAGE_REQUIRED"],
+    ["Connect", "application/connect+proto", WATCH_NODES, [...EMPTY, ...EMPTY], "ONE_MESSAGE_REQUIRED"],
+    ["Connect", "application/connect+proto", WATCH_NODES, [1, 0, 0, 0, 0], "COMPRESSION_NOT_NAMED"],
+    ["gRPC-Web", "application/grpc-web+proto", GET_NODE, [], "ONE_MESSAGE_REQUIRED"],
+    ["gRPC-Web", "application/grpc-web+proto", GET_NODE, [...EMPTY, ...EMPTY], "ONE_MESSAGE_REQUIRED"],
+    ["gRPC-Web", "application/grpc-web+proto", GET_NODE, [1, 0, 0, 0, 0], "COMPRESSION_NOT_NAMED"],
+  ])("should refuse other than one plain message over %s (%s, %s, %j): %s", async (_, type, method, body, reason) => {
+    const answer = await fixture.post(method, Buffer.from(body), { ...JSON_HEADERS, "content-type": type });
+    const text = await answer.text();
+    const code = reason === "COMPRESSION_NOT_NAMED" ? ["internal", "13"] : ["unimplemented", "12"];
+    expect(text).toMatch(new RegExp(`"code":"${code[0]}"|grpc-status: ${code[1]}\r`));
+    await until("it is logged", () => fixture.lines.some((line) => line.reason === reason));
+  });
+
+  it("should refuse an unknown compression in a query, and a malformed timeout", async () => {
+    const query = "connect=v1&encoding=json&compression=br2&message=%7B%7D";
+    const answer = await fetch(`${fixture.url}/${GET_NODE}?${query}`, { headers: JSON_HEADERS });
+    expect([answer.status, answer.headers.get("accept-encoding")]).toEqual([501, "gzip,br"]);
     expect((await reasonOfPost("{}", { "connect-timeout-ms": "soon" }))[2]).toBe("MALFORMED_MESSAGE");
   });
 
@@ -106,11 +144,21 @@ describe("unknown paths", () => {
   it.each(TRANSPORT_KINDS)("should be UNIMPLEMENTED, UNKNOWN_METHOD over %s", async (kind) => {
     const admin = createClient(AdminService, fixture.transport(kind));
     const error = describeError(await failureOf(admin.approveNode({ node: "n" })));
-    expect(error).toMatchObject({
-      code: 12,
-      reason: "UNKNOWN_METHOD",
-      metadata: { path: "/rollcall.admin.v1.AdminService/ApproveNode" },
-    });
+    // Clients of gRPC-Web read no details of an error with another HTTP status than 200.
+    const path = "/rollcall.admin.v1.AdminService/ApproveNode";
+    const details = kind.startsWith("grpc-web") ? {} : { reason: "UNKNOWN_METHOD", metadata: { path } };
+    expect(error).toMatchObject({ code: 12, ...details });
+  });
+
+  it.each([
+    ["Connect", "application/proto", 404],
+    ["a stream over Connect", "application/connect+proto", 404],
+    ["gRPC-Web", "application/grpc-web", 404],
+    ["gRPC", "application/grpc", 200],
+  ])("should have the HTTP status of their protocol: %s", async (_, type, status) => {
+    const answer = await fixture.post("rollcall.admin.v1.AdminService/ApproveNode", "", { "content-type": type });
+    const grpcStatus = type.startsWith("application/grpc") ? "12" : null;
+    expect([answer.status, answer.headers.get("grpc-status")]).toEqual([status, grpcStatus]);
   });
 
   it("should also be UNKNOWN_METHOD for a method that is declared but not implemented", async () => {

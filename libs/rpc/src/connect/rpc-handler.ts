@@ -42,7 +42,7 @@ import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { bodyShapeOf } from "./checked-body.ts";
 import { completeErrors } from "./complete-errors.ts";
 import { requestBody } from "./request-body.ts";
-import { COMPRESSIONS, emptiedUrl, unpackedUrl } from "./request-compression.ts";
+import { COMPRESSIONS, emptiedUrl, refuseEncoding, unpackedUrl } from "./request-compression.ts";
 import { MESSAGE_LIMIT_BYTES, OPEN_MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
 export interface RpcHandlerOptions {
@@ -101,7 +101,8 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       return;
     }
     const { spec } = served;
-    const refusal = options.refuseUnread(served.handler.method, request.headers.authorization ?? null);
+    const refusal =
+      options.refuseUnread(served.handler.method, request.headers.authorization ?? null) ?? refuseEncoding(request);
     if (refusal !== null) {
       options.onEarlyError(served.method, refusal, values.get(peerKey));
       refuseCall(request, response, refusal);

@@ -41,6 +41,14 @@ describe("createRpcServer()", () => {
     expect([got.status, await got.json()]).toEqual([200, { node: { id: "n2" } }]);
   });
 
+  it("should list the status of every service", async () => {
+    await start();
+    const listed = await fixture.post("grpc.health.v1.Health/List", "{}");
+    const serves = { status: "SERVING" };
+    const [registry, health] = ["rollcall.registry.v1.RegistryService", "rollcall.health.v1.HealthService"];
+    expect(await listed.json()).toEqual({ statuses: { "": serves, [registry]: serves, [health]: serves } });
+  });
+
   it("should refuse GET for a method with side effects", async () => {
     const { url } = await start();
     const path = "rollcall.registry.v1.RegistryService/CreateChallenge";

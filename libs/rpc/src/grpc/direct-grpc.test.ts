@@ -162,20 +162,20 @@ describe("serveDirect(), unary", () => {
   });
 
   it.each([
-    ["nothing", Buffer.alloc(0)],
-    ["less than a message", enveloped().subarray(0, 4)],
-    ["a truncated message", enveloped().subarray(0, 6)],
-    ["two messages", Buffer.concat([enveloped(), enveloped()])],
-    ["a compressed message without its encoding", Buffer.from([1, ...enveloped().subarray(1)])],
-    ["a malformed message", Buffer.from([0, 0, 0, 0, 2, 0xff, 0xff])],
-  ])("should refuse %s as malformed, and continue to serve", async (_, body) => {
+    ["nothing", Buffer.alloc(0), "12", "ONE_MESSAGE_REQUIRED"],
+    ["less than a message", enveloped().subarray(0, 4), "3", "MALFORMED_MESSAGE"],
+    ["a truncated message", enveloped().subarray(0, 6), "3", "MALFORMED_MESSAGE"],
+    ["two messages", Buffer.concat([enveloped(), enveloped()]), "12", "ONE_MESSAGE_REQUIRED"],
+    ["a compressed message", Buffer.from([1, ...enveloped().subarray(1)]), "13", "COMPRESSION_NOT_NAMED"],
+    ["a malformed message", Buffer.from([0, 0, 0, 0, 2, 0xff, 0xff]), "3", "MALFORMED_MESSAGE"],
+  ])("should refuse %s, and continue to serve", async (_, body, status, reason) => {
     await serve();
     const { session, stream } = open();
     stream.end(body);
     const trailers = await trailersOf(stream);
-    expect(trailers).toMatchObject({ "grpc-status": "3" });
+    expect(trailers).toMatchObject({ "grpc-status": status });
     session.destroy();
-    expect(fixture.lines).toMatchObject([{ reason: "MALFORMED_MESSAGE" }]);
+    expect(fixture.lines).toMatchObject([{ reason }]);
     expect((await askForNode("n").answer).node?.id).toBe("n");
   });
 
@@ -216,6 +216,36 @@ describe("serveDirect(), streams", () => {
       [8n, ""],
       [7n, "t"],
     ]);
+  });
+
+  it("should send the headers that its handler sets before the first message", async () => {
+    await serve({
+      registry: {
+        async *watchNodes(_, { responseHeader, responseTrailer }) {
+          responseHeader.set("x-first", "1");
+          yield { revision: 1n };
+          responseTrailer.set("x-last", "2");
+        },
+      },
+    });
+    const { call, ended } = watch();
+    const seen: Metadata[] = [];
+    call.on("metadata", (header: Metadata) => seen.push(header));
+    call.on("status", ({ metadata }) => seen.push(metadata));
+    expect(await ended).toBeNull();
+    expect(seen.map((metadata) => metadata.getMap())).toMatchObject([{ "x-first": "1" }, { "x-last": "2" }]);
+  });
+
+  it.each([
+    ["nothing", Buffer.alloc(0)],
+    ["two messages", Buffer.alloc(10)],
+  ])("should refuse %s, because its method takes one message", async (_, body) => {
+    const { watchNodes } = ticking(1);
+    await serve({ registry: { watchNodes } });
+    const { session, stream } = open({ ":path": `/${watchNodesName}` });
+    stream.end(body);
+    expect(await trailersOf(stream)).toMatchObject({ "grpc-status": "12" });
+    session.destroy();
   });
 
   it("should wait for a reader that is slow", async () => {

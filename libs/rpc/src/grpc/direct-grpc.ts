@@ -5,7 +5,7 @@ import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError, type RefusalError, refuse } from "@rollcall/errors";
 import { endingKey, identityKey } from "../calls/call-context.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
-import { decodeMessage } from "../calls/message-parts.ts";
+import { decodeMessage, noMessage } from "../calls/message-parts.ts";
 import { finishRequest } from "../connect/answer-error.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
@@ -113,10 +113,11 @@ async function serveStream(
   answer: DirectAnswer,
 ): Promise<void> {
   const messages = await openStream(call, spec, context);
-  answer.begin(context);
   const { output } = spec.method;
   for await (const one of messages) {
     if (answer.isLeft) return;
+    // Send the headers with the first message: until then, the implementation can set them.
+    answer.begin(context);
     const sending = answer.send(frameOf(output, create(output, one)));
     if (sending !== undefined) await sending;
   }
@@ -250,7 +251,7 @@ async function* none(): AsyncIterable<Message> {}
 
 async function only(messages: AsyncIterable<Message>): Promise<Message> {
   for await (const message of messages) return message;
-  throw refuse("MALFORMED_MESSAGE", "the request has no message");
+  throw noMessage();
 }
 
 /**

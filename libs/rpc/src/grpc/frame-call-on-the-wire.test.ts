@@ -277,7 +277,7 @@ describe("frames on the wire", () => {
 
   it.each([
     ["whose last message is truncated", {}, beat(1).subarray(0, 7), Code.InvalidArgument, "MALFORMED_MESSAGE"],
-    ["that says its message is compressed", {}, envelope(ack(1), 1), Code.InvalidArgument, "MALFORMED_MESSAGE"],
+    ["that says its message is compressed", {}, envelope(ack(1), 1), Code.Internal, "COMPRESSION_NOT_NAMED"],
     ["with an invalid timeout", { "grpc-timeout": "1y" }, beat(1), Code.InvalidArgument, "INVALID_REQUEST"],
     ["for whose frames its handler fails", {}, beat(FAILING), Code.Internal, "INTERNAL"],
   ])("should end a call %s", async (_, headers, bytes, code, reason) => {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { type ClientDuplexStream, credentials, Client as GrpcClient } from "@grpc/grpc-js";
+import { type ClientDuplexStream, credentials, Client as GrpcClient, Metadata } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import {
   HealthService,
@@ -37,10 +37,13 @@ async function callOf(heartbeat: FrameHandler<HeartbeatRequest>) {
   closers.push(() => client.close());
   const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
   const decode = responseDeserialize as (bytes: Buffer) => HeartbeatResponse;
+  const metadata = new Metadata();
+  metadata.set("x-asked", "asked");
   const call: ClientDuplexStream<Encodable, HeartbeatResponse> = client.makeBidiStreamRequest(
     path,
     requestSerialize,
     decode,
+    metadata,
   );
   call.on("error", () => {});
   return call;
@@ -107,6 +110,49 @@ describe("FrameCall", () => {
       const [error] = await failed;
       expect(describeError(errorFromGrpc(error)).reason).toBe("NODE_NOT_FOUND");
     }
+  });
+
+  it("should carry metadata: of the request, before the first frame, and with the status", async () => {
+    const call = await callOf({
+      open: (it, headers) => {
+        it.sendMetadata({ "x-first": String(headers["x-asked"]) });
+        it.sendMetadata({ "x-first": "too late" });
+        const metadata = new Metadata();
+        metadata.set("x-last", "2");
+        return { onFrame: () => {}, onHalfClose: () => it.end({ code: 0, details: "", metadata }), onGone: () => {} };
+      },
+    });
+    const header = once(call, "metadata");
+    const ended = once(call, "status");
+    expect((await header)[0].getMap()).toMatchObject({ "x-first": "asked" });
+    call.end();
+    call.resume();
+    expect((await ended)[0]).toMatchObject({ code: 0, metadata: expect.objectContaining({}) });
+    expect((await ended)[0].metadata.getMap()).toMatchObject({ "x-last": "2" });
+  });
+
+  it("should pass no frame while it is paused, and all others, in order, after that", async () => {
+    const got: (number | undefined)[] = [];
+    const call = await callOf({
+      open: (it) => ({
+        onFrame: ({ frame }) => {
+          got.push(frame.case === "beat" ? frame.value.sequence : undefined);
+          it.pause();
+          it.write(ack(0));
+          // Frames of the same packet must wait too.
+          it.onceAllRead(() => {
+            got.push(0);
+            it.resume();
+          });
+        },
+        onHalfClose: () => it.end(),
+        onGone: () => {},
+      }),
+    });
+    for (const sequence of [1, 2, 3]) call.write(beat(sequence));
+    call.end();
+    const [status] = await once(call.resume(), "status");
+    expect([got, status.code]).toEqual([[1, 0, 2, 0, 3, 0], 0]);
   });
 
   it("should notify its reader once when the peer has disconnected", async () => {

@@ -3,9 +3,10 @@ import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { status as GrpcCode } from "@grpc/grpc-js";
 import { describeError, mapError, reasonOf, refuse } from "@rollcall/errors";
 import { addressOf, type ClientAddress } from "../calls/client-address.ts";
-import { tooLarge } from "../calls/message-parts.ts";
+import { compressionNotNamed, tooLarge } from "../calls/message-parts.ts";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import { grpcPeerOf } from "../connections/connection.ts";
+import type { CallAdmission, CallSlot } from "../limits/call-admission.ts";
 import { type CallJournal, completeStatus, type JournaledCall, type Status } from "./call-journal.ts";
 import {
   ANSWER_HEADERS,
@@ -30,13 +31,18 @@ export interface FrameReader<I> {
 
 /** Handles calls whose messages in both directions are frames of one long stream. */
 export interface FrameHandler<I> {
-  open(call: FrameCall<I>): FrameReader<I>;
+  /** @param headers the headers of the request. A long call must not keep them. */
+  open(call: FrameCall<I>, headers: IncomingHttpHeaders): FrameReader<I>;
 }
 
-/** A bidirectional streaming method, with the data that its calls share. */
+/** A method, with the data that its calls share. */
 export interface FrameMethod<I> {
   /** The name of the method, such as "rollcall.health.v1.HealthService/Heartbeat". */
   readonly name: string;
+  /** Whether a call can have several messages in a direction. */
+  readonly isStream: boolean;
+  /** Limits the calls of the method; undefined if they are not limited here. */
+  readonly admission: CallAdmission | undefined;
   readonly handler: FrameHandler<I>;
   /**
    * Decodes a message. A refusal that it throws ends the call with the refusal's reason, any other error with
@@ -50,6 +56,7 @@ export interface FrameMethod<I> {
 /** Number of unsent frames from which a peer counts as slow. Object streams in Node.js use the same value. */
 const MOST_UNREAD = 16;
 const COMPRESSED = 1;
+const NOTHING = Buffer.alloc(0);
 /** The longest timer of Node.js, 25 days. A call with a longer timeout has no limit. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -57,7 +64,7 @@ const OK: Status = { code: GrpcCode.OK, details: "OK", metadata: null };
 const WITH_TRAILERS = { waitForTrailers: true };
 
 /**
- * A bidirectional call directly on an HTTP/2 stream. Through grpc-js, an agent's call would need twice the memory,
+ * A call directly on an HTTP/2 stream. Through grpc-js, an agent's call would need twice the memory,
  * and twice the time per message. Flow control is left to Node.js. All calls share their listeners, see below.
  */
 export class FrameCall<I> implements JournaledCall {
@@ -71,6 +78,8 @@ export class FrameCall<I> implements JournaledCall {
   #partial: PartialMessage | null = null;
   #trailers: OutgoingHttpHeaders | null = null;
   #deadline: NodeJS.Timeout | null = null;
+  #slot: CallSlot | null = null;
+  #isPaused = false;
   #unread = 0;
   #onAllRead: (() => void) | null = null;
 
@@ -84,12 +93,14 @@ export class FrameCall<I> implements JournaledCall {
   /** Start to handle a call. Its stream must be open. */
   static open<I>(method: FrameMethod<I>, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     const call = new FrameCall(method, stream, headers);
-    method.journal.opened(call);
     (stream as Carrier)[CALL] = call as FrameCall<unknown>;
     stream.on("error", ignore).on("close", onClose).on("wantTrailers", onWantTrailers);
     call.#guard(() => {
+      const { isStream, peer } = call;
+      call.#slot = method.admission?.enter({ needs: "anyone", isStream, peer, authorization: null }) ?? null;
+      method.journal.opened(call);
       call.#limit(headers[headerTimeout.toLowerCase()]);
-      call.#reader = method.handler.open(call);
+      call.#reader = method.handler.open(call, headers);
     });
     stream.on("data", onData).on("end", onEnd);
   }
@@ -99,7 +110,7 @@ export class FrameCall<I> implements JournaledCall {
   }
 
   get isStream(): boolean {
-    return true;
+    return this.#method.isStream;
   }
 
   /** The address of the connection's peer as HOST:PORT. */
@@ -113,13 +124,17 @@ export class FrameCall<I> implements JournaledCall {
     return this.#unread;
   }
 
+  /** Send the initial metadata, unless it has been sent. By default, it is empty, and is sent with the first frame. */
+  sendMetadata(metadata: OutgoingHttpHeaders = {}): void {
+    if (this.hasEnded || this.#isLeft || this.#stream.headersSent) return;
+    this.#stream.respond({ ...metadata, ...ANSWER_HEADERS }, WITH_TRAILERS);
+    forgetSentHeaders(this.#stream);
+  }
+
   /** Send a frame. Returns whether the peer reads fast enough. Frames after the status are dropped. */
   write(frame: Buffer): boolean {
     if (this.hasEnded || this.#isLeft) return true;
-    if (!this.#stream.headersSent) {
-      this.#stream.respond(ANSWER_HEADERS, WITH_TRAILERS);
-      forgetSentHeaders(this.#stream);
-    }
+    if (!this.#stream.headersSent) this.sendMetadata();
     this.#unread += 1;
     this.#stream.write(writeEnvelope(frame), this.#onSent);
     return this.#unread < MOST_UNREAD;
@@ -128,6 +143,21 @@ export class FrameCall<I> implements JournaledCall {
   /** Call a function once all frames have been sent. */
   onceAllRead(listener: () => void): void {
     this.#onAllRead = listener;
+  }
+
+  /** Read no frames until resume(). Those that have arrived are kept, and flow control holds back the others. */
+  pause(): void {
+    this.#isPaused = true;
+    this.#stream.pause();
+  }
+
+  /** Read frames again. The first arrives after the current function has returned. */
+  resume(): void {
+    process.nextTick(() => {
+      this.#isPaused = false;
+      this.received(NOTHING);
+      if (!this.#isPaused) this.#stream.resume();
+    });
   }
 
   /** End the call after all written frames, by default with status OK. */
@@ -165,7 +195,7 @@ export class FrameCall<I> implements JournaledCall {
   received(chunk: Buffer): void {
     const bytes = this.#partial === null ? chunk : this.#partial.add(chunk);
     let at = 0;
-    while (!this.hasEnded && bytes.byteLength - at >= HEADER_BYTES) {
+    while (!this.hasEnded && !this.#isPaused && bytes.byteLength - at >= HEADER_BYTES) {
       const length = bytes.readUInt32BE(at + 1);
       if (length > MESSAGE_LIMIT_BYTES) {
         this.end(toGrpcStatus(tooLarge(MESSAGE_LIMIT_BYTES)));
@@ -187,7 +217,7 @@ export class FrameCall<I> implements JournaledCall {
 
   #read(isCompressed: boolean, bytes: Buffer): void {
     try {
-      if (isCompressed) throw refuse("MALFORMED_MESSAGE", "the message is compressed, but no encoding was given");
+      if (isCompressed) throw compressionNotNamed();
       this.#reader?.onFrame(this.#decode(bytes));
     } catch (error) {
       this.#fail(error);
@@ -246,6 +276,8 @@ export class FrameCall<I> implements JournaledCall {
 
   #settle(): void {
     this.#partial = null;
+    this.#slot?.leave();
+    this.#slot = null;
     if (this.#deadline !== null) clearTimeout(this.#deadline);
     this.#deadline = null;
   }

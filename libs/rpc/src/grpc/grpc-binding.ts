@@ -30,8 +30,8 @@ export interface BindingOptions {
   readonly anonymousClients: AnonymousLog;
   readonly metrics: MetricsRegistry;
   readonly clock: Pick<Clock, "nowMs">;
-  /** Methods whose calls bypass grpc-js, keyed by path. */
-  readonly frames: ReadonlyMap<string, FrameMethod<unknown>>;
+  /** Get the method that a path names, unless grpc-js serves it. Then it returns null. */
+  methodAt(path: string): FrameMethod<unknown> | null;
 }
 
 /** A port bound for a grpc-js server. */
@@ -94,7 +94,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   const inner = innerServer(server);
   const inject = (socket: net.Socket) => handToHttp2(inner, socket, () => injector.injectConnection(socket));
   const carriers = new CallCarriers();
-  serveStreams(inner, options.frames, carriers);
+  serveStreams(inner, options.methodAt, carriers);
   // Do not count SETTINGS frames, because that would cost memory for each agent. The limit of nghttp2 or the limit of
   // bytes stops a flood of them.
   keeper.watchHttp2(inner, false);
@@ -177,15 +177,15 @@ function acceptTls(
  * specification requires. grpc-js itself would decompress everything that it receives, without a limit on concurrency.
  * Compression also would not make messages of a few dozen bytes smaller.
  */
-function serveStreams(server: http2.Http2Server, frames: BindingOptions["frames"], carriers: CallCarriers): void {
+function serveStreams(server: http2.Http2Server, methodAt: BindingOptions["methodAt"], carriers: CallCarriers): void {
   const listeners = server.listeners("stream") as StreamListener[];
   server.removeAllListeners("stream");
   server.on("stream", (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, ...rest: unknown[]) => {
     const { "grpc-encoding": encoding = "identity", "content-type": type = "", ":path": path = "" } = headers;
-    const method = frames.get(path);
+    const method = methodAt(path);
     if (encoding !== "identity") refuseCompressed(stream);
     // Leave requests that are not gRPC to grpc-js, which answers them on any path.
-    else if (method !== undefined && type.startsWith("application/grpc")) serveFrames(method, stream, headers);
+    else if (method !== null && type.startsWith("application/grpc")) serveFrames(method, stream, headers);
     else {
       carriers.add(stream);
       for (const serve of listeners) serve.call(server, stream, headers, ...rest);

@@ -1,54 +1,91 @@
-import { create, type DescService, type Message } from "@bufbuild/protobuf";
-import type { ServerDuplexStream, UntypedServiceImplementation } from "@grpc/grpc-js";
-import { Health as GrpcHealth, HealthCheckResponseSchema } from "@rollcall/api/grpc/health/v1/health_pb";
-import { checkServing, watchServing } from "../builtins/health-service.ts";
+import { create, type DescService, type Message, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import {
+  Health as GrpcHealth,
+  type HealthCheckRequest,
+  HealthCheckResponseSchema,
+  type HealthListRequest,
+  HealthListResponseSchema,
+} from "@rollcall/api/grpc/health/v1/health_pb";
+import { checkServing, listServing, watchServing } from "../builtins/health-service.ts";
 import { type ReflectionService, reflectionServices } from "../builtins/reflection-service.ts";
 import type { ServingStatus } from "../builtins/serving-status.ts";
-import { toGrpcStatus } from "./grpc-error.ts";
+import { noMessage, severalMessages } from "../calls/message-parts.ts";
+import type { FrameCall, FrameHandler } from "./frame-call.ts";
 import { type GrpcRoute, grpcRoute } from "./grpc-handlers.ts";
 
-/** Serve grpc.health.v1 on a grpc-js server. */
+/** Serve grpc.health.v1 on the agents' port. */
 export function grpcHealthRoute(serving: ServingStatus): GrpcRoute {
+  const encoded = (init: MessageInitShape<typeof HealthCheckResponseSchema>) =>
+    toFrame(HealthCheckResponseSchema, create(HealthCheckResponseSchema, init));
   return grpcRoute(GrpcHealth, {
-    check: ({ request }, answer) => {
-      try {
-        const status = checkServing(serving, request.service);
-        answer(null, create(HealthCheckResponseSchema, { status }));
-      } catch (error) {
-        answer(toGrpcStatus(error));
-      }
-    },
-    watch: (call) => {
-      const stop = watchServing(serving, call.request.service, (status) => {
-        // Ignore whether the watcher reads: statuses change only a few times in the life of a process, so
-        // little is buffered.
-        call.write(create(HealthCheckResponseSchema, { status }));
-      });
-      call.on("close", stop);
-      call.on("cancelled", stop);
-    },
+    check: oneRequest<HealthCheckRequest>(({ service }, call) => {
+      call.write(encoded({ status: checkServing(serving, service) }));
+      call.end();
+      return null;
+    }),
+    list: oneRequest<HealthListRequest>((_, call) => {
+      call.write(toFrame(HealthListResponseSchema, listServing(serving)));
+      call.end();
+      return null;
+    }),
+    // Ignore whether the watcher reads: statuses change only a few times in the life of a process, so little is
+    // buffered.
+    watch: oneRequest<HealthCheckRequest>(({ service }, call) =>
+      watchServing(serving, service, (status) => call.write(encoded({ status }))),
+    ),
   });
 }
 
-/** Serve reflection, v1 and v1alpha, on a grpc-js server. It describes these services and itself. */
+/** Serve reflection, v1 and v1alpha, on the agents' port. It describes these services and itself. */
 export function grpcReflectionRoutes(services: readonly DescService[]): readonly GrpcRoute[] {
   return reflectionServices(services).map((reflection) => ({
     service: reflection.service,
-    handlers: reflectionHandlers(reflection),
+    handlers: {},
     decoders: {},
-    frames: {},
+    frames: { [reflection.method.localName]: reflectionHandler(reflection) },
   }));
 }
 
-function reflectionHandlers({ answer }: ReflectionService): UntypedServiceImplementation {
+function reflectionHandler({ method, answer }: ReflectionService): FrameHandler<unknown> {
   return {
-    serverReflectionInfo: (call: ServerDuplexStream<Message, Message>) => {
-      call.on("data", (request: Message) => {
-        if (call.write(answer(request))) return;
+    open: (call) => ({
+      onFrame: (request) => {
+        if (call.write(toFrame(method.output, answer(request as Message)))) return;
         call.pause();
-        call.once("drain", () => call.resume());
-      });
-      call.on("end", () => call.end());
+        call.onceAllRead(() => call.resume());
+      },
+      onHalfClose: () => call.end(),
+      onGone: () => {},
+    }),
+  };
+}
+
+/**
+ * Make the handler of a method that takes one request.
+ *
+ * @param serve is called once the request is complete. Returns a function to call when the call is over, or null.
+ */
+export function oneRequest<I>(serve: (request: I, call: FrameCall<I>) => (() => void) | null): FrameHandler<I> {
+  return {
+    open: (call) => {
+      let request: I | null = null;
+      let stop: (() => void) | null = null;
+      return {
+        onFrame: (frame) => {
+          if (request !== null) throw severalMessages();
+          request = frame;
+        },
+        onHalfClose: () => {
+          if (request === null) throw noMessage();
+          stop = serve(request, call);
+        },
+        onGone: () => stop?.(),
+      };
     },
   };
+}
+
+function toFrame(schema: Parameters<typeof toBinary>[0], message: Message): Buffer {
+  const bytes = toBinary(schema, message);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -2,7 +2,7 @@ import { constants, type Http2ServerRequest, type OutgoingHttpHeaders, type Serv
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
 import { encodeFast } from "@rollcall/wire";
-import { checkSize, tooLarge } from "../calls/message-parts.ts";
+import { checkSize, compressionNotNamed, noMessage, severalMessages, tooLarge } from "../calls/message-parts.ts";
 import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import type { Status } from "./call-journal.ts";
 
@@ -11,24 +11,25 @@ export const HEADER_BYTES = 5;
 const COMPRESSED = 1;
 
 /**
- * Read the only message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with MALFORMED_MESSAGE if there is no
- * message, more than one or a truncated one, and with CANCELLED if the caller disconnects before the message has
- * arrived.
+ * Read the only message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with ONE_MESSAGE_REQUIRED if there is no
+ * message or more than one, with COMPRESSION_NOT_NAMED if it is compressed, with MALFORMED_MESSAGE if it is truncated,
+ * and with CANCELLED if the caller disconnects before the message has arrived.
  */
 export async function readEnvelope({ stream }: Http2ServerRequest, mostBytes: number): Promise<Uint8Array> {
   const bytes = await readAll(stream, mostBytes);
-  if (bytes.byteLength < HEADER_BYTES) {
-    throw refuse("MALFORMED_MESSAGE", "the request has no message");
-  }
+  if (bytes.byteLength === 0) throw noMessage();
+  if (bytes.byteLength < HEADER_BYTES) throw truncated();
   const length = bytes.readUInt32BE(1);
   checkSize(length, mostBytes);
-  if (bytes[0] === COMPRESSED) {
-    throw refuse("MALFORMED_MESSAGE", "the message is compressed, but no encoding was given");
-  }
-  if (length !== bytes.byteLength - HEADER_BYTES) {
-    throw refuse("MALFORMED_MESSAGE", "the request must be exactly one message");
-  }
+  if (bytes[0] === COMPRESSED) throw compressionNotNamed();
+  const rest = bytes.byteLength - HEADER_BYTES - length;
+  if (rest < 0) throw truncated();
+  if (rest > 0) throw severalMessages();
   return bytes.subarray(HEADER_BYTES);
+}
+
+function truncated(): Error {
+  return refuse("MALFORMED_MESSAGE", "the message is truncated");
 }
 
 /** Read a whole stream. This uses listeners, because an iterator would be a large part of the cost of a small call. */
@@ -53,6 +54,9 @@ function readAll(stream: ServerHttp2Stream, mostBytes: number): Promise<Buffer> 
     };
     const onClose = () => settle(() => reject(refuse("CANCELLED", "the caller disconnected")));
     stream.on("data", onData).on("end", onEnd).on("close", onClose);
+    // An empty stream ends without a reader.
+    if (stream.readableEnded) onEnd();
+    else if (stream.closed) onClose();
   });
 }
 

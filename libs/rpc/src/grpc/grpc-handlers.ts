@@ -13,17 +13,16 @@ type Input<M extends DescMethod> = MessageShape<M["input"]>;
 /** What a handler sends: a message, or bytes that it has encoded itself. */
 type Output<M extends DescMethod> = MessageShape<M["output"]> | Buffer;
 
-/**
- * The handler of a method on a grpc-js server. The handler of a bidirectional method can be a
- * FrameHandler, whose calls bypass grpc-js.
- */
-export type GrpcHandler<M extends DescMethod> = M["methodKind"] extends "unary"
-  ? handleUnaryCall<Input<M>, Output<M>>
-  : M["methodKind"] extends "server_streaming"
-    ? handleServerStreamingCall<Input<M>, Output<M>>
-    : M["methodKind"] extends "client_streaming"
-      ? handleClientStreamingCall<Input<M>, Output<M>>
-      : handleBidiStreamingCall<Input<M>, Output<M>> | FrameHandler<Input<M>>;
+/** The handler of a method on the agents' port: for grpc-js, or a FrameHandler, whose calls bypass grpc-js. */
+export type GrpcHandler<M extends DescMethod> =
+  | FrameHandler<Input<M>>
+  | (M["methodKind"] extends "unary"
+      ? handleUnaryCall<Input<M>, Output<M>>
+      : M["methodKind"] extends "server_streaming"
+        ? handleServerStreamingCall<Input<M>, Output<M>>
+        : M["methodKind"] extends "client_streaming"
+          ? handleClientStreamingCall<Input<M>, Output<M>>
+          : handleBidiStreamingCall<Input<M>, Output<M>>);
 
 /** The handlers of a service, keyed by the local names of its methods. */
 export type GrpcHandlers<S extends DescService> = {

@@ -4,9 +4,7 @@ import type {
   ServerInterceptingCallInterface,
   ServerInterceptor,
 } from "@grpc/grpc-js";
-import { mapError } from "@rollcall/errors";
 import { type ClientAddress, grpcAddressOf } from "../calls/client-address.ts";
-import type { CallAdmission, CallSlot } from "../limits/call-admission.ts";
 import { type CallJournal, completeStatus, type JournaledCall, type Status } from "./call-journal.ts";
 import { toGrpcStatus } from "./grpc-error.ts";
 
@@ -15,8 +13,6 @@ type Listener = Parameters<ServerInterceptingCallInterface["start"]>[0];
 export interface GrpcObserverOptions {
   readonly journal: CallJournal;
   readonly clientAddress?: ClientAddress | undefined;
-  /** Get the object that limits the calls of a method; undefined if they are not limited here. */
-  admissionOf(method: string): CallAdmission | undefined;
 }
 
 /**
@@ -60,9 +56,8 @@ export function statusOf({ metadata }: { readonly metadata: Metadata }): Status 
 interface Observed extends JournaledCall {
   /** The metadata of the request; null until the headers have arrived. */
   metadata: Metadata | null;
-  /** The address of the peer, read while it is available; empty if the call is neither logged nor limited. */
+  /** The address of the peer, read while it is available; empty if the call is not logged. */
   peer: string;
-  place: CallSlot | null;
 }
 
 const OBSERVED = Symbol("observed");
@@ -85,7 +80,6 @@ class CallObserver {
         const { metadata, hasEnded } = observed;
         if (metadata !== null && !hasEnded) statuses.set(metadata, completed);
         journal.ended(observed, completed);
-        observed.place?.leave();
       }
       methodsOf(this).sendStatus.call(this, completed);
     };
@@ -97,14 +91,13 @@ class CallObserver {
         // are called for each message.
         listener.onCancel = () => {
           journal.over(observed);
-          observed.place?.leave();
           onCancel.call(listener);
         };
         listener.onReceiveMessage = (message: unknown) => {
           if (message instanceof Undecodable) this.sendStatus(toGrpcStatus(message.error));
           else onReceiveMessage.call(listener, message);
         };
-        observer.#admit(this, observed, listener);
+        observer.#open(this, observed, listener);
       }
       methodsOf(this).start.call(this, listener);
     };
@@ -112,36 +105,21 @@ class CallObserver {
 
   begin(call: ObservedCall, method: string, isStream: boolean): void {
     const startMs = this.#options.journal.nowMs();
-    call[OBSERVED] = { method, isStream, startMs, peer: "", place: null, metadata: null, hasEnded: false };
+    call[OBSERVED] = { method, isStream, startMs, peer: "", metadata: null, hasEnded: false };
     call.sendStatus = this.#sendStatus;
     call.start = this.#start;
   }
 
-  /**
-   * If the call is limited or logged, read the client's address from the headers, and count the call for that address.
-   */
-  #admit(call: ObservedCall, observed: Observed, listener: Listener): void {
-    const { journal, clientAddress, admissionOf } = this.#options;
-    const { method, isStream } = observed;
-    const admission = admissionOf(method);
-    const isUnknown = !journal.isLogging && admission === undefined;
+  /** If calls are logged, read the client's address from the headers. */
+  #open(call: ObservedCall, observed: Observed, listener: Listener): void {
+    const { journal, clientAddress } = this.#options;
     const { onReceiveMetadata } = listener;
     listener.onReceiveMetadata = (metadata) => {
       observed.metadata = metadata;
-      if (isUnknown) {
-        onReceiveMetadata.call(listener, metadata);
-        return;
+      if (journal.isLogging) {
+        observed.peer = grpcAddressOf({ metadata, getPeer: () => call.getPeer() }, clientAddress);
+        journal.opened(observed);
       }
-      const peer = grpcAddressOf({ metadata, getPeer: () => call.getPeer() }, clientAddress);
-      observed.peer = peer;
-      try {
-        const from = { needs: "anyone", isStream, peer, authorization: null } as const;
-        observed.place = admission?.enter(from) ?? null;
-      } catch (error) {
-        call.sendStatus(toGrpcStatus(mapError(error)));
-        return;
-      }
-      journal.opened(observed);
       onReceiveMetadata.call(listener, metadata);
     };
   }

@@ -87,10 +87,12 @@ const answerEach: Heartbeat = (call) => {
 
 describe("createGrpcServer()", () => {
   it.each([
-    ["an invalid timeout", { "grpc-timeout": "soon" }, []],
-    ["no message", {}, []],
-    ["two messages", {}, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]],
-  ])("should report %s as the caller's mistake", async (what, headers, bytes) => {
+    ["an invalid timeout", { "grpc-timeout": "soon" }, [], Code.InvalidArgument, "INVALID_REQUEST"],
+    ["no message", {}, [], Code.Unimplemented, "ONE_MESSAGE_REQUIRED"],
+    ["two messages", {}, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0], Code.Unimplemented, "ONE_MESSAGE_REQUIRED"],
+    ["a compressed message without an encoding", {}, [1, 0, 0, 0, 0], Code.Internal, "COMPRESSION_NOT_NAMED"],
+    ["an unsupported encoding", { "grpc-encoding": "foo" }, [], Code.Unimplemented, "COMPRESSION_NOT_SUPPORTED"],
+  ])("should report %s as the caller's mistake", async (what, headers, bytes, code, reason) => {
     const { server } = await start(answerEach);
     const session = connect(`http://127.0.0.1:${server.port}`);
     closers.push(() => session.destroy());
@@ -106,10 +108,7 @@ describe("createGrpcServer()", () => {
     if (!what.includes("timeout")) stream.end(Buffer.from(bytes));
     const [answer] = await once(stream, "response");
     const details = Buffer.from(String(answer["grpc-status-details-bin"]), "base64").toString();
-    expect([answer["grpc-status"], details]).toEqual([
-      String(Code.InvalidArgument),
-      expect.stringContaining("MALFORMED_MESSAGE"),
-    ]);
+    expect([answer["grpc-status"], details]).toEqual([String(code), expect.stringContaining(reason)]);
   });
 
   it("should refuse an unknown method with a reason, without the caller's text in its metrics", async () => {
@@ -248,6 +247,8 @@ describe("grpc.health.v1", () => {
     const service = HealthService.typeName;
     expect((await client.check({ service })).status).toBe(Serving.SERVING);
     expect((await failureOf(client.check({ service: "nobody" }))).code).toBe(5);
+    const serves = { status: Serving.SERVING };
+    expect((await client.list({})).statuses).toMatchObject({ "": serves, [service]: serves });
     const watch = client.watch(create(HealthCheckRequestSchema, { service }))[Symbol.asyncIterator]();
     expect((await watch.next()).value?.status).toBe(Serving.SERVING);
     serving.set(service, "NOT_SERVING");

@@ -1,4 +1,5 @@
-import { Server, type ServerDuplexStream, type ServerOptions, type ServiceDefinition, setLogger } from "@grpc/grpc-js";
+import type { IncomingHttpHeaders } from "node:http2";
+import { Server, type ServerOptions, type ServiceDefinition, setLogger } from "@grpc/grpc-js";
 import type { TlsSource } from "@rollcall/identity";
 import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rollcall/process";
 import { ServingStatus } from "../builtins/serving-status.ts";
@@ -14,7 +15,6 @@ import { CallJournal } from "./call-journal.ts";
 import type { FrameMethod } from "./frame-call.ts";
 import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
-import { toGrpcStatus } from "./grpc-error.ts";
 import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls, Undecodable } from "./grpc-observer.ts";
 import { type GrpcService, toGrpcMethod, toGrpcService } from "./grpc-service.ts";
@@ -77,22 +77,6 @@ export interface GrpcServer extends GuardedServer {
   explain(peer: string, bytes: number): void;
 }
 
-/** A method, as grpc-js stores it. */
-interface Handler {
-  readonly type: "bidi";
-  /**
-   * The name of the call in the log and in metrics. All unknown methods share one name, because callers choose the
-   * names of unknown methods.
-   */
-  readonly path: string;
-  readonly func: (call: ServerDuplexStream<unknown, unknown>) => void;
-  readonly serialize: (value: unknown) => Buffer;
-  readonly deserialize: (bytes: Buffer) => unknown;
-}
-
-const PATH = "/unknown";
-const NOTHING = Buffer.alloc(0);
-
 /**
  * Serve long streams on grpc-js, with reflection and grpc.health.v1. Before you call close(), end your own streams,
  * each with its reason: remaining streams are cut after the grace period.
@@ -105,18 +89,26 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   const log = (options.logCalls ?? true) ? anonymousClients : null;
   const journal = new CallJournal({ clock, metrics: options.metrics, log, faults: anonymousClients });
   const admissionOf = (method: string) => (own.has(method) ? undefined : calls);
-  const observer = observeGrpcCalls({ journal, clientAddress, admissionOf });
+  const observer = observeGrpcCalls({ journal, clientAddress });
   const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });
   const names = routes.map(({ service }) => service.typeName);
   const health = grpcHealthRoute(serving);
   const listed = [...routes.map(({ service }) => service), health.service];
-  for (const route of [...routes, health, ...grpcReflectionRoutes(listed)]) {
-    server.addService(withReasons(toGrpcService(route.service, route.decoders)), route.handlers);
+  const all = [...routes, health, ...grpcReflectionRoutes(listed)];
+  for (const { service, decoders, handlers } of all) {
+    if (Object.keys(handlers).length > 0) server.addService(withReasons(toGrpcService(service, decoders)), handlers);
   }
-  answerUnknownMethods(server);
   logTroubles(options.log);
-  const frames = new Map(routes.flatMap((route) => framesOf(route, { journal, clientAddress })));
-  const binding = await bindGrpc(server, { ...options, anonymousClients, clock, frames }).catch((error: unknown) => {
+  const shared = { journal, clientAddress, admissionOf };
+  const streams = new Set(all.flatMap(pathsOf));
+  const unknown = unknownMethods(shared);
+  const frames = new Map(all.flatMap((route) => framesOf(route, shared)));
+  const binding = await bindGrpc(server, {
+    ...options,
+    anonymousClients,
+    clock,
+    methodAt: (path) => frames.get(path) ?? (streams.has(path) ? null : unknown),
+  }).catch((error: unknown) => {
     throw listeningError(error, host, options.port);
   });
   for (const name of names) serving.set(name, "SERVING");
@@ -149,17 +141,41 @@ function withReasons(service: GrpcService): ServiceDefinition {
   );
 }
 
+/** What all methods share. */
+interface Shared extends Pick<FrameMethod<unknown>, "journal" | "clientAddress"> {
+  admissionOf(method: string): CallAdmission | undefined;
+}
+
 /** The methods of a service whose calls bypass grpc-js, keyed by path. */
 function framesOf(
   { service, frames, decoders }: GrpcRoute,
-  shared: Pick<FrameMethod<unknown>, "journal" | "clientAddress">,
+  { admissionOf, ...shared }: Shared,
 ): readonly (readonly [string, FrameMethod<unknown>])[] {
   return service.methods.flatMap((method) => {
     const handler = frames[method.localName];
     if (handler === undefined) return [];
     const { path, requestDeserialize: decode } = toGrpcMethod(method, decoders[method.localName]);
-    return [[path, { ...shared, name: methodName(method), handler, decode }] as const];
+    const name = methodName(method);
+    const isStream = method.methodKind !== "unary";
+    return [[path, { ...shared, name, isStream, admission: admissionOf(name), handler, decode }] as const];
   });
+}
+
+/** The paths of the methods that grpc-js serves. */
+function pathsOf({ service, handlers }: GrpcRoute): readonly string[] {
+  return service.methods.flatMap((method) => (method.localName in handlers ? [toGrpcMethod(method).path] : []));
+}
+
+/**
+ * Stands for all methods that are not served here. They share one name in the log and in metrics, because callers choose
+ * their names.
+ */
+function unknownMethods({ admissionOf, ...shared }: Shared): FrameMethod<unknown> {
+  const open = (_: unknown, headers: IncomingHttpHeaders): never => {
+    throw unknownMethod(headers[":path"] ?? "");
+  };
+  const name = "unknown";
+  return { ...shared, name, isStream: true, admission: admissionOf(name), handler: { open }, decode: () => null };
 }
 
 const CHANNEL_OPTIONS: ServerOptions = {
@@ -190,25 +206,4 @@ function logTroubles(log: Logger): void {
   const write = (level: "debug" | "warn") => (detail: unknown) =>
     log[level]({ detail: String(detail) }, "grpc-js reported a problem");
   setLogger({ debug: write("debug"), info: write("debug"), error: write("warn") });
-}
-
-/**
- * Make a grpc-js server answer calls of unknown methods with UNKNOWN_METHOD. By default, grpc-js sends an error without
- * details, and no interceptor sees the call. It supports no catch-all handler, so this changes the lookup in its table
- * of handlers.
- */
-function answerUnknownMethods(server: Server): void {
-  const { handlers } = server as unknown as { readonly handlers: Map<string, unknown> };
-  const known = handlers.get.bind(handlers);
-  handlers.get = (path) => known(path) ?? unknownHandler(path);
-}
-
-function unknownHandler(path: string): Handler {
-  return {
-    type: "bidi",
-    path: PATH,
-    func: (call) => call.emit("error", toGrpcStatus(unknownMethod(path))),
-    serialize: () => NOTHING,
-    deserialize: () => null,
-  };
 }

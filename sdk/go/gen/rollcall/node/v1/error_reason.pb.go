@@ -214,7 +214,8 @@ const (
 	ErrorReason_ERROR_REASON_REPLICA_REBALANCING ErrorReason = 95
 	// [UNAVAILABLE] This replica cannot reach the store, but others can. The agent is asked to move to another replica.
 	ErrorReason_ERROR_REASON_REPLICA_CUT_OFF ErrorReason = 96
-	// [UNIMPLEMENTED] Messages to this port must not be compressed: send them with grpc-encoding identity.
+	// [UNIMPLEMENTED] The port does not support this compression of messages. The header with the accepted encodings, such
+	// as grpc-accept-encoding, names those that it supports.
 	ErrorReason_ERROR_REASON_COMPRESSION_NOT_SUPPORTED ErrorReason = 97
 	// [RESOURCE_EXHAUSTED] This caller has reached its limit of concurrent calls (anonymous clients share one limit per
 	// address); read the pending responses first. RetryInfo says when to try again.
@@ -343,6 +344,11 @@ const (
 	// [FAILED_PRECONDITION] The caller has used this request_id for another request of this method within the last day.
 	// The call had no effect. Send a new id; repeat an id only with the same request.
 	ErrorReason_ERROR_REASON_REQUEST_ID_REUSED ErrorReason = 177
+	// [UNIMPLEMENTED] The method takes exactly one message, and the request has none or several.
+	ErrorReason_ERROR_REASON_ONE_MESSAGE_REQUIRED ErrorReason = 178
+	// [INTERNAL] A message of the request is marked as compressed, but the headers of the request name no encoding. gRPC
+	// prescribes this code, although the mistake is the caller's.
+	ErrorReason_ERROR_REASON_COMPRESSION_NOT_NAMED ErrorReason = 179
 )
 
 // Enum value maps for ErrorReason.
@@ -484,6 +490,8 @@ var (
 		175: "ERROR_REASON_QUOTA_EXCEEDED",
 		176: "ERROR_REASON_JOB_UPDATE_HALTED",
 		177: "ERROR_REASON_REQUEST_ID_REUSED",
+		178: "ERROR_REASON_ONE_MESSAGE_REQUIRED",
+		179: "ERROR_REASON_COMPRESSION_NOT_NAMED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":                   0,
@@ -622,6 +630,8 @@ var (
 		"ERROR_REASON_QUOTA_EXCEEDED":                175,
 		"ERROR_REASON_JOB_UPDATE_HALTED":             176,
 		"ERROR_REASON_REQUEST_ID_REUSED":             177,
+		"ERROR_REASON_ONE_MESSAGE_REQUIRED":          178,
+		"ERROR_REASON_COMPRESSION_NOT_NAMED":         179,
 	}
 )
 
@@ -656,7 +666,7 @@ var File_rollcall_node_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xa3'\n" +
+	"#rollcall/node/v1/error_reason.proto\x12\x10rollcall.node.v1*\xf4'\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12 \n" +
@@ -794,7 +804,9 @@ const file_rollcall_node_v1_error_reason_proto_rawDesc = "" +
 	"\x1aERROR_REASON_JOB_NOT_ENDED\x10\xae\x01\x12 \n" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10\xaf\x01\x12#\n" +
 	"\x1eERROR_REASON_JOB_UPDATE_HALTED\x10\xb0\x01\x12#\n" +
-	"\x1eERROR_REASON_REQUEST_ID_REUSED\x10\xb1\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
+	"\x1eERROR_REASON_REQUEST_ID_REUSED\x10\xb1\x01\x12&\n" +
+	"!ERROR_REASON_ONE_MESSAGE_REQUIRED\x10\xb2\x01\x12'\n" +
+	"\"ERROR_REASON_COMPRESSION_NOT_NAMED\x10\xb3\x01B-Z+rollcall.dev/go/gen/rollcall/node/v1;nodev1b\x06proto3"
 
 var (
 	file_rollcall_node_v1_error_reason_proto_rawDescOnce sync.Once
