@@ -21,6 +21,7 @@ class FakeWindow {
     return Math.max(0, ...[...this.#timers.values()].map(({ atMs }) => atMs - this.#nowMs));
   }
 
+  readonly performance = { now: () => this.#nowMs };
   readonly setTimeout = (run: () => void, ms: number): number => {
     this.#lastId += 1;
     this.#timers.set(this.#lastId, { atMs: this.#nowMs + ms, run });
@@ -29,6 +30,11 @@ class FakeWindow {
   readonly clearTimeout = (id: number): void => void this.#timers.delete(id);
   readonly addEventListener = (): void => {};
   readonly removeEventListener = (): void => {};
+
+  /** Let time pass while the page is busy, so that no timer runs. */
+  work(ms: number): void {
+    this.#nowMs += ms;
+  }
 
   async pass(ms: number): Promise<void> {
     this.#nowMs += ms;
@@ -53,8 +59,8 @@ class FakeStream {
     signal.addEventListener("abort", () => this.end());
   }
 
-  send(message: string): Promise<void> {
-    this.#messages.push(message);
+  send(...messages: readonly string[]): Promise<void> {
+    this.#messages.push(...messages);
     this.#wake();
     return settle();
   }
@@ -126,5 +132,26 @@ describe("follow()", () => {
       await page.pass(retryDelayMs(1, 0));
       expect(streams).toHaveLength(breaks + 1);
     }
+  });
+
+  it("should let the page react while it handles a backlog of messages", async () => {
+    const page = new FakeWindow();
+    const handled: string[] = [];
+    const onMessage = (message: string) => {
+      handled.push(message);
+      page.work(3);
+    };
+    const stream = new FakeStream(new AbortController().signal);
+    stop = follow({ open: () => stream, onMessage }, page).stop;
+    await settle();
+    const messages = Array.from({ length: 100 }, (_, at) => `message ${at}`);
+    const sent = stream.send(...messages);
+    for (let before = handled.length; before < messages.length; before = handled.length) {
+      await setImmediate();
+      // A few messages take the time of one task.
+      expect(handled.length - before).toBeLessThanOrEqual(6);
+    }
+    expect(handled).toEqual(messages);
+    await sent;
   });
 });

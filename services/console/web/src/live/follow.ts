@@ -27,7 +27,16 @@ export interface Following {
 }
 
 /** The parts of a browser's window that streams need. */
-export type FollowingWindow = Pick<Window, "setTimeout" | "clearTimeout" | "addEventListener" | "removeEventListener">;
+export type FollowingWindow = Pick<
+  Window & typeof globalThis,
+  "setTimeout" | "clearTimeout" | "addEventListener" | "removeEventListener" | "performance"
+>;
+
+/**
+ * How long messages are handled in one task. Reading a message that has already arrived takes no separate task, so
+ * without a limit the page handles a backlog, such as a whole snapshot, before it reacts to the user again.
+ */
+const SLICE_MS = 8;
 
 const IDLE = new Observable<Link>(CONNECTING);
 
@@ -110,10 +119,14 @@ async function once<M>(
   };
   try {
     heard();
+    let sliceEndMs = page.performance.now() + SLICE_MS;
     for await (const message of followed.open(opening.signal)) {
       heard();
       followed.onMessage(message);
       onLife();
+      if (page.performance.now() < sliceEndMs) continue;
+      await nextTask();
+      sliceEndMs = page.performance.now() + SLICE_MS;
     }
     return { reason: "ENDED", message: "The server ended the stream.", kind: "away" };
   } catch (cause) {
@@ -125,6 +138,18 @@ async function once<M>(
     signal.removeEventListener("abort", close);
     opening.abort();
   }
+}
+
+/** Let the browser handle input and draw. A message is not delayed in the background, as a timer is. */
+function nextTask(): Promise<void> {
+  const { port1, port2 } = new MessageChannel();
+  return new Promise((resolve) => {
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
 }
 
 /** Wait for a time, or until the browser reports that it is online again. */

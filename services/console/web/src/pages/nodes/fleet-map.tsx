@@ -1,15 +1,14 @@
-import { type MouseEvent, memo, useEffect, useMemo, useRef, useState } from "react";
+import { type MouseEvent, memo, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { goTo, useSearch, useSetSearch } from "../../app/address.ts";
 import { nodePath } from "../../app/link.tsx";
+import { theme } from "../../app/theme.ts";
 import { CELLS, type Cell, cellOf, type MapGroup, mapGroups, mapLabels } from "../../state/nodes/fleet-map.ts";
 import { formatCount } from "../../state/units.ts";
 import { Choice } from "../../ui/field.tsx";
 import { Shape } from "../../ui/state-mark.tsx";
+import { type CellColors, columnsOf, type Painted, paintCells, readColors, STEP_PX } from "./map-canvas.ts";
 import type { NodesView } from "./use-nodes-view.ts";
 
-const CELL_PX = 12;
-const GAP_PX = 2;
-const STEP_PX = CELL_PX + GAP_PX;
 const MOST_LABELS = 30;
 /** Maximum number of groups to draw. A label with more values, such as a serial number, does not name a place. */
 const MOST_GROUPS = 200;
@@ -23,11 +22,13 @@ export function FleetMap({ view }: { readonly view: NodesView }) {
   const label = search.by ?? labels.find((key) => key === "zone" || key === "rack") ?? labels[0] ?? "zone";
   const groups = useMemo(() => mapGroups(view.rows, label), [view, label]);
   const options = [...new Set([label, ...labels])].map((key) => [key, key] as const);
+  const map = useRef<HTMLDivElement>(null);
+  const colors = useColors(map);
   return (
-    <div className="fleet-map stack" data-testid="fleet-map">
+    <div ref={map} className="fleet-map stack" data-testid="fleet-map">
       <Choice label="Group by label" value={label} onChange={(by) => setSearch({ by })} options={options} />
       {groups.slice(0, MOST_GROUPS).map((group) => (
-        <Group key={group.value ?? ""} label={label} group={group} />
+        <Group key={group.value ?? ""} label={label} group={group} colors={colors} />
       ))}
       {groups.length > MOST_GROUPS && (
         <p className="soft small">
@@ -38,23 +39,42 @@ export function FleetMap({ view }: { readonly view: NodesView }) {
   );
 }
 
+/** The colours of cells in the current theme; null before the first frame. */
+function useColors(map: RefObject<HTMLElement | null>): CellColors | null {
+  const [colors, setColors] = useState<CellColors | null>(null);
+  useEffect(() => {
+    const read = () => map.current !== null && setColors(readColors(map.current));
+    read();
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", read);
+    const stop = theme.subscribe(read);
+    return () => {
+      dark.removeEventListener("change", read);
+      stop();
+    };
+  }, [map]);
+  return colors;
+}
+
 interface GroupProps {
   readonly label: string;
   readonly group: MapGroup;
+  readonly colors: CellColors | null;
 }
 
-/** One group. It is drawn again only if its nodes have changed, because most changes are in few groups. */
+/** One group. It is rendered again only if its nodes have changed, because most changes are in few groups. */
 const Group = memo(DrawnGroup, (before: GroupProps, after: GroupProps) => {
   const [old, now] = [before.group, after.group];
-  const isSame = before.label === after.label && old.value === now.value && old.rows.length === now.rows.length;
-  return isSame && old.rows.every((row, at) => row === now.rows[at]);
+  const isSame = before.label === after.label && before.colors === after.colors && old.value === now.value;
+  return isSame && old.rows.length === now.rows.length && old.rows.every((row, at) => row === now.rows[at]);
 });
 
-function DrawnGroup({ label, group: { value, rows, counts } }: GroupProps) {
+function DrawnGroup({ label, group: { value, rows, counts }, colors }: GroupProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const painted = useRef<Painted | null>(null);
   const [widthPx, setWidthPx] = useState(0);
   const [title, setTitle] = useState("");
-  const columns = Math.max(1, Math.floor(widthPx / STEP_PX));
+  const columns = columnsOf(widthPx);
   const heightPx = Math.ceil(rows.length / columns) * STEP_PX;
   useEffect(() => {
     const element = canvas.current?.parentElement;
@@ -64,20 +84,10 @@ function DrawnGroup({ label, group: { value, rows, counts } }: GroupProps) {
     return () => resized.disconnect();
   }, []);
   useEffect(() => {
-    const element = canvas.current;
-    const drawing = element?.getContext("2d");
-    if (element === null || drawing === null || drawing === undefined || widthPx === 0) return;
-    const scale = window.devicePixelRatio;
-    element.width = widthPx * scale;
-    element.height = heightPx * scale;
-    drawing.scale(scale, scale);
-    const style = getComputedStyle(element);
-    const colors = new Map(NAMES.map((name) => [name, style.getPropertyValue(`--${CELLS[name]}`)]));
-    for (const [at, row] of rows.entries()) {
-      drawing.fillStyle = colors.get(cellOf(row)) ?? "";
-      drawing.fillRect((at % columns) * STEP_PX, Math.floor(at / columns) * STEP_PX, CELL_PX, CELL_PX);
-    }
-  }, [rows, columns, widthPx, heightPx]);
+    if (canvas.current === null || colors === null || widthPx === 0) return;
+    const frame = { widthPx, heightPx, scale: window.devicePixelRatio, colors };
+    painted.current = paintCells(canvas.current, rows, frame, painted.current);
+  }, [rows, colors, widthPx, heightPx]);
   const rowAt = ({ nativeEvent: { offsetX, offsetY } }: MouseEvent) => {
     const column = Math.floor(offsetX / STEP_PX);
     return column < columns ? rows[Math.floor(offsetY / STEP_PX) * columns + column] : undefined;

@@ -1,8 +1,18 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a table element cannot omit rows that are not visible.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type MouseEvent, memo, type RefObject, useEffect, useRef, useSyncExternalStore } from "react";
+import {
+  type CSSProperties,
+  type MouseEvent,
+  memo,
+  type RefObject,
+  useEffect,
+  useMemo,
+  useRef,
+  useSyncExternalStore,
+} from "react";
+import type { NodeRow } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
-import type { NodeColumn } from "./columns.tsx";
+import type { NodeColumn, Usage } from "./columns.tsx";
 import type { NodesView } from "./use-nodes-view.ts";
 import { useUsage } from "./use-usage.ts";
 
@@ -65,7 +75,7 @@ export const NodesTable = memo(function NodesTable({
     count: rows.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PX,
-    overscan: 6,
+    overscan: 3,
     scrollPaddingStart: ROW_PX,
   });
   const items = virtual.getVirtualItems();
@@ -83,13 +93,9 @@ export const NodesTable = memo(function NodesTable({
     if (at >= 0) virtual.scrollToIndex(at, { align: "auto" });
   }, [cursor.id, rows, virtual]);
   const isNarrow = useNarrow();
-  const widthOf = ({ name, width: px }: NodeColumn) => (isNarrow ? (NARROW_PX[name] ?? px) : px);
   const pickPx = canPick ? (isNarrow ? 36 : 40) : 0;
-  const width = columns.reduce((sum, column) => sum + widthOf(column), pickPx);
-  const styleOf = (column: NodeColumn) =>
-    column.name === "id" ? { width: widthOf(column), left: pickPx } : { width: widthOf(column) };
-  const classesOf = ({ name, right }: NodeColumn) =>
-    ["nodes-cell", right && "right", name === "id" && "stays"].filter(Boolean).join(" ");
+  const cells = useMemo(() => cellsOf(columns, isNarrow, pickPx), [columns, isNarrow, pickPx]);
+  const width = cells.reduce((sum, cell) => sum + cell.widthPx, pickPx);
   // Find the row by id, not by index. Rows change in place before the next render, so an index may refer to
   // another node.
   const pick = (picked: string, event: MouseEvent) => {
@@ -98,6 +104,15 @@ export const NodesTable = memo(function NodesTable({
     const ids = isRange ? rows.slice(Math.min(...ends), Math.max(...ends) + 1).map(({ id }) => id) : [picked];
     lastPick.current = picked;
     onPick(ids, !cursor.picked.has(picked));
+  };
+  const click = (event: MouseEvent) => {
+    // A link that opened a page.
+    if (event.defaultPrevented) return;
+    const target = event.target as HTMLElement;
+    const id = target.closest<HTMLElement>("[data-node]")?.dataset.node;
+    if (id === undefined) return;
+    if (target.matches("input")) pick(id, event);
+    onCursor(id);
   };
   return (
     <div className="nodes-scroll" ref={scroller} data-testid="nodes-scroll">
@@ -126,15 +141,14 @@ export const NodesTable = memo(function NodesTable({
                 />
               </div>
             )}
-            {columns.map((column) => {
-              const { name, title, order: by } = column;
+            {cells.map(({ column: { name, title, order: by }, className, style }) => {
               return (
                 <div
                   key={name}
                   role="columnheader"
                   tabIndex={-1}
-                  className={classesOf(column)}
-                  style={styleOf(column)}
+                  className={className}
+                  style={style}
                   aria-sort={by === order.by ? (order.reversed ? "descending" : "ascending") : undefined}
                 >
                   {by === undefined || !canOrder(by) ? (
@@ -149,44 +163,88 @@ export const NodesTable = memo(function NodesTable({
             })}
           </div>
         </div>
-        <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative" }}>
+        {/* biome-ignore lint/a11y/useKeyWithClickEvents: the keys j, k and x do the same. */}
+        <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative" }} onClick={click}>
           {items.map(({ index, start }) => {
             const row = rows[index];
             if (row === undefined) return null;
-            const isPicked = cursor.picked.has(row.id);
             return (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the keys j, k and x do the same.
-              <div
+              <Row
                 key={row.id}
-                role="row"
-                tabIndex={-1}
-                aria-rowindex={index + 2}
-                aria-selected={isPicked}
-                className={row.id === cursor.id ? "nodes-row current" : "nodes-row"}
-                style={{ transform: `translateY(${start}px)`, width }}
-                onClick={() => onCursor(row.id)}
-              >
-                {canPick && (
-                  <div role="cell" className="nodes-cell pick stays" style={{ width: pickPx }}>
-                    <input
-                      type="checkbox"
-                      aria-label={`Select ${row.id}`}
-                      checked={isPicked}
-                      onClick={(event) => pick(row.id, event)}
-                      onChange={() => {}}
-                    />
-                  </div>
-                )}
-                {columns.map((column) => (
-                  <div key={column.name} role="cell" className={classesOf(column)} style={styleOf(column)}>
-                    {column.cell(row, usage.get(row.id))}
-                  </div>
-                ))}
-              </div>
+                {...{ row, index, cells, width, pickPx }}
+                usage={usage.get(row.id)}
+                startPx={start}
+                isPicked={cursor.picked.has(row.id)}
+                isCurrent={row.id === cursor.id}
+              />
             );
           })}
         </div>
       </div>
+    </div>
+  );
+});
+
+/** A column with the look of its cells. */
+interface Cell {
+  readonly column: NodeColumn;
+  readonly widthPx: number;
+  readonly className: string;
+  readonly style: CSSProperties;
+}
+
+function cellsOf(columns: readonly NodeColumn[], isNarrow: boolean, pickPx: number): readonly Cell[] {
+  return columns.map((column) => {
+    const { name, right } = column;
+    const widthPx = isNarrow ? (NARROW_PX[name] ?? column.width) : column.width;
+    const className = ["nodes-cell", right && "right", name === "id" && "stays"].filter(Boolean).join(" ");
+    return { column, widthPx, className, style: name === "id" ? { width: widthPx, left: pickPx } : { width: widthPx } };
+  });
+}
+
+/** One row. The table handles its clicks, so that scrolling and changes render only the rows that differ. */
+const Row = memo(function Row({
+  row,
+  index,
+  cells,
+  width,
+  pickPx,
+  usage,
+  startPx,
+  isPicked,
+  isCurrent,
+}: {
+  readonly row: NodeRow;
+  readonly index: number;
+  readonly cells: readonly Cell[];
+  readonly width: number;
+  /** The width of the cell with the checkbox; 0 if nodes cannot be selected. */
+  readonly pickPx: number;
+  readonly usage: Usage;
+  readonly startPx: number;
+  readonly isPicked: boolean;
+  readonly isCurrent: boolean;
+}) {
+  return (
+    <div
+      role="row"
+      tabIndex={-1}
+      aria-rowindex={index + 2}
+      aria-selected={isPicked}
+      className={isCurrent ? "nodes-row current" : "nodes-row"}
+      data-node={row.id}
+      style={{ top: startPx, width }}
+    >
+      {pickPx > 0 && (
+        <div role="cell" className="nodes-cell pick stays" style={{ width: pickPx }}>
+          <input type="checkbox" aria-label={`Select ${row.id}`} checked={isPicked} onChange={() => {}} />
+        </div>
+      )}
+      {cells.map(({ column, className, style }) => (
+        <div key={column.name} role="cell" className={className} style={style}>
+          {column.cell(row, usage)}
+        </div>
+      ))}
     </div>
   );
 });

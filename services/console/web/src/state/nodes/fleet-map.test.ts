@@ -36,5 +36,6 @@ describe("mapLabels()", () => {
   it("should offer the labels that most nodes have", () => {
     const rows = [testRow("a", { zone: "z", rack: "r" }), testRow("b", { zone: "z" }), testRow("c", { spot: "" })];
     expect(mapLabels(rows, 2)).toEqual(["zone", "rack"]);
+    expect(mapLabels([...rows, testRow("d", { spot: "" })], 1)).toEqual(["spot"]);
   });
 });

@@ -79,7 +79,7 @@ export function nodeTest(filter: NodeFilter): NodeTest {
   if (!parsed.ok) return { ok: false, message: parsed.message };
   const { selector } = parsed;
   const types = filter.type.length === 0 ? ["compute"] : filter.type;
-  const words = filter.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = filter.q.toLowerCase().split(/\s+/).filter(Boolean).map(contains);
   const passes = (chosen: readonly string[], word: string) => chosen.length === 0 || chosen.includes(word);
   const test = (row: NodeRow) =>
     types.includes(row.type) &&
@@ -88,7 +88,7 @@ export function nodeTest(filter: NodeFilter): NodeTest {
     passes(filter.connection, row.connection.word) &&
     passes(filter.scheduling, row.scheduling.word) &&
     (selector.length === 0 || matches(selector, row.labels)) &&
-    words.every((word) => contains(row, word));
+    words.every((isIn) => isIn(row));
   return { ok: true, test };
 }
 
@@ -97,12 +97,24 @@ export function isFiltered(filter: NodeFilter): boolean {
   return filter.q !== "" || filter.labels !== "" || STATE_FIELDS.some((field) => filter[field].length > 0);
 }
 
-function contains(row: NodeRow, word: string): boolean {
-  return (
-    row.id.toLowerCase().includes(word) ||
-    row.hostname.toLowerCase().includes(word) ||
-    row.labelsText.toLowerCase().includes(word) ||
-    row.gpuModels.toLowerCase().includes(word) ||
-    row.cpuModel.toLowerCase().includes(word)
-  );
+/** Maximum number of texts to remember the result for. */
+const MOST_REMEMBERED = 1_000;
+
+/** Create a test for whether a row contains a word. Texts that many rows share are searched once. */
+function contains(word: string): (row: NodeRow) => boolean {
+  const known = new Map<string, boolean>();
+  const has = (text: string) => text.toLowerCase().includes(word);
+  const hasShared = (text: string) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const found = has(text);
+    if (known.size < MOST_REMEMBERED) known.set(text, found);
+    return found;
+  };
+  return (row) =>
+    has(row.id) ||
+    has(row.hostname) ||
+    hasShared(row.labelsText) ||
+    hasShared(row.gpuModels) ||
+    hasShared(row.cpuModel);
 }

@@ -122,9 +122,14 @@ const MOST_SINGLE = 500;
  * most sort keys have few distinct values, so rows are grouped by value and only the values are compared.
  */
 function inOrder(rows: NodeRow[], { by, reversed }: { readonly by: OrderBy; readonly reversed: boolean }): NodeRow[] {
-  rows.sort(byId);
+  if (!rows.every(isAfterPrevious)) rows.sort(byId);
   const ordered = by === "id" ? rows : grouped(rows, ORDERS[by]);
   return reversed ? ordered.reverse() : ordered;
+}
+
+/** Comparing neighbours is much cheaper than sorting, and most rows arrive in order. */
+function isAfterPrevious(row: NodeRow, at: number, rows: readonly NodeRow[]): boolean {
+  return at === 0 || (rows[at - 1]?.id ?? "") < row.id;
 }
 
 function byId(a: NodeRow, b: NodeRow): number {
