@@ -192,7 +192,7 @@ describe("the pages", () => {
     await page.type("Specification", '{"name": "web", "count": 2}');
     await page.click("Preview");
     await page.shows("Version 1: 2 executions ( 1 would wait); 4 nodes considered.");
-    await page.shows("3 nodes: not enough memory NO_ROOM");
+    await page.shows("3 nodes: not enough memory no room");
     await page.type("Reason (optional)", "first");
     await page.click("Submit");
     await eventually("the job's page", () => window.location.pathname === "/jobs/web" || undefined);

@@ -27,15 +27,18 @@ describe("healthOverTime()", () => {
     expect(points.at(-1)).toEqual({ atMs: 9_600, well: 2, unwell: 0 });
   });
 
-  it("should count no machine before it existed", () => {
+  it("should have a gap before the first machine joined, and count none before it existed", () => {
     const changes = [changed(5_000, "", "UNKNOWN"), changed(6_000, "UNKNOWN", "HEALTHY")];
     const points = healthOverTime({ HEALTHY: 1 }, changes, span);
     const seen = [4_900, 5_000, 6_000].map((atMs) => points.find((point) => point.atMs === atMs));
     expect(seen).toMatchObject([
-      { well: 0, unwell: 0 },
+      { well: null, unwell: null },
       { well: 0, unwell: 1 },
       { well: 1, unwell: 0 },
     ]);
+    // Another machine is older, so the first counts are known.
+    const [first] = healthOverTime({ HEALTHY: 2 }, changes, span);
+    expect(first).toMatchObject({ well: 1, unwell: 0 });
   });
 
   it("should have a gap before the first change that the log has", () => {

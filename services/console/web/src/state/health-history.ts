@@ -7,7 +7,7 @@ export interface HealthChange {
   readonly after: string;
 }
 
-/** Number of healthy and unhealthy machines at a point in time; null where it is unknown. */
+/** Number of healthy and unhealthy machines at a time; null where it is unknown, and before the first one joined. */
 export interface HealthAt {
   readonly atMs: number;
   readonly well: number | null;
@@ -20,6 +20,7 @@ const POINTS = 96;
 /**
  * Compute how many machines were healthy at each time, from the current counts and the changes up to now, oldest
  * first. The last point is the present. Counts before `knownFromMs` are unknown, because the log lacks those changes.
+ * Before the first machine joined, there is a gap, too.
  */
 export function healthOverTime(
   now: Readonly<Record<string, number>>,
@@ -33,6 +34,7 @@ export function healthOverTime(
   let well = now.HEALTHY ?? 0;
   let unwell = (now.UNHEALTHY ?? 0) + (now.UNKNOWN ?? 0);
   const points: HealthAt[] = [];
+  const hasBegun = changes.some(({ before }) => before === "");
   let at = changes.length - 1;
   for (let point = POINTS; point >= 0; point -= 1) {
     const atMs = fromMs + ((nowMs - fromMs) * point) / POINTS;
@@ -44,6 +46,11 @@ export function healthOverTime(
       well += isWell(change.before) - isWell(change.after);
       unwell += isUnhealthy(change.before) - isUnhealthy(change.after);
       at -= 1;
+    }
+    // The first machine had not joined yet, so there is nothing to count.
+    if (well + unwell <= 0 && at < 0 && hasBegun) {
+      points.push({ atMs, well: null, unwell: null });
+      continue;
     }
     // Clamp the counts at zero, because a change and the counts can arrive in either order.
     points.push({ atMs, well: Math.max(0, well), unwell: Math.max(0, unwell) });

@@ -21,6 +21,18 @@ export function scopeWords(scope: HealthPolicyScope | undefined): readonly strin
   }
 }
 
+/** The target of a policy in words: "group train". */
+export function scopeText(scope: HealthPolicyScope | undefined): string {
+  switch (scope?.scope.case) {
+    case "group":
+      return `group ${scope.scope.value}`;
+    case "node":
+      return `node ${scope.scope.value}`;
+    default:
+      return "all nodes";
+  }
+}
+
 /** Create a scope from a kind and a name. */
 export function toScope(kind: string, name: string): MessageInitShape<typeof HealthPolicyScopeSchema> {
   if (kind === "group") return { scope: { case: "group", value: name } };

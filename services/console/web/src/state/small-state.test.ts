@@ -14,7 +14,7 @@ import { addOutput, MOST_CHARACTERS, NO_OUTPUT, type Output, outputText } from "
 import { rightsOf, roleWord } from "./roles.ts";
 import { find } from "./search.ts";
 import { countOf, formatBytes } from "./units.ts";
-import { decodedPart } from "./words.ts";
+import { decodedPart, methodWords, reasonWords } from "./words.ts";
 
 describe("summarize()", () => {
   it("should add up only approved machines", () => {
@@ -181,5 +181,22 @@ describe("countOf()", () => {
     [1_200, "1,200 nodes"],
   ])("should say %d", (count, text) => {
     expect(countOf(count, "node")).toBe(text);
+  });
+});
+
+describe("reasonWords()", () => {
+  it.each([
+    ["NEVER_CONNECTED", "never connected"],
+    ["GPU_LOST", "GPU lost"],
+    ["KILLED_OOM", "killed: out of memory"],
+    ["", ""],
+  ])("should write %s as words", (reason, words) => {
+    expect(reasonWords(reason)).toBe(words);
+  });
+});
+
+describe("methodWords()", () => {
+  it("should write the name of a method as words", () => {
+    expect(methodWords("/rollcall.admin.v1.AdminService/ApproveNode")).toBe("approve node");
   });
 });

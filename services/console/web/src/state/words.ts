@@ -54,6 +54,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   OK: "good",
   UNHEALTHY: "bad",
   REJECTED: "bad",
+  REFUSED: "bad",
   FAILED: "bad",
   LOST: "bad",
   KILLED_OOM: "bad",
@@ -82,6 +83,22 @@ const TONES: Readonly<Record<string, Tone>> = {
 /** The tone of a state; "plain" for unknown ones. */
 export function toneOf(word: string): Tone {
   return TONES[word] ?? "plain";
+}
+
+/** Abbreviations that reasons contain. */
+const UPPER = new Set(["API", "CPU", "DNS", "GPU", "GPUS", "ID", "IP", "NUMA", "OIDC", "TLS", "VM"]);
+
+/** A reason or state of the API as words: "NO_ROOM" is "no room", "GPU_LOST" is "GPU lost". */
+export function reasonWords(reason: string): string {
+  if (reason === "KILLED_OOM") return "killed: out of memory";
+  const words = reason.split("_").map((word) => (UPPER.has(word) ? word.replace(/S$/, "s") : word.toLowerCase()));
+  return words.join(" ");
+}
+
+/** The name of a method as words: "rollcall.admin.v1.AdminService/ApproveNode" is "approve node". */
+export function methodWords(method: string): string {
+  const name = method.split("/").at(-1) ?? "";
+  return reasonWords(name.replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2").toUpperCase());
 }
 
 /** Decode a part of a path; returns it unchanged when it cannot be decoded, because users can type any address. */

@@ -31,7 +31,7 @@ afterEach(() => {
 
 describe("StateMark", () => {
   it.each([
-    ["KILLED_OOM", "Killed oom", "tone-bad"],
+    ["KILLED_OOM", "Killed: out of memory", "tone-bad"],
     ["NOT_APPROVED", "Not approved", "tone-muted"],
     ["-", "-", "tone-plain"],
   ])("should show %s as words, with a shape", async (word, words, tone) => {

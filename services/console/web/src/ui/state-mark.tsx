@@ -1,4 +1,4 @@
-import { type Tone, toneOf } from "../state/words.ts";
+import { reasonWords, type Tone, toneOf } from "../state/words.ts";
 
 /** A state with its color and its shape. Either one identifies the state. */
 export function StateMark({ word, title }: { readonly word: string; readonly title?: string | undefined }) {
@@ -36,7 +36,17 @@ const SHAPES = {
   plain: <rect x="3" y="3" width="4" height="4" rx="1" fill="currentColor" />,
 } as const;
 
-/** Format "KILLED_OOM" as "Killed oom". */
+/** A reason in words; the API's name of it on hover. */
+export function Reason({ of }: { readonly of: string }) {
+  return (
+    <span className="soft" title={of}>
+      {reasonWords(of)}
+    </span>
+  );
+}
+
+/** Format "KILLED_OOM" as "Killed: out of memory". */
 function sentence(word: string): string {
-  return word.charAt(0) + word.slice(1).toLowerCase().replaceAll("_", " ");
+  const words = reasonWords(word);
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -4,9 +4,12 @@ import { useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
 import { clientOf } from "../../live/clients.ts";
 import { EVERY_EVENT, RARE_MS, useEvents } from "../../live/queries.ts";
+import { useTokenNames } from "../../live/token-names.ts";
 import { command } from "../../state/cli-command.ts";
+import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { isoTime } from "../../state/time-words.ts";
+import { methodWords, reasonWords } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -25,6 +28,7 @@ const FILTERS = ["actor", "method", "target", "outcome"] as const;
 export function AuditPage() {
   const search = useSearch();
   const setSearch = useSetSearch();
+  const names = useTokenNames();
   const [checked, setChecked] = useState<{ readonly ok: boolean; readonly text: string } | null>(null);
   const filter = Object.fromEntries(FILTERS.map((name) => [name, search[name] ?? ""])) as Record<
     (typeof FILTERS)[number],
@@ -107,17 +111,26 @@ export function AuditPage() {
                   columns={[
                     { title: "Entry", right: true, cell: ({ sequence }) => String(sequence) },
                     { title: "When", cell: ({ time }) => <Time ms={toMs(time)} /> },
-                    { title: "Who", cell: ({ actor }) => <span className="breaks">{actor}</span> },
-                    { title: "Method", cell: ({ method }) => <code title={method}>{method.split("/").at(-1)}</code> },
+                    {
+                      title: "Who",
+                      cell: ({ actor }) => (
+                        <span className="breaks" title={actor}>
+                          {actorName(actor, names)}
+                        </span>
+                      ),
+                    },
+                    { title: "Call", cell: ({ method }) => <span title={method}>{methodWords(method)}</span> },
                     { title: "Target", cell: ({ target }) => <span className="breaks">{target || "-"}</span> },
                     {
                       title: "Outcome",
-                      cell: ({ outcome }) => <StateMark word={outcome === "OK" ? "OK" : "REJECTED"} title={outcome} />,
+                      cell: ({ outcome }) => <StateMark word={outcome === "OK" ? "OK" : "REFUSED"} title={outcome} />,
                     },
                     {
                       title: "Reason",
                       cell: ({ reason, outcome }) => (
-                        <span className="breaks">{reason || (outcome === "OK" ? "-" : outcome)}</span>
+                        <span className="breaks" title={outcome}>
+                          {reason || (outcome === "OK" ? "-" : reasonWords(outcome))}
+                        </span>
                       ),
                     },
                     { title: "From", cell: ({ address }) => <From address={address} /> },

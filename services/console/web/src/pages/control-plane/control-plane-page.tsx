@@ -18,7 +18,7 @@ import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
 import { Empty, Loading, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
-import { StateMark } from "../../ui/state-mark.tsx";
+import { Reason, StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
 const PROCESSES: NodeScope = { ...WHOLE_FLEET, filter: { ...NO_FILTER, type: ["control-plane"] } };
@@ -71,7 +71,7 @@ export function ControlPlanePage() {
                   cell: ({ connection }) => <StateMark word={connection.word} title={connection.message} />,
                 },
                 { title: "Since", cell: ({ connection }) => <Time ms={connection.sinceMs} /> },
-                { title: "Reason", cell: ({ connection }) => <code>{connection.reason}</code> },
+                { title: "Reason", cell: ({ connection }) => <Reason of={connection.reason} /> },
                 { title: "Labels", cell: ({ labelsText }) => <span className="breaks">{labelsText || "-"}</span> },
               ]}
             />

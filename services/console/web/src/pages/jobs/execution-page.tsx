@@ -13,7 +13,7 @@ import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Empty, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
-import { StateMark } from "../../ui/state-mark.tsx";
+import { Reason, StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { ExecutionLog } from "./execution-log.tsx";
 import { executionWord, jobPath } from "./execution-table.tsx";
@@ -59,7 +59,7 @@ export function ExecutionPage() {
                   <Facts
                     of={[
                       ["State", <StateMark key="state" word={executionWord(execution)} />],
-                      ["Reason", execution.reason],
+                      ["Reason", execution.reason === "" ? "" : <Reason key="reason" of={execution.reason} />],
                       ["Message", execution.message],
                       [
                         "Job",

@@ -12,6 +12,7 @@ import { CopyCommand } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Notice } from "../../ui/notices.tsx";
+import { Reason } from "../../ui/state-mark.tsx";
 import { say, useAct } from "../../ui/toasts.tsx";
 import { jobPath } from "./execution-table.tsx";
 
@@ -103,7 +104,7 @@ function Preview({
       {countOf(nodes, "node")} considered.
       {refusals.map(({ reason, message, nodes: refusing }) => (
         <div key={reason}>
-          {countOf(Number(refusing), "node")}: {message} <code>{reason}</code>
+          {countOf(Number(refusing), "node")}: {message} <Reason of={reason} />
         </div>
       ))}
     </Notice>

@@ -22,7 +22,7 @@ import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
 import { Failure, Loading, Notice, Read } from "../../ui/notices.tsx";
 import { Facts, PageHead, Panel } from "../../ui/panel.tsx";
-import { StateMark } from "../../ui/state-mark.tsx";
+import { Reason, StateMark } from "../../ui/state-mark.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { ExecutionLog } from "./execution-log.tsx";
 import { ExecutionExport, ExecutionTable, executionWord, useExecutions } from "./execution-table.tsx";
@@ -127,7 +127,7 @@ function NamedJob({ name }: { readonly name: string }) {
                   <WaitList waits={waits} />
                   {refusals.map(({ reason, message, nodes }) => (
                     <Notice key={reason} tone="warn">
-                      {countOf(Number(nodes), "node")}: {message} <code>{reason}</code>
+                      {countOf(Number(nodes), "node")}: {message} <Reason of={reason} />
                     </Notice>
                   ))}
                   <ul className="stack tight small" style={{ paddingLeft: 16 }}>

@@ -3,6 +3,7 @@ import { toMs } from "../../state/nodes/node-row.ts";
 import { countOf } from "../../state/units.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Notice } from "../../ui/notices.tsx";
+import { Reason } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
 /**
@@ -14,7 +15,7 @@ export function WaitList({ waits }: { readonly waits: readonly ExecutionWait[] }
       <strong>
         {countOf(executions, "execution")} of {job}
       </strong>
-      {nodeIds.length > 0 && ` on ${nodeIds.join(", ")}`}: {text} <code>{reason}</code>
+      {nodeIds.length > 0 && ` on ${nodeIds.join(", ")}`}: {text} <Reason of={reason} />
       <div className="soft small">
         {since !== undefined && (
           <>

@@ -1,7 +1,7 @@
 import { useTokenNames } from "../../live/token-names.ts";
 import { actorName } from "../../state/events/event-groups.ts";
 import type { NodeRow, StateFacts } from "../../state/nodes/node-row.ts";
-import { StateMark } from "../../ui/state-mark.tsx";
+import { Reason, StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
 /** The four states of a node, each with its cause and start time. */
@@ -22,7 +22,7 @@ export function StatesPanel({ row }: { readonly row: NodeRow }) {
             <StateMark word={facts.word} />
           </strong>
           <span className="small soft">
-            <Time ms={facts.sinceMs} /> {facts.reason !== "" && <code>{facts.reason}</code>}
+            <Time ms={facts.sinceMs} /> {facts.reason !== "" && <Reason of={facts.reason} />}
           </span>
           {facts.message !== "" && <span className="small breaks">{facts.message}</span>}
           {facts.actor !== "" && (

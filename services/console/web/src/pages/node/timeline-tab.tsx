@@ -8,7 +8,7 @@ import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { Empty, Notice, Read } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
-import { Shape } from "../../ui/state-mark.tsx";
+import { Reason, Shape } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 import { WaitList } from "../jobs/wait-list.tsx";
 
@@ -33,7 +33,7 @@ export function TimelineTab({ id }: { readonly id: string }) {
             <p>{summary}</p>
             {obstacles.map(({ state, reason, text, remedy, since, until }) => (
               <Notice key={`${state} ${reason}`} tone="warn">
-                <strong>{text}</strong> <code>{reason}</code>
+                <strong>{text}</strong> <Reason of={reason} />
                 {since !== undefined && (
                   <div className="soft small">
                     started <Time ms={toMs(since)} />
@@ -77,7 +77,7 @@ function Entry({ event, text }: { readonly event: Event | undefined; readonly te
       <div className="what">
         <span>{shown.type.replace(/^node\./, "").replaceAll(".", " ")}</span> <span className="soft">{text}</span>
         <div className="soft small">
-          {shown.reason !== "" && !text.includes(shown.reason) && <code>{shown.reason}</code>}{" "}
+          {shown.reason !== "" && !text.includes(shown.reason) && <Reason of={shown.reason} />}{" "}
           <span title={shown.actor}>{actorName(shown.actor, names)}</span>
         </div>
       </div>

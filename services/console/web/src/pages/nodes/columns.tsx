@@ -5,7 +5,8 @@ import { amountText, exportedAmount, type NodeRow, type StateFacts } from "../..
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { formatBytes, formatPercent } from "../../state/units.ts";
-import { StateMark } from "../../ui/state-mark.tsx";
+import { reasonWords } from "../../state/words.ts";
+import { Reason, StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
 /** Live data of a node that its row does not have: usage and the last frame. */
@@ -65,7 +66,10 @@ export const COLUMNS: readonly NodeColumn[] = [
   number("numa", "NUMA nodes", 95, (row) => row.numaNodes),
   text("vm", "VM", 60, (row) => (row.vm ? "yes" : "no")),
   number("vfio", "VFIO GPUs", 90, (row) => row.vfioGpus),
-  text("reason", "Reason", 190, (row) => telling(row).reason),
+  {
+    ...{ name: "reason", title: "Reason", width: 190, raw: (row) => telling(row).reason },
+    cell: (row) => <Reason of={telling(row).reason || "-"} />,
+  },
   text("message", "Message", 280, (row) => telling(row).message),
   time("since", "Since", 100, (row) => telling(row).sinceMs, "since"),
   time("created", "Joined", 100, (row) => row.createdMs, "created"),
@@ -166,7 +170,7 @@ function state(
 }
 
 function State({ of: { word, reason, message } }: { readonly of: StateFacts }) {
-  return <StateMark word={word} title={[reason, message].filter(Boolean).join(": ")} />;
+  return <StateMark word={word} title={[reasonWords(reason), message].filter(Boolean).join(": ")} />;
 }
 
 function time(

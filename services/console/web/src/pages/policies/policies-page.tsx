@@ -9,7 +9,7 @@ import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
-import { policyFieldWords, policyValueText, scopeWords } from "../../state/policy-values.ts";
+import { policyFieldWords, policyValueText, scopeText, scopeWords } from "../../state/policy-values.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
@@ -74,7 +74,7 @@ export function PoliciesPage() {
                     rows={all}
                     keyOf={({ scope }) => scopeWords(scope).join(" ")}
                     columns={[
-                      { title: "For", cell: ({ scope }) => <code>{scopeWords(scope).join(" ")}</code> },
+                      { title: "For", cell: ({ scope }) => <strong className="breaks">{scopeText(scope)}</strong> },
                       { title: "Selector", cell: ({ selector }) => <code className="breaks">{selector || "-"}</code> },
                       { title: "Priority", right: true, cell: ({ priority }) => priority },
                       {
@@ -130,7 +130,7 @@ export function PoliciesPage() {
       </div>
       {removing?.scope !== undefined && (
         <ReasonDialog
-          title={`Delete the policy ${scopeWords(removing.scope).join(" ")}`}
+          title={`Delete the policy for ${scopeText(removing.scope)}`}
           verb="Delete"
           danger
           commandOf={(reason) =>
@@ -153,7 +153,7 @@ export function PoliciesPage() {
 
 function valuesOf({ scope, selector, priority, values, reason, actor, updateTime }: HealthPolicy) {
   return {
-    for: scopeWords(scope).join(" "),
+    for: scopeText(scope),
     selector,
     priority,
     ...Object.fromEntries(NAMES.map((name) => [name, policyValueText(values, name)])),

@@ -15,6 +15,7 @@ import {
   policyUnit,
   policyValueFlaw,
   policyValueText,
+  scopeText,
   scopeWords,
   toPolicyValues,
   toScope,
@@ -95,7 +96,7 @@ export function PolicyForm({
   ];
   return (
     <Panel
-      title={policy === null ? "Set a policy" : `Change ${scopeWords(policy.scope).join(" ")}`}
+      title={policy === null ? "Set a policy" : `Change the policy for ${scopeText(policy.scope)}`}
       actions={<Button onClick={onDone}>Close</Button>}
     >
       <form className="stack" onSubmit={submit}>
