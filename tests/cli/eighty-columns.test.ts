@@ -61,6 +61,20 @@ describe("tables and panels on a terminal with 80 columns", () => {
     expect(text.split("\n").filter((each) => each.length > 80)).toEqual([]);
   });
 
+  it.each([
+    "node wait nothing --for healthy --timeout 300ms",
+    "node describe web-3",
+    "node list --selector a=b --filter-health healthy,unhealthy,unknown,wrong",
+    "job run --detach nowhere/else/in/a/folder/with/a/long/name/web.yaml",
+    "get nodes",
+  ])("should wrap errors and hints: %s", async (line) => {
+    const { code, err } = await rig.run(line, { terminal, env: { COLUMNS: "" } });
+    expect(code).not.toBe(0);
+    expect(err.split("\n").filter((each) => each.length > 80)).toEqual([]);
+    // Scripts get each error in one line.
+    expect((await rig.run(line)).err.split(/\s+/)).toEqual(err.split(/\s+/));
+  });
+
   it("should show whole findings of the doctor", async () => {
     const { out } = await rig.run("doctor", { terminal, env: { COLUMNS: "", NO_COLOR: "1" } });
     const { findings } = JSON.parse((await rig.run("doctor -o json")).out);

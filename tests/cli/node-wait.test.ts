@@ -19,6 +19,15 @@ describe("node wait", () => {
     expect(await rig.run("node wait n1 --for eligible -o name")).toEqual({ code: 0, out: "n1\n", err: "" });
   });
 
+  it("should not take a node for eligible that is not approved", async () => {
+    await rig.register("n1");
+    await rig.run("node reject n1 --yes");
+    const { code, err } = await rig.run("node wait n1 --for eligible --timeout 300ms");
+    expect([code, err]).toEqual([1, expect.stringContaining("it is REJECTED, DISCONNECTED, UNKNOWN\n")]);
+    const described = await rig.run("node describe n1");
+    expect(described).toMatchObject({ code: 0, out: expect.stringMatching(/\nScheduling +- /) });
+  });
+
   it("should notice a drain and a deletion", async () => {
     await rig.connect("n1");
     const drained = rig.run("node wait n1 --for drained --timeout 60s");

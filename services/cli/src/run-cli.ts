@@ -67,14 +67,14 @@ async function report(error: unknown, shell: Shell): Promise<number> {
     const { printable } = await import("./output/text.ts");
     // Print one line for each problem of a configuration.
     const lines = error.message.split("\n").map((line) => `${printable(line)}\n`);
-    shell.err.write(lines.join(""));
+    await tell(lines.join(""), shell);
     return MISUSED;
   }
   if (error instanceof Exit) {
-    if (error.message !== "") shell.err.write(`${error.message}\n`);
+    if (error.message !== "") await tell(`${error.message}\n`, shell);
     return error.code;
   }
-  shell.err.write(`${failureText(error)}\n`);
+  await tell(`${failureText(error)}\n`, shell);
   return error instanceof Unreached ? UNREACHED : FAILED;
 }
 
@@ -84,5 +84,11 @@ async function hintAtCommand({ code, message }: CommanderError, shell: Shell): P
   if (code !== "commander.unknownCommand" || unknown === undefined) return;
   const { foreignHint } = await import("./habits/foreign-words.ts");
   const hint = foreignHint(shell.args, unknown);
-  if (hint !== null) shell.err.write(`hint: ${hint}\n`);
+  if (hint !== null) await tell(`hint: ${hint}\n`, shell);
+}
+
+/** Write a message, wrapped on a terminal. */
+async function tell(text: string, shell: Shell): Promise<void> {
+  const { wrapped } = await import("./output/style.ts");
+  shell.err.write(wrapped(text, shell));
 }

@@ -37,10 +37,10 @@ import { getNode } from "./read-nodes.ts";
 import {
   actorWords,
   connectionWord,
+  eligibilityWord,
   healthWord,
   holdWord,
   membershipWord,
-  schedulingWord,
   tierWord,
   typeWord,
 } from "./words.ts";
@@ -93,7 +93,7 @@ export function statusPanel(
     state("Approval", membershipWord(node.membership?.state), node.membership),
     state("Connection", connectionWord(node.connection?.state), node.connection),
     state("Health", healthWord(node.health?.state), node.health),
-    state("Scheduling", schedulingWord(node.scheduling?.state), node.scheduling),
+    state("Scheduling", eligibilityWord(node), node.scheduling),
     ...(node.scheduling?.holds ?? []).map((hold) => {
       const actor = actorWords(hold.actor, node.id, names);
       return row("", `hold ${holdWord(hold.kind)}${untilWords(hold)} by ${actor}: ${hold.message || "-"}`);

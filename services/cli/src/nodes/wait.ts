@@ -17,9 +17,10 @@ import { reasonIn } from "../hints.ts";
 import type { Verb } from "../invocation.ts";
 import { outputFormat } from "../output/format.ts";
 import { showing } from "../output/progress.ts";
+import { wrapped } from "../output/style.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
-import { connectionWord, healthWord, membershipWord, schedulingWord } from "./words.ts";
+import { connectionWord, eligibilityWord, healthWord, membershipWord } from "./words.ts";
 
 /** The options of `node wait`. */
 export interface NodeWaitOptions {
@@ -38,7 +39,8 @@ const IS_IN: Readonly<Record<Exclude<WaitWord, "deleted">, (node: Node) => boole
   healthy: (node) => node.health?.state === HealthState.HEALTHY,
   unhealthy: (node) => node.health?.state === HealthState.UNHEALTHY,
   unknown: (node) => node.health?.state === HealthState.UNKNOWN,
-  eligible: (node) => node.scheduling?.state === SchedulingState.ELIGIBLE,
+  eligible: (node) =>
+    node.membership?.state === MembershipState.APPROVED && node.scheduling?.state === SchedulingState.ELIGIBLE,
   ineligible: (node) => node.scheduling?.state === SchedulingState.INELIGIBLE,
   draining: (node) => node.scheduling?.state === SchedulingState.DRAINING,
   drained: (node) => node.scheduling?.state === SchedulingState.DRAINED,
@@ -107,7 +109,7 @@ async function waitForNode(shell: Shell, control: ControlPlane, { name, states, 
     }
     note(`${text}\nhint: ${hint}`);
     const isSlow = performance.now() - startMs > QUIET_MS;
-    if (isSlow && text !== told) shell.err.write(`${printable(text)}${told === "" ? limit : ""}\n`);
+    if (isSlow && text !== told) shell.err.write(wrapped(`${printable(text)}${told === "" ? limit : ""}\n`, shell));
     if (isSlow) told = text;
     await sleep(pauseMs, undefined, { signal: shell.interrupted });
   }
@@ -130,12 +132,13 @@ function isReached(node: Node | null, states: readonly WaitWord[]): boolean {
   return states.every((state) => (state === "deleted" ? node === null : node !== null && IS_IN[state](node)));
 }
 
-function stateText({ membership, connection, health, scheduling }: Node): string {
+function stateText(node: Node): string {
+  const { membership, connection, health } = node;
   const words = [
     membershipWord(membership?.state),
     connectionWord(connection?.state),
     healthWord(health?.state),
-    schedulingWord(scheduling?.state),
+    eligibilityWord(node),
   ];
-  return `it is ${words.join(", ")}`;
+  return `it is ${words.filter((word) => word !== "-").join(", ")}`;
 }

@@ -8,11 +8,11 @@ import {
   HoldKindSchema,
   type LabelTier,
   LabelTierSchema,
-  type MembershipState,
+  MembershipState,
   MembershipStateSchema,
   type Node,
   NodeType,
-  type SchedulingState,
+  SchedulingState,
   SchedulingStateSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { ActorNames } from "../client/actor-names.ts";
@@ -44,6 +44,15 @@ export function healthWord(state: HealthState | undefined): string {
 /** ELIGIBLE, INELIGIBLE, DRAINING, DRAINED or UNCONFIRMED. */
 export function schedulingWord(state: SchedulingState | undefined): string {
   return word(SchedulingStateSchema, state);
+}
+
+/**
+ * The scheduling state of a node; "-" for a node without holds that is not approved. The API's state has only the
+ * holds, but a node gets no work before it is approved.
+ */
+export function eligibilityWord({ membership, scheduling }: Pick<Node, "membership" | "scheduling">): string {
+  const isEligible = scheduling?.state === SchedulingState.ELIGIBLE;
+  return isEligible && membership?.state !== MembershipState.APPROVED ? "-" : schedulingWord(scheduling?.state);
 }
 
 /** OPERATOR, FLAPPING, HARDWARE, IDENTITY or DRAIN. */

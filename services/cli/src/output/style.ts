@@ -1,5 +1,6 @@
 import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
+import { wrap } from "./text.ts";
 
 /** How a piece of text looks on a terminal. */
 export type Style = "plain" | "bold" | "dim" | "good" | "warning" | "bad" | "cyan" | "magenta" | "blue";
@@ -45,6 +46,11 @@ export function choosePaint(
 export function columnsOf({ out, env }: Pick<Shell, "out" | "env">): number {
   const named = /^[1-9]\d{0,4}$/.test(env.COLUMNS ?? "") ? Number(env.COLUMNS) : 0;
   return named > 0 ? named : out.isTerminal ? out.columns() : 0;
+}
+
+/** Wrap a message to the width of the terminal that shows errors. Elsewhere it stays as it is, for scripts. */
+export function wrapped(text: string, { err }: Pick<Shell, "err">): string {
+  return err.isTerminal && err.columns() > 0 ? wrap(text, err.columns()) : text;
 }
 
 const STATE_STYLES: Readonly<Record<string, Style>> = {
