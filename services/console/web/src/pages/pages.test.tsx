@@ -189,7 +189,13 @@ describe("the pages", () => {
     await page.type("Specification", '{"name": "web", "cout": 2}');
     await page.shows("cout");
     expect(await page.control("Submit")).toHaveProperty("disabled", true);
-    await page.type("Specification", '{"name": "web", "count": 2}');
+    await page.type("Specification", '{"name": "web", "annotations": {"team": "a"}}');
+    await page.type("Cores", "many");
+    await page.shows("a number, for example 0.5");
+    expect(await page.control("Submit")).toHaveProperty("disabled", true);
+    await page.type("Cores", "0.5");
+    await page.type("Command", "sleep 60");
+    await page.type("Count", "2");
     await page.click("Preview");
     await page.shows("Version 1: 2 executions ( 1 would wait); 4 nodes considered.");
     await page.shows("3 nodes: not enough memory no room");
@@ -197,7 +203,10 @@ describe("the pages", () => {
     await page.click("Submit");
     await eventually("the job's page", () => window.location.pathname === "/jobs/web" || undefined);
     expect(submitted).toEqual([expect.objectContaining({ reason: "first", etag: "" })]);
-    expect(submitted[0]?.spec).toMatchObject({ name: "web", count: 2 });
+    expect(submitted[0]?.spec).toMatchObject({
+      ...{ name: "web", count: 2, annotations: { team: "a" }, resources: { millicores: 500 } },
+      task: { case: "process", value: { command: ["sleep", "60"] } },
+    });
   });
 
   it.each(["/", "/nodes", "/nodes/alpha", "/jobs", "/policies", "/drains?node=alpha"])(

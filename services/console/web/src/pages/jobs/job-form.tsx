@@ -5,7 +5,8 @@ import { goTo } from "../../app/address.ts";
 import { clientOf } from "../../live/clients.ts";
 import { RequestIds } from "../../state/bulk.ts";
 import { command } from "../../state/cli-command.ts";
-import { firstJobText, jobText, parseJobText } from "../../state/jobs/job-text.ts";
+import { firstJob } from "../../state/jobs/job-fields.ts";
+import { jobText, parseJobText } from "../../state/jobs/job-text.ts";
 import { countOf } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommand } from "../../ui/copy.tsx";
@@ -15,8 +16,10 @@ import { Notice } from "../../ui/notices.tsx";
 import { Reason } from "../../ui/state-mark.tsx";
 import { say, useAct } from "../../ui/toasts.tsx";
 import { jobPath } from "./execution-table.tsx";
+import { JobFields } from "./job-fields.tsx";
 
 const jobs = clientOf(JobService);
+const NO_FLAWS: ReadonlySet<string> = new Set();
 
 /** A job as it is when the user starts to edit it. */
 interface EditedJob {
@@ -27,13 +30,17 @@ interface EditedJob {
 
 /** Submits a job from its specification: a new one, or another version of `job`. A preview shows the effect. */
 export function JobForm({ job, onClose }: { readonly job: EditedJob | null; readonly onClose: () => void }) {
-  const [text, setText] = useState(() => (job === null ? firstJobText() : jobText(job.spec)));
+  const [text, setText] = useState(() => jobText(job?.spec ?? firstJob()));
   const [reason, setReason] = useState("");
   const [preview, setPreview] = useState<{ readonly of: string; readonly answer: PlanJobResponse } | null>(null);
   const requestIds = useRef(new RequestIds());
   const { busy, act } = useAct();
   const id = useId();
   const parsed = parseJobText(text, job?.spec.name);
+  const [flaws, setFlaws] = useState<ReadonlySet<string>>(NO_FLAWS);
+  // The fields start again when the text is edited, and forget what is wrong with them.
+  const [edits, setEdits] = useState(0);
+  const isValid = parsed.ok && flaws.size === 0;
   const etag = job?.etag ?? "";
   const look = () =>
     act("Preview", async () => {
@@ -50,20 +57,31 @@ export function JobForm({ job, onClose }: { readonly job: EditedJob | null; read
     });
   return (
     <Dialog title={job === null ? "Submit a job" : `Edit ${job.spec.name}`} onClose={onClose} wide>
+      <JobFields
+        key={edits}
+        spec={parsed.ok ? parsed.spec : null}
+        isNew={job === null}
+        onChange={(spec) => setText(jobText(spec))}
+        onFlaws={setFlaws}
+      />
       <div className="field">
         <label htmlFor={id}>Specification</label>
         <textarea
           id={id}
           className="input mono"
-          rows={11}
+          rows={8}
           spellCheck={false}
           aria-invalid={!parsed.ok}
           aria-describedby={`${id}-hint`}
           value={text}
-          onChange={(event) => setText(event.target.value)}
+          onChange={(event) => {
+            setText(event.target.value);
+            setFlaws(NO_FLAWS);
+            setEdits((before) => before + 1);
+          }}
         />
         <span id={`${id}-hint`} className={parsed.ok ? "hint" : "wrong"}>
-          {parsed.ok ? "JSON with the fields of the API" : parsed.message}
+          {parsed.ok ? "All fields, as JSON" : parsed.message}
         </span>
       </div>
       <Field
@@ -80,10 +98,10 @@ export function JobForm({ job, onClose }: { readonly job: EditedJob | null; read
       />
       <div className="actions">
         <Button onClick={onClose}>Cancel</Button>
-        <Button disabled={!parsed.ok || busy} onClick={look}>
+        <Button disabled={!isValid || busy} onClick={look}>
           Preview
         </Button>
-        <Button look="primary" disabled={!parsed.ok || busy} onClick={submit}>
+        <Button look="primary" disabled={!isValid || busy} onClick={submit}>
           Submit
         </Button>
       </div>

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "@jest/globals";
-import { firstJobText, jobText, parseJobText } from "./job-text.ts";
+import { firstJob } from "./job-fields.ts";
+import { jobText, parseJobText } from "./job-text.ts";
 
 describe("parseJobText()", () => {
   it("should read what jobText() wrote", () => {
-    const parsed = parseJobText(firstJobText(), "my-job");
-    expect(parsed.ok && jobText(parsed.spec)).toBe(firstJobText());
+    const parsed = parseJobText(jobText(firstJob()), "my-job");
+    expect(parsed.ok && jobText(parsed.spec)).toBe(jobText(firstJob()));
   });
 
   it.each([

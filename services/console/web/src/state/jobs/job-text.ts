@@ -1,5 +1,5 @@
-import { create, fromJsonString, toJsonString } from "@bufbuild/protobuf";
-import { type JobSpec, JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
+import { type JobSpec, JobSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 
 /** A parsed specification, or what is wrong with the text. */
 export type JobText = { readonly ok: true; readonly spec: JobSpec } | { readonly ok: false; readonly message: string };
@@ -7,12 +7,6 @@ export type JobText = { readonly ok: true; readonly spec: JobSpec } | { readonly
 /** Format a specification as the API's JSON, which can be edited and submitted again. */
 export function jobText(spec: JobSpec): string {
   return toJsonString(JobSpecSchema, spec, { prettySpaces: 2 });
-}
-
-/** The specification that the form for a new job starts with. */
-export function firstJobText(): string {
-  const task = { case: "process" as const, value: { command: ["sleep", "600"] } };
-  return jobText(create(JobSpecSchema, { name: "my-job", type: JobType.SERVICE, count: 1, task }));
 }
 
 /** Parse a specification in the API's JSON. If `name` is given, the specification must have the same name. */
