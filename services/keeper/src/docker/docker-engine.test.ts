@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
+import { failOnceAtEachCall } from "@rollcall/testkit/faults";
+import type Docker from "dockerode";
 import { DockerEngine, parseDockerHost } from "./docker-engine.ts";
 import { ExecCheck } from "./exec-check.ts";
 
@@ -59,6 +61,31 @@ describe("an engine whose answer", () => {
     expect(await check.run("c1", ["true"], 60_000)).toMatchObject({ passed: false });
   });
 });
+
+describe("DockerEngine", () => {
+  it("should find the engine again after its library could not be loaded once", async () => {
+    await failOnceAtEachCall(
+      async (ports) => {
+        const { connect } = ports.wrap("library", { connect: async () => fakeClient() });
+        const engine = new DockerEngine({ host: "/run/engine.sock", log: silentLogger, connect });
+        await ports.attempt(() => engine.client("slow"));
+        await engine.look();
+        if (engine.facts === null) await engine.look();
+        expect(engine.facts).toMatchObject({ version: "4.3" });
+      },
+      { kinds: ["before"] },
+    );
+  });
+});
+
+/** The part of a client that a scan calls. */
+function fakeClient(): Docker {
+  const part: Pick<Docker, "version" | "info"> = {
+    version: async () => ({ Version: "4.3" }) as Docker.DockerVersion,
+    info: async () => ({}),
+  };
+  return part as Docker;
+}
 
 describe("parseDockerHost()", () => {
   it.each([

@@ -23,6 +23,8 @@ export interface DockerEngineOptions {
   readonly host: string | null;
   readonly log: Logger;
   readonly limits?: AnswerLimits;
+  /** Creates a client. Replaced in tests. */
+  readonly connect?: typeof connectTo;
 }
 
 /**
@@ -118,9 +120,13 @@ export class DockerEngine {
   async client(patience: Patience, socket?: string): Promise<Docker> {
     const path = socket ?? (await this.socket());
     const key = `${patience} ${path}`;
-    const limits = this.#options.limits ?? LIMITS;
-    const client = this.#clients.get(key) ?? connectTo(path, patience === "endless" ? null : limits[patience]);
+    const known = this.#clients.get(key);
+    if (known !== undefined) return known;
+    const { limits = LIMITS, connect = connectTo } = this.#options;
+    const client = connect(path, patience === "endless" ? null : limits[patience]);
     this.#clients.set(key, client);
+    // Forget a failure, so that the next call tries again: the library may not load while no file can be opened.
+    client.catch(() => this.#clients.delete(key));
     return client;
   }
 }

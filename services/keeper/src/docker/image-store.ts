@@ -76,8 +76,12 @@ export class ImageStore {
     } finally {
       signal.removeEventListener("abort", onAbort);
       pull.listeners.delete(onProgress);
-      // No other execution waits for this image, so cancel the pull.
-      if (pull.listeners.size === 0) pull.ending.abort(new Error("no execution is waiting for it"));
+      // No other execution waits for this image, so cancel the pull. An execution that needs the image from now on
+      // begins another pull, even while this one is ending.
+      if (pull.listeners.size === 0) {
+        this.#forget(name, pull);
+        pull.ending.abort(new Error("no execution is waiting for it"));
+      }
     }
   }
 
@@ -91,12 +95,16 @@ export class ImageStore {
       for (const listener of listeners) listener(message);
     }).finally(() => {
       clearTimeout(late);
-      this.#pulls.delete(name);
+      this.#forget(name, pull);
     });
     done.catch(() => {});
-    const pull = { done, ending, listeners };
+    const pull: Pull = { done, ending, listeners };
     this.#pulls.set(name, pull);
     return pull;
+  }
+
+  #forget(name: string, pull: Pull): void {
+    if (this.#pulls.get(name) === pull) this.#pulls.delete(name);
   }
 
   async #run(name: string, signal: AbortSignal, tell: (message: string) => void): Promise<void> {
