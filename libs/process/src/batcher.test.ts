@@ -220,8 +220,13 @@ describe("Batcher", () => {
   it("should finish waiting items on close and accept no more", async () => {
     const { runs, batcher } = fixture();
     const waiting = batcher.submit(1);
-    const closed = batcher.close();
+    let isClosed = false;
+    const closed = batcher.close().then(() => {
+      isClosed = true;
+    });
     await expect(batcher.submit(2)).rejects.toThrow("the server is shutting down");
+    await settle();
+    expect({ runs: runs.length, isClosed }).toEqual({ runs: 1, isClosed: false });
     runs[0]?.finish();
     expect(await waiting).toBe("answer 1");
     await closed;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
 import { currentRevision } from "./events.ts";
 import { EventFeed } from "./feed.ts";
 
@@ -35,5 +35,24 @@ describe("a follower of the feed", () => {
     const never = following.caughtUpTo(revision + 1n);
     following.leave();
     await expect(never).rejects.toThrow("the follower has left");
+  });
+});
+
+describe("a feed", () => {
+  it("should check the history of the log again after a check failed, without a new connection", async () => {
+    const { reserved } = database.store;
+    let checks = 0;
+    const refreshLogId = async () => {
+      checks += 1;
+      if (checks === 1) throw new Error("the store is away");
+      return reserved.refreshLogId();
+    };
+    const checking = new EventFeed({ store: { ...reserved, refreshLogId }, log: silentLogger });
+    try {
+      await checking.start();
+      await until("another check", () => checks > 1);
+    } finally {
+      await checking.close();
+    }
   });
 });

@@ -36,6 +36,23 @@ describe("saveDelivery()", () => {
   });
 });
 
+describe("openWebhook()", () => {
+  it("should open nothing for a process without the lease, and leave the delivery of the holder valid", async () => {
+    const { store } = database;
+    await insert("held");
+    const claim = { name: WEBHOOK_LEASE, service: "admin", address: "" };
+    await takeLease(store.db, { ...claim, instance: "i1" });
+    const opened = await openWebhook(store.reserved, { name: "held", instance: "i1" });
+    expect(await takeLease(store.db, { ...claim, instance: "i2" })).toBeNull();
+    expect(await openWebhook(store.reserved, { name: "held", instance: "i2" })).toBeNull();
+    const saved = await saveDelivery(store.reserved, {
+      ...{ name: "held", generation: opened?.generation ?? 0n, logId: await store.refreshLogId(), revision: 3n },
+      ...{ blocked: [], released: [], succeeded: true, failure: null, lost: null },
+    });
+    expect(saved).toBe(true);
+  });
+});
+
 describe("tellBehind()", () => {
   it("should append one event for a webhook that stays behind", async () => {
     const { store } = database;

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "@jest/globals";
@@ -54,6 +54,22 @@ describe("UserIds", () => {
       return { endings: { "a removed execution": end } };
     };
     expect(await faultsAtLimit({ limit: IDS, reason: USED_UP, begin })).toEqual([]);
+  });
+
+  it("should keep an id while it is unknown whether its execution's directory still exists", async () => {
+    const disk = join(root, "disk");
+    const home = join(disk, "execution");
+    await mkdir(home, { recursive: true });
+    await ids.claim(home);
+    for (let count = 1; count < IDS; count += 1) await claim();
+    await rm(disk, { recursive: true });
+    // Nothing below a link to itself can be looked up, as on a disk with an error.
+    await symlink(disk, disk);
+    clock.advance(SWEEP_PAUSE_MS);
+    await expect(claim()).rejects.toThrow(USED_UP);
+    await rm(disk);
+    clock.advance(SWEEP_PAUSE_MS);
+    await claim();
   });
 
   it("should search for free ids at most once a minute", async () => {

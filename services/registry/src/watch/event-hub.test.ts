@@ -2,11 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { describeError } from "@rollcall/errors";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { type CallStore, compactEvents, currentRevision, EventFeed, type Store } from "@rollcall/store";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, ManualClock, type TestDatabase } from "@rollcall/testkit";
 import { makeHistory } from "../testing/record.ts";
 import { EventHub } from "./event-hub.ts";
 import { LogWake } from "./log-wake.ts";
 import { DEFAULT_WATCH_LIMITS } from "./watch-limits.ts";
+
+/** How long the window is kept after the last watcher. */
+const KEPT_MS = 60_000;
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -81,5 +84,38 @@ describe("EventHub.readTable()", () => {
     const hub = new EventHub({ store: compacted, ...options });
     const error = await hub.readTable(after, {}, signal).catch((reason: unknown) => reason);
     expect(describeError(error).reason).toBe("REVISION_COMPACTED");
+  });
+});
+
+describe("EventHub.join()", () => {
+  it("should keep the window while there are watchers, whenever earlier ones left, and drop it a minute later", async () => {
+    const { store } = database;
+    const clock = new ManualClock();
+    const { signal } = new AbortController();
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+    const limits = DEFAULT_WATCH_LIMITS;
+    const wake = new LogWake({ feed, clock, limits });
+    const hub = new EventHub({ store, feed, clock, limits, wake });
+    const join = () => hub.join({ wake: () => {} });
+    const hasWindow = () => hub.readWindow(feed.position) !== null;
+    try {
+      await hub.ready(signal);
+      for (let round = 0; round < 5; round += 1) {
+        join()();
+        await clock.pass(KEPT_MS - 1);
+        const leave = join();
+        await clock.pass(2 * KEPT_MS);
+        expect([round, hasWindow()]).toEqual([round, true]);
+        leave();
+      }
+      await clock.pass(KEPT_MS - 1);
+      expect(hasWindow()).toBe(true);
+      await clock.pass(1);
+      expect(hasWindow()).toBe(false);
+    } finally {
+      hub.close();
+      wake.close();
+      await feed.close();
+    }
   });
 });

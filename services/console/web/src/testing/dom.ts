@@ -36,6 +36,9 @@ function remove(): void {
 // The pages read the browser's objects when they are imported, so install the DOM now. A test file must import this
 // file first.
 install();
+// Test files of one process share modules, and this code runs only for the first of them. So import the pages now,
+// while there is a DOM, also for the files that follow.
+await import("../app/app.tsx");
 
 /** Install a DOM for the tests of a file, and remove it after them, because other files share the global object. */
 export function withDom(): void {
