@@ -105,7 +105,9 @@ async function waitForNode(shell: Shell, control: ControlPlane, { name, states, 
       shell.interrupted.throwIfAborted();
       const isOutage = error instanceof Unreached && reachedMs !== null;
       if (!isOutage || performance.now() - (reachedMs ?? 0) >= streamLimitsOf(shell).giveUpMs) throw error;
-      text = `${error.message}; trying again`;
+      // The hint follows in a separate line if the time is over.
+      const [why = ""] = error.message.split("\n");
+      text = `${why}; trying again`;
     }
     note(`${text}\nhint: ${hint}`);
     const isSlow = performance.now() - startMs > QUIET_MS;

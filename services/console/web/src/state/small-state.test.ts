@@ -14,7 +14,7 @@ import { addOutput, MOST_CHARACTERS, NO_OUTPUT, type Output, outputText } from "
 import { rightsOf, roleWord } from "./roles.ts";
 import { find } from "./search.ts";
 import { countOf, formatBytes } from "./units.ts";
-import { decodedPart, methodWords, reasonWords } from "./words.ts";
+import { decodedPart, methodWords, plainText, reasonWords } from "./words.ts";
 
 describe("summarize()", () => {
   it("should add up only approved machines", () => {
@@ -192,6 +192,13 @@ describe("reasonWords()", () => {
     ["", ""],
   ])("should write %s as words", (reason, words) => {
     expect(reasonWords(reason)).toBe(words);
+  });
+});
+
+describe("plainText()", () => {
+  it("should write states and reasons as words, and leave everything else", () => {
+    const text = "PENDING -> APPROVED: OPERATOR_APPROVED, by ADA on GPU 0 of web-APPROVED1";
+    expect(plainText(text)).toBe("pending -> approved: operator approved, by ADA on GPU 0 of web-APPROVED1");
   });
 });
 

@@ -95,6 +95,13 @@ export function reasonWords(reason: string): string {
   return words.join(" ");
 }
 
+/** A text of the server with states and reasons as words: "PENDING -> APPROVED" is "pending -> approved". */
+export function plainText(text: string): string {
+  return text.replaceAll(/\b[A-Z]+(?:_[A-Z]+)*\b/g, (name) =>
+    name.includes("_") || Object.hasOwn(TONES, name) ? reasonWords(name) : name,
+  );
+}
+
 /** The name of a method as words: "rollcall.admin.v1.AdminService/ApproveNode" is "approve node". */
 export function methodWords(method: string): string {
   const name = method.split("/").at(-1) ?? "";

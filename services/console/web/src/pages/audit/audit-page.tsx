@@ -119,7 +119,7 @@ export function AuditPage() {
                         </span>
                       ),
                     },
-                    { title: "Call", cell: ({ method }) => <span title={method}>{methodWords(method)}</span> },
+                    { title: "Method", cell: ({ method }) => <span title={method}>{methodWords(method)}</span> },
                     { title: "Target", cell: ({ target }) => <span className="breaks">{target || "-"}</span> },
                     {
                       title: "Outcome",

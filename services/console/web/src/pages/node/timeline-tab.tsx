@@ -6,6 +6,7 @@ import { useRead } from "../../live/queries.ts";
 import { useTokenNames } from "../../live/token-names.ts";
 import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
+import { plainText } from "../../state/words.ts";
 import { Empty, Notice, Read } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Reason, Shape } from "../../ui/state-mark.tsx";
@@ -30,10 +31,10 @@ export function TimelineTab({ id }: { readonly id: string }) {
       <Read from={why}>
         {({ summary, obstacles, entries, hasEarlier }) => (
           <div className="stack">
-            <p>{summary}</p>
+            <p>{plainText(summary)}</p>
             {obstacles.map(({ state, reason, text, remedy, since, until }) => (
               <Notice key={`${state} ${reason}`} tone="warn">
-                <strong>{text}</strong> <Reason of={reason} />
+                <strong>{plainText(text)}</strong> <Reason of={reason} />
                 {since !== undefined && (
                   <div className="soft small">
                     started <Time ms={toMs(since)} />
@@ -75,7 +76,8 @@ function Entry({ event, text }: { readonly event: Event | undefined; readonly te
       <Shape tone={shown.tone} />
       <Time ms={shown.atMs} />
       <div className="what">
-        <span>{shown.type.replace(/^node\./, "").replaceAll(".", " ")}</span> <span className="soft">{text}</span>
+        <span>{shown.type.replace(/^node\./, "").replaceAll(".", " ")}</span>{" "}
+        <span className="soft">{plainText(text)}</span>
         <div className="soft small">
           {shown.reason !== "" && !text.includes(shown.reason) && <Reason of={shown.reason} />}{" "}
           <span title={shown.actor}>{actorName(shown.actor, names)}</span>
