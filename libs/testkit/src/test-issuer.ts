@@ -10,7 +10,7 @@ export interface TestTokenOptions {
   /** Seconds from `nowMs` until the token expires. Default 3600; negative for an expired token. */
   readonly expiresInS?: number;
   /** The token's audience; null for a token without an audience. */
-  readonly audience?: string | null;
+  readonly audience?: string | readonly string[] | null;
   readonly issuer?: string;
   /** The key to sign with: "key-0" is the first key, and so on. Default: the newest key. */
   readonly keyId?: string;
@@ -107,7 +107,7 @@ export class TestIssuer {
     const token = new SignJWT({ iat: nowS, exp: nowS + expiresInS, ...claims })
       .setProtectedHeader({ alg: String(key.publicJwk.alg), kid: key.id, typ: "JWT" })
       .setIssuer(issuer);
-    return (audience === null ? token : token.setAudience(audience)).sign(key.privateKey);
+    return (audience === null ? token : token.setAudience([audience].flat())).sign(key.privateKey);
   }
 
   /** The number of requests of a kind, for example "GET /jwks". */
@@ -241,10 +241,12 @@ export class TestIssuer {
   async #tokens() {
     const refreshToken = `refresh-${this.requests.length}`;
     this.#refreshTokens.add(refreshToken);
-    const options = { expiresInS: this.tokenLifeS };
+    // Name the client as well, because each ID token has its client as an audience.
+    const claims = { ...this.claims, azp: this.clientId };
+    const options = { expiresInS: this.tokenLifeS, audience: [this.audience, this.clientId] };
     return {
       access_token: "opaque",
-      id_token: await this.token(this.claims, options),
+      id_token: await this.token(claims, options),
       refresh_token: refreshToken,
       token_type: "Bearer",
       expires_in: this.tokenLifeS,

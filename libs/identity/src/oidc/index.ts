@@ -3,7 +3,8 @@ import type { OidcAuthenticatorOptions } from "./oidc-authenticator.ts";
 import type { OidcVerifier, OidcVerifierOptions } from "./oidc-verifier.ts";
 
 export { mutableClaims } from "./claim-rules.ts";
-export { fetchJson, fetchWhole } from "./fetch-whole.ts";
+export { fetchJson } from "./fetch-whole.ts";
+export { issuerFetch } from "./issuer-fetch.ts";
 export { isSafeUrl, issuerProblem, keysUrlProblem } from "./issuer-url.ts";
 export { checkOidcConfig, type OidcIssuer, type OidcProblem, oidcIssuersOf } from "./oidc-issuers.ts";
 export { OIDC_KEYS, type OidcConfig } from "./oidc-keys.ts";

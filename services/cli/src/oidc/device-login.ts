@@ -5,7 +5,7 @@ import type { OidcLogin } from "../contexts/context.ts";
 import { Failure, UsageError } from "../failure.ts";
 import type { Invocation } from "../invocation.ts";
 import { printable } from "../output/text.ts";
-import { beginLogin, discoverIssuer, finishLogin } from "./issuer-client.ts";
+import { beginLogin } from "./issuer-client.ts";
 
 /** The result of a login. */
 export interface DeviceLogin {
@@ -24,15 +24,13 @@ export async function deviceLogin({ shell, options }: Invocation<{ readonly issu
   const at = displayAddress(control.addresses.admin);
   const chosen = chooseIssuer(issuers, options.issuer, at);
   const { interrupted: signal, wallMs } = shell;
-  const endpoints = await discoverIssuer(chosen.issuer, signal);
-  const pending = await beginLogin(endpoints, chosen, signal);
+  const pending = await beginLogin(chosen, { signal, wallMs });
   const page = printable(pending.completeUri ?? pending.verificationUri);
   const code = printable(pending.userCode);
   shell.err.write(
     `Open this page in a browser, on any machine:\n\n  ${page}\n\nand confirm the code ${code}. Waiting ...\n`,
   );
-  const issued = await finishLogin(endpoints, chosen, pending, { signal, wallMs });
-  const { token, refreshToken, expiresAtMs } = issued;
+  const { token, refreshToken, expiresAtMs } = await pending.finish();
   const { issuer, clientId, audience } = chosen;
   return { token, oidc: { issuer, clientId, audience, refreshToken, expiresAtMs } };
 }

@@ -1,14 +1,9 @@
-import { setTimeout as pause } from "node:timers/promises";
 import { explainTlsError } from "@rollcall/domain";
 import { LONGEST_TOKEN } from "@rollcall/identity";
+import { isSafeUrl, issuerFetch } from "@rollcall/identity/oidc";
+import { decodeJwt } from "jose";
+import type { Configuration, DeviceAuthorizationResponse, TokenEndpointResponse } from "openid-client";
 import { Failure } from "../failure.ts";
-
-/** The endpoints of an issuer. */
-export interface IssuerEndpoints {
-  readonly token: string;
-  /** The endpoint of the device flow; null if the issuer has none. */
-  readonly device: string | null;
-}
 
 /** The tokens of a login. */
 export interface IssuedTokens {
@@ -19,18 +14,6 @@ export interface IssuedTokens {
   readonly expiresAtMs: number;
 }
 
-/** A login that is waiting to be confirmed in a browser. */
-export interface PendingLogin {
-  readonly deviceCode: string;
-  /** The code to type in the browser. */
-  readonly userCode: string;
-  readonly verificationUri: string;
-  /** The address with the code already in it; null if the issuer gives none. */
-  readonly completeUri: string | null;
-  readonly expiresInMs: number;
-  readonly intervalMs: number;
-}
-
 /** The client that logs in. */
 export interface OidcClient {
   readonly issuer: string;
@@ -38,81 +21,67 @@ export interface OidcClient {
   readonly audience: string;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+/** How to wait for an issuer, and the time of the machine. */
+export interface LoginOptions {
+  readonly signal: AbortSignal;
+  wallMs(): number;
+}
+
+/** A login that is waiting to be confirmed in a browser. */
+export interface PendingLogin {
+  /** The code to type in the browser. */
+  readonly userCode: string;
+  readonly verificationUri: string;
+  /** The address with the code already in it; null if the issuer gives none. */
+  readonly completeUri: string | null;
+  /** Wait until the login is confirmed. Throws Failure when it is refused, or not confirmed in time. */
+  finish(): Promise<IssuedTokens>;
+}
 
 /** The latest time that a Date can represent, in milliseconds. */
 const LAST_TIME_MS = 8_640_000_000_000_000;
-
-const TIMEOUT_MS = 10_000;
-const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
-/** The polling interval of RFC 8628 if the issuer gives none. Also the increase when the issuer asks to slow down. */
-const DEFAULT_INTERVAL_S = 5;
-const SLOW_DOWN_MS = 5_000;
-
-/** Ask an issuer for its endpoints. Throws Failure. */
-export async function discoverIssuer(issuer: string, signal: AbortSignal): Promise<IssuerEndpoints> {
-  const place = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-  const { status, fields } = await send(place, null, signal);
-  if (status !== 200 || fields.issuer !== issuer) {
-    throw new Failure(`the server at ${place} is not the issuer ${issuer}`);
-  }
-  const token = textIn(fields, "token_endpoint");
-  if (token === null) throw new Failure(`the issuer ${issuer} has no token endpoint`);
-  return { token, device: textIn(fields, "device_authorization_endpoint") };
-}
+const TIMEOUT_S = 10;
+/** The life of a token whose issuer names none, in seconds. */
+const DEFAULT_LIFE_S = 300;
+/**
+ * How far the clock of this machine may differ from the issuer's, in seconds. The control plane checks the times of a
+ * token on each call, so that a laptop with a wrong clock can still log in.
+ */
+const CLOCK_TOLERANCE_S = 86_400;
 
 /** Start a login with the device flow of RFC 8628. Throws Failure. */
 export async function beginLogin(
-  { device }: IssuerEndpoints,
   client: OidcClient & { readonly scopes: string },
-  signal: AbortSignal,
+  { signal, wallMs }: LoginOptions,
 ): Promise<PendingLogin> {
-  if (device === null) {
+  const openid = await import("openid-client");
+  const config = await discover(client, signal);
+  if (config.serverMetadata().device_authorization_endpoint === undefined) {
     throw new Failure(
       `the issuer ${client.issuer} does not support device login\nhint: get a token from it in another way, and pass ` +
         `it with \`rollcall login --token-file\``,
     );
   }
-  const { clientId: client_id, scopes: scope, audience } = client;
-  const { status, fields } = await send(device, { client_id, scope, audience }, signal);
-  const [deviceCode, userCode] = [textIn(fields, "device_code"), textIn(fields, "user_code")];
-  const uri = textIn(fields, "verification_uri");
-  if (status !== 200 || deviceCode === null || userCode === null || uri === null) {
-    throw refused(client.issuer, fields);
-  }
-  return {
-    deviceCode,
-    userCode,
-    verificationUri: uri,
-    completeUri: textIn(fields, "verification_uri_complete"),
-    expiresInMs: numberIn(fields, "expires_in", 600) * 1_000,
-    intervalMs: numberIn(fields, "interval", DEFAULT_INTERVAL_S) * 1_000,
+  const asked = openid.initiateDeviceAuthorization(config, { scope: client.scopes, audience: client.audience });
+  const pending: DeviceAuthorizationResponse = await reached(client, signal, asked);
+  const finish = async () => {
+    // The issuer ends the login as well, but its answer can get lost.
+    const limit = AbortSignal.timeout(pending.expires_in * 1_000);
+    const polled = openid.pollDeviceAuthorizationGrant(config, pending, undefined, {
+      signal: AbortSignal.any([signal, limit]),
+    });
+    const answer = await reached(client, signal, polled).catch((error: unknown) => {
+      if (!limit.aborted) throw error;
+      throw new Failure("the login was not confirmed in time\nhint: start again with `rollcall login --oidc`");
+    });
+    return tokensIn(answer, client, wallMs());
   };
-}
-
-/** Wait until the login is confirmed. Throws Failure when it is refused, or not confirmed in time. */
-export async function finishLogin(
-  endpoints: IssuerEndpoints,
-  client: OidcClient,
-  login: PendingLogin,
-  options: { readonly signal: AbortSignal; wallMs(): number },
-): Promise<IssuedTokens> {
-  const { signal, wallMs } = options;
-  const untilMs = wallMs() + login.expiresInMs;
-  let { intervalMs } = login;
-  while (wallMs() < untilMs) {
-    await pause(intervalMs, undefined, { signal });
-    const form = {
-      grant_type: DEVICE_GRANT,
-      device_code: login.deviceCode,
-      client_id: client.clientId,
-    };
-    const { status, fields } = await send(endpoints.token, form, signal);
-    if (status === 200) return tokensIn(fields, client, wallMs());
-    if (fields.error === "slow_down") intervalMs += SLOW_DOWN_MS;
-    else if (fields.error !== "authorization_pending") throw refused(client.issuer, fields);
-  }
-  throw new Failure("the login was not confirmed in time\nhint: start again with `rollcall login --oidc`");
+  return {
+    userCode: pending.user_code,
+    verificationUri: pending.verification_uri,
+    completeUri: pending.verification_uri_complete ?? null,
+    finish,
+  };
 }
 
 /**
@@ -121,40 +90,65 @@ export async function finishLogin(
 export async function renewLogin(
   client: OidcClient,
   refreshToken: string,
-  options: { readonly signal: AbortSignal; wallMs(): number },
+  { signal, wallMs }: LoginOptions,
 ): Promise<IssuedTokens | null> {
-  const { signal, wallMs } = options;
-  const { token } = await discoverIssuer(client.issuer, signal);
-  const form = {
-    grant_type: "refresh_token",
-    refresh_token: refreshToken,
-    client_id: client.clientId,
-  };
-  const { status, fields } = await send(token, form, signal);
-  if (status === 200) {
-    const renewed = tokensIn(fields, client, wallMs());
-    // Keep the current refresh token if the issuer sends none, because it does not rotate them.
-    return { ...renewed, refreshToken: renewed.refreshToken ?? refreshToken };
-  }
-  if (fields.error === "invalid_grant") return null;
-  throw refused(client.issuer, fields);
+  const openid = await import("openid-client");
+  const config = await discover(client, signal);
+  const renewing = openid.refreshTokenGrant(config, refreshToken).catch((error: unknown) => {
+    if (Object(error).error === "invalid_grant") return null;
+    throw error;
+  });
+  const answer = await reached(client, signal, renewing);
+  if (answer === null) return null;
+  const renewed = tokensIn(answer, client, wallMs());
+  // Keep the current refresh token if the issuer sends none, because it does not rotate them.
+  return { ...renewed, refreshToken: renewed.refreshToken ?? refreshToken };
 }
 
-/** The claims of a token, not verified, because the server verifies them. Null if the token is not a JWT. */
-function claimsOf(token: string): Fields | null {
+async function discover(client: OidcClient, signal: AbortSignal): Promise<Configuration> {
+  const openid = await import("openid-client");
+  const url = new URL(client.issuer);
+  const fetchFromIssuer = issuerFetch(null);
+  const found = openid.discovery(url, client.clientId, { [openid.clockTolerance]: CLOCK_TOLERANCE_S }, openid.None(), {
+    timeout: TIMEOUT_S,
+    [openid.customFetch]: (address, options) => {
+      const signals = [signal, options.signal].filter((it) => it !== undefined && it !== null);
+      return fetchFromIssuer(address, { ...options, signal: AbortSignal.any(signals) });
+    },
+    // Allow http:// only for this machine.
+    ...(url.protocol === "http:" && isSafeUrl(url) ? { execute: [openid.allowInsecureRequests] } : {}),
+  });
+  return reached(client, signal, found);
+}
+
+/** Wait for an answer of the issuer. Throws Failure if it refuses or does not respond, and the signal's reason. */
+async function reached<T>({ issuer }: OidcClient, signal: AbortSignal, answer: Promise<T>): Promise<T> {
   try {
-    const body = token.split(".")[1] ?? "";
-    const claims: unknown = JSON.parse(Buffer.from(body, "base64url").toString("utf8"));
-    return typeof claims === "object" && claims !== null ? (claims as Fields) : null;
-  } catch {
-    return null;
+    return await answer;
+  } catch (error) {
+    signal.throwIfAborted();
+    const { error: said, error_description: description, code = "" } = Object(error);
+    if (typeof said === "string") throw new Failure(`the issuer ${issuer} refused the login: ${description ?? said}`);
+    if (String(code).startsWith("OAUTH_")) {
+      const why = Object(error).message;
+      throw new Failure(`the server at ${issuer} did not answer as an OpenID Connect issuer: ${why}`, { cause: error });
+    }
+    throw unreachable(issuer, error);
   }
 }
 
-function tokensIn(fields: Fields, client: OidcClient, nowMs: number): IssuedTokens {
-  const given = [textIn(fields, "access_token"), textIn(fields, "id_token")];
-  const token = given.find((it) => it !== null && isFor(it, client.audience)) ?? null;
-  if (token === null) {
+function unreachable(issuer: string, error: unknown): Failure {
+  const { cause = error } = Object(error);
+  const why = String(Object(cause).code ?? Object(cause).message ?? cause);
+  const isDistrusted = explainTlsError(why)?.option === "authority";
+  const hint = isDistrusted ? "\nhint: set NODE_EXTRA_CA_CERTS to trust a private authority" : "";
+  return new Failure(`cannot reach the issuer at ${new URL(issuer).host}: ${why}${hint}`, { cause: error });
+}
+
+function tokensIn(answer: TokenEndpointResponse, client: OidcClient, nowMs: number): IssuedTokens {
+  const given = [answer.access_token, answer.id_token];
+  const token = given.find((it) => it !== undefined && isFor(it, client.audience));
+  if (token === undefined) {
     throw new Failure(
       `the issuer ${client.issuer} issued no token for the audience ${client.audience}\nhint: the operator of ` +
         `the issuer must allow that audience for the client ${client.clientId}`,
@@ -166,52 +160,26 @@ function tokensIn(fields: Fields, client: OidcClient, nowMs: number): IssuedToke
         `${LONGEST_TOKEN}\nhint: configure the issuer to include only the groups in OIDC.RoleMap`,
     );
   }
-  const exp = claimsOf(token)?.exp;
-  const lifeMs = numberIn(fields, "expires_in", 300) * 1_000;
+  const { exp } = claimsOf(token);
+  const lifeMs = (answer.expires_in ?? DEFAULT_LIFE_S) * 1_000;
   return {
     token,
-    refreshToken: textIn(fields, "refresh_token"),
+    refreshToken: answer.refresh_token ?? null,
     // When to renew the token. The server checks the token's times on each call.
     expiresAtMs: Math.max(0, Math.min(LAST_TIME_MS, typeof exp === "number" ? exp * 1_000 : nowMs + lifeMs)),
   };
 }
 
 function isFor(token: string, audience: string): boolean {
-  const aud = claimsOf(token)?.aud;
+  const { aud } = claimsOf(token);
   return Array.isArray(aud) ? aud.includes(audience) : aud === audience;
 }
 
-async function send(url: string, form: Readonly<Record<string, string>> | null, signal: AbortSignal) {
-  const { protocol, hostname, host } = new URL(url);
-  const isLocal = /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname);
-  // Refuse clear text, because the request can contain a refresh token.
-  if (protocol !== "https:" && !isLocal) throw new Failure(`${url} is not an https:// address`);
-  const post = form === null ? {} : { method: "POST", body: new URLSearchParams(form) };
-  const ends = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+/** The claims of a token, not verified, because the server verifies them. Empty if the token is not a JWT. */
+function claimsOf(token: string): Readonly<Record<string, unknown>> {
   try {
-    const response = await fetch(url, { ...post, redirect: "error", signal: ends });
-    const fields: unknown = await response.json();
-    return { status: response.status, fields: Object(fields) as Fields };
-  } catch (cause) {
-    signal.throwIfAborted();
-    const why = Object(Object(cause).cause).code ?? Object(cause).message;
-    const isDistrusted = explainTlsError(String(why))?.option === "authority";
-    const hint = isDistrusted ? "\nhint: set NODE_EXTRA_CA_CERTS to trust a private authority" : "";
-    throw new Failure(`cannot reach the issuer at ${host}: ${why}${hint}`, { cause });
+    return decodeJwt(token);
+  } catch {
+    return {};
   }
-}
-
-function refused(issuer: string, fields: Fields): Failure {
-  const why = textIn(fields, "error_description") ?? textIn(fields, "error") ?? "no reason given";
-  return new Failure(`the issuer ${issuer} refused the login: ${why}`);
-}
-
-function textIn(fields: Fields, key: string): string | null {
-  const value = fields[key];
-  return typeof value === "string" && value !== "" ? value : null;
-}
-
-function numberIn(fields: Fields, key: string, otherwise: number): number {
-  const value = Number(fields[key]);
-  return value > 0 ? value : otherwise;
 }

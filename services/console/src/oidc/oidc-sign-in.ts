@@ -1,7 +1,7 @@
 import type { OidcAnswer } from "@rollcall/api/rollcall/console/v1/console_pb";
 import { describeError, reasonOf, refuse } from "@rollcall/errors";
 import type { Authenticator, IdentifiedCaller } from "@rollcall/identity";
-import { fetchWhole, isSafeUrl, type OidcIssuer } from "@rollcall/identity/oidc";
+import { isSafeUrl, issuerFetch, type OidcIssuer } from "@rollcall/identity/oidc";
 import type { Clock, Logger } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
 import type { Configuration } from "openid-client";
@@ -46,19 +46,6 @@ const KNOWN_MS = 600_000;
 /** Limits for concurrent sign-ins that call issuers, and for those that wait. */
 const MOST_AT_ONCE = 8;
 const MOST_WAITING = 64;
-
-/** The fetch function that openid-client uses. */
-type IssuerFetch = (url: string, options: FetchOptions) => Promise<Response>;
-
-interface FetchOptions {
-  readonly method: string;
-  readonly headers: Record<string, string>;
-  readonly body?: unknown;
-  readonly signal?: AbortSignal | null | undefined;
-}
-
-/** Statuses for which the Response constructor requires a null body. */
-const WITHOUT_BODY = [204, 205, 304];
 
 /** Prepare sign-in for the issuers that have a client id. Issuers are contacted only when the first sign-in starts. */
 export function createOidcSignIn(options: OidcSignInOptions): OidcSignIn {
@@ -219,24 +206,4 @@ function issuerError(issuer: string, error: unknown, log: Logger): Error {
     retryAfterMs: 5_000,
     cause: error,
   });
-}
-
-/**
- * Create the fetch function for issuers. It trusts the authorities in `caFile`, or the defaults of Node.js if `caFile`
- * is null. Because it sends codes and secrets, it follows no redirects, and uses clear text only to this machine.
- */
-function issuerFetch(caFile: string | null): IssuerFetch {
-  return async (address, { method, headers, body, signal }) => {
-    const url = new URL(address);
-    if (!isSafeUrl(url)) throw new Error(`${url.origin} is not an https:// address`);
-    const sent = body === undefined || body === null ? null : String(body);
-    const answer = await fetchWhole(url, { caFile, method, headers, body: sent, signal: signal ?? undefined });
-    const { status, type } = answer;
-    try {
-      const kept = WITHOUT_BODY.includes(status) ? null : new Uint8Array(answer.body);
-      return new Response(kept, { status, headers: { "content-type": type } });
-    } catch (cause) {
-      throw new Error(`${url.origin} returned status ${status}`, { cause });
-    }
-  };
 }

@@ -47,7 +47,9 @@ describe("DevelopmentIssuer", () => {
     expect((await fetch(device.verification_uri_complete)).status).toBe(200);
     expect((await post("/verify", { code: device.user_code, person: "ana" })).status).toBe(200);
     const tokens = await json(poll(device.device_code));
-    expect(await claimsOf(tokens.id_token, DEMO_AUDIENCE)).toMatchObject({ email: "ana@example.com", groups: ["sre"] });
+    const person = { email: "ana@example.com", groups: ["sre"] };
+    expect(await claimsOf(tokens.access_token, DEMO_AUDIENCE)).toMatchObject(person);
+    expect(await claimsOf(tokens.id_token, DEMO_CLIENT_ID)).toMatchObject(person);
     const renewal = { client_id: DEMO_CLIENT_ID, grant_type: "refresh_token", refresh_token: tokens.refresh_token };
     expect((await post("/token", renewal)).status).toBe(200);
     expect((await post("/token", renewal)).status).toBe(400);

@@ -240,10 +240,7 @@ export class DevelopmentIssuer {
     const claims = { sub: person.name, email: person.email, email_verified: true, groups: person.groups };
     const body = {
       access_token: await this.#sign(claims, DEMO_AUDIENCE),
-      id_token: await this.#sign(
-        nonce === undefined ? claims : { ...claims, nonce },
-        nonce === undefined ? DEMO_AUDIENCE : DEMO_CLIENT_ID,
-      ),
+      id_token: await this.#sign(nonce === undefined ? claims : { ...claims, nonce }, DEMO_CLIENT_ID),
       ...{ refresh_token: refresh, token_type: "Bearer", expires_in: TOKEN_LIFE_S },
     };
     return { status: 200, body };
