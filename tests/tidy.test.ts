@@ -24,7 +24,7 @@ const packages = readPackages();
 const PAGES = "services/console/web/src";
 
 /** Packages that may have more pairs of folders that import each other than others. */
-const MOST_MUTUAL: Readonly<Record<string, number>> = { rpc: 8, cli: 3 };
+const MOST_MUTUAL: Readonly<Record<string, number>> = { rpc: 8 };
 /** The libraries that convert refusals to statuses or serve calls, and the one that helps their tests. */
 const SPEAKS_CONNECT: readonly string[] = ["errors", "rpc", "testkit"];
 

@@ -15,8 +15,8 @@ const LARGEST_ERROR_BYTES = 1_048_576;
 const ENVELOPE_HEADER_BYTES = 5;
 
 /**
- * Report the errors of unary calls, and add the documented code and reason to those that never reached an interceptor: a
- * message that cannot be decoded, a bad timeout. Connect creates and writes these errors itself, so this corrects a
+ * Report the errors of unary calls, and add the documented code and reason to those that never reached an interceptor:
+ * a message that cannot be decoded, a bad timeout. Connect creates and writes these errors itself, so this corrects a
  * response that is already an error. It does not touch other responses.
  */
 export function completeErrors(

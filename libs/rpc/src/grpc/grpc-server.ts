@@ -167,8 +167,8 @@ function pathsOf({ service, handlers }: GrpcRoute): readonly string[] {
 }
 
 /**
- * Stands for all methods that are not served here. They share one name in the log and in metrics, because callers choose
- * their names.
+ * Stands for all methods that are not served here. They share one name in the log and in metrics, because callers
+ * choose their names.
  */
 function unknownMethods({ admissionOf, ...shared }: Shared): FrameMethod<unknown> {
   const open = (_: unknown, headers: IncomingHttpHeaders): never => {

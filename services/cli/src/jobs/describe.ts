@@ -17,8 +17,8 @@ import { choosePaint, columnsOf, type Paint, styleOfState } from "../output/styl
 import { TablePrinter } from "../output/table.ts";
 import { counted, pad, printable, wrap, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatTime } from "../output/units.ts";
+import { waitLines } from "../waits.ts";
 import { EXECUTION_COLUMNS } from "./list.ts";
-import { waitLines } from "./waits.ts";
 import { countWords, EXECUTION_ID, jobStateWord, jobTypeWord, updateWords } from "./words.ts";
 
 /** Maximum number of executions that `job describe` shows. */

@@ -14,8 +14,8 @@ import { Failure, failureOfAll, Unreached } from "../failure.ts";
 import { showing } from "../output/progress.ts";
 import { counted, printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
+import { waitLines } from "../waits.ts";
 import type { JobClient } from "./submit.ts";
-import { waitLines } from "./waits.ts";
 import { countWords, endSentence, refusalLines, runsToCompletion, updateWords } from "./words.ts";
 
 /** The progress of a job towards its submitted version. */

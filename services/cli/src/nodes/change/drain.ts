@@ -4,11 +4,11 @@ import { type ControlPlane, reachControlPlane } from "../../client/control-plane
 import { keepWatching } from "../../client/keep-watching.ts";
 import { Failure, momentIn, parseCount, parseDurationMs, spanIn, Unreached, UsageError } from "../../failure.ts";
 import type { Verb } from "../../invocation.ts";
-import { readNodeWaits, waitLines } from "../../jobs/waits.ts";
 import { showing } from "../../output/progress.ts";
 import { counted, printable } from "../../output/text.ts";
 import { formatDuration, formatTime } from "../../output/units.ts";
 import type { Shell } from "../../shell.ts";
+import { readNodeWaits, waitLines } from "../../waits.ts";
 import { decideNodes, type NodeCall, type NodeDecideOptions } from "./decide.ts";
 
 /** The options of `node drain`. */

@@ -1,8 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { type ExecutionWait, JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import type { ControlPlane } from "../client/control-plane.ts";
-import { counted, printable, wrap } from "../output/text.ts";
-import { formatTime } from "../output/units.ts";
+import type { ControlPlane } from "./client/control-plane.ts";
+import { counted, printable, wrap } from "./output/text.ts";
+import { formatTime } from "./output/units.ts";
 
 const INDENT = "    ";
 
