@@ -46,6 +46,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   ELIGIBLE: "good",
   READY: "good",
   RUNNING: "good",
+  LIVE: "good",
   COMPLETED: "good",
   SUCCEEDED: "good",
   NORMAL: "good",

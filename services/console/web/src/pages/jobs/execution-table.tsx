@@ -6,7 +6,7 @@ import { useStream } from "../../live/follow.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { SnapshotMap } from "../../state/snapshot-map.ts";
 import { isoTime } from "../../state/time-words.ts";
-import { enumWord } from "../../state/words.ts";
+import { enumWord, reasonWords } from "../../state/words.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
@@ -68,7 +68,14 @@ export function ExecutionTable({
         { title: "Index", right: true, cell: ({ index }) => index },
         { title: "Version", right: true, cell: ({ version }) => version },
         { title: "State", cell: (one) => <StateMark word={executionWord(one)} title={one.message} /> },
-        { title: "Why", cell: ({ reason, message }) => <span className="breaks">{message || reason || "-"}</span> },
+        {
+          title: "Why",
+          cell: ({ reason, message }) => (
+            <span className="breaks" title={reason}>
+              {message || reasonWords(reason) || "-"}
+            </span>
+          ),
+        },
         { title: "Placed", cell: ({ createTime }) => <Time ms={toMs(createTime)} /> },
         { title: "Ended", cell: ({ endTime }) => <Time ms={toMs(endTime)} /> },
       ]}
