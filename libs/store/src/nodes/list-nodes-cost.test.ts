@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { Requirement } from "@rollcall/domain";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { listPage } from "../../test/list-page.ts";
@@ -68,6 +69,10 @@ async function counters(tx: Tx): Promise<number> {
 
 const equal = (key: string, value: string) => ({ operator: "=", key, value }) as const;
 
+function ofHundred(requirement: (index: number) => Requirement): readonly Requirement[] {
+  return Array.from({ length: 100 }, (_, index) => requirement(index));
+}
+
 const FILTERS: readonly (readonly [string, NodeFilter])[] = [
   ["nothing", {}],
   ["a common membership", { memberships: ["APPROVED"] }],
@@ -80,6 +85,10 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
   ["a common label", { selector: [equal("zone", "3")] }],
   ["a rare label", { selector: [equal("rack", "500")] }],
   ["two labels", { selector: [equal("zone", "3"), equal("rack", "500")] }],
+  [
+    "labels that a hundred conditions exclude",
+    { selector: ofHundred((index) => ({ ...equal("rack", `x${index}`), operator: "!=" })) },
+  ],
   ["a label and a state", { selector: [equal("zone", "3")], statuses: ["HEALTHY"] }],
 ];
 

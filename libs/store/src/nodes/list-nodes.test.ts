@@ -149,6 +149,9 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
     "zone=a,size",
     "zone!=b,!size",
     "nothing=here",
+    "zone,zone!=x,zone,size,zone in (a,op,b),size>6,size<8,zone!=b",
+    "zone,zone,zone,zone,size>6,size<10,zone in (a,op,b),nothing",
+    `zone,${Array.from({ length: 99 }, (_, index) => `zone!=x${index}`).join(",")}`,
   ].map((text) => [text, { selector: selectorOf(text) }] as const),
   ["a selector and states", { selector: selectorOf("zone=b"), statuses: ["UNHEALTHY", "UNKNOWN"] }],
 ];

@@ -93,19 +93,21 @@ export async function listNodeIds(db: Db, options: ListNodesOptions): Promise<re
 async function findCursors(db: Db, options: ListNodesOptions, limit: number): Promise<readonly NodeCursor[]> {
   const { filter, orderBy, after } = options;
   const conditions = (filter.selector ?? []).map(toCondition);
+  const joined = conditions.filter(({ kind }) => kind === "present");
   const direction = orderBy.descending ? sql`desc` : sql`asc`;
   const order = ORDERS[orderBy.column];
   const where = [
     ...stateConditions(filter),
     ...(filter.words ?? []).map(hasWord),
-    ...conditions.flatMap((condition, index) => labelConditions(condition, index)),
-    ...(after === null ? [] : startAfter(orderBy, after, conditions)),
+    ...joined.map((condition, index) => isMet(condition, sql.ref(aliasOf(index)))),
+    ...haveNone(conditions.filter(({ kind }) => kind === "absent")),
+    ...(after === null ? [] : startAfter(orderBy, after, joined.length)),
   ];
   const page = sql<{ id: string; sort: unknown }>`
     select n.id, ${order.column} as sort
     from nodes as n
     join node_sessions as s on s.node_id = n.id
-    ${sql.join(conditions.map(labelJoin), sql` `)}
+    ${sql.join(joined.map(labelJoin), sql` `)}
     where ${where.length === 0 ? sql`true` : sql.join(where, sql` and `)}
     order by ${orderBy.column === "id" ? sql`` : sql`${order.column} ${direction},`}
       ${order.id} ${direction}
@@ -213,34 +215,39 @@ function aliasOf(index: number): string {
   return `l${index}`;
 }
 
-function labelJoin(condition: LabelCondition, index: number): RawBuilder<unknown> {
-  if (condition.kind === "absent") return sql``;
+function labelJoin(_: LabelCondition, index: number): RawBuilder<unknown> {
   const label = sql.ref(aliasOf(index));
   // Join the label. The join adds no rows, because at most one label of a key is effective.
   return sql`join node_labels as ${label} on ${label}.node_id = n.id`;
 }
 
-function labelConditions(condition: LabelCondition, index: number): RawBuilder<SqlBool>[] {
-  const { kind, key, value } = condition;
-  const label = kind === "present" ? sql.ref(aliasOf(index)) : sql`l`;
-  const isMet = sql<SqlBool>`${label}.effective and ${label}.key = ${key}
+/** Whether a label has the key of a condition, and the value is as the condition requires. */
+function isMet({ key, value }: LabelCondition, label: RawBuilder<unknown>): RawBuilder<SqlBool> {
+  return sql<SqlBool>`${label}.effective and ${label}.key = ${key}
     and ${value === null ? sql`true` : value(sql`${label}.value`)}`;
-  if (kind === "present") return [isMet];
-  return [sql<SqlBool>`not exists (select from node_labels as l where l.node_id = n.id and ${isMet})`];
 }
 
-function startAfter(
-  orderBy: ListNodesOptions["orderBy"],
-  after: NodeCursor,
-  conditions: readonly LabelCondition[],
-): RawBuilder<SqlBool>[] {
+/**
+ * The node has no label for any of these conditions. They are one part of the query, because planning takes much longer
+ * with each part, and a selector can have 100 conditions.
+ */
+function haveNone(conditions: readonly LabelCondition[]): RawBuilder<SqlBool>[] {
+  if (conditions.length === 0) return [];
+  const met = conditions.map((condition) => sql<SqlBool>`(${isMet(condition, sql`l`)})`);
+  // With an offset, Postgres looks up the labels of each node that it reads, instead of reading all labels first.
+  return [
+    sql<SqlBool>`not exists (
+      select from node_labels as l where l.node_id = n.id and l.effective and (${sql.join(met, sql` or `)}) offset 0
+    )`,
+  ];
+}
+
+function startAfter(orderBy: ListNodesOptions["orderBy"], after: NodeCursor, joined: number): RawBuilder<SqlBool>[] {
   const beyond = orderBy.descending ? sql`<` : sql`>`;
   if (orderBy.column === "id") {
     // Repeat the condition for every table. Postgres knows that the ids of the tables are equal, but it does not
     // apply an inequality for one table to the others. It would scan the others from their start.
-    const labels = conditions.flatMap(({ kind }, index) =>
-      kind === "present" ? [sql`${sql.ref(aliasOf(index))}.node_id`] : [],
-    );
+    const labels = Array.from({ length: joined }, (_, index) => sql`${sql.ref(aliasOf(index))}.node_id`);
     return [sql`n.id`, sql`s.node_id`, ...labels].map((id) => sql<SqlBool>`${id} ${beyond} ${after.id}`);
   }
   const { column, id, type } = ORDERS[orderBy.column];
