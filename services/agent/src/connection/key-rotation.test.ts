@@ -1,4 +1,7 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "@jest/globals";
+import { SettingsSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { keyFingerprint } from "@rollcall/identity";
 import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
@@ -9,6 +12,8 @@ import { KeyRotation } from "./key-rotation.ts";
 
 const DAY_MS = 86_400_000;
 const MOST_ROTATIONS = 100;
+const REQUESTED_MS = 600_000;
+const REPEATED_EVERY_MS = 10_000;
 
 describe("KeyRotation", () => {
   it("should rotate each key at the same age, counted from its own creation", async () => {
@@ -54,5 +59,36 @@ describe("KeyRotation", () => {
       [10, 1],
       [10, 1],
     ]);
+  });
+
+  it("should rotate within the time of the first request, however often the server repeats it", async () => {
+    const clock = new ManualClock();
+    const ending = new AbortController();
+    let rotations = 0;
+    const registrar: Pick<Registrar, "rotateKey"> = {
+      rotateKey: async ({ next }) => {
+        rotations += 1;
+        return { current: keyFingerprint(next.publicKey), next: null };
+      },
+    };
+    const rotation = new KeyRotation({
+      identity: { nodeId: "n1", keys: settledKeys() } as unknown as AgentIdentity,
+      registrar: registrar as Registrar,
+      clock,
+      log: silentLogger,
+      random: () => 0.5,
+      intervalMs: 0,
+      keyMadeAtMs: clock.wallMs(),
+      onOffered: () => {},
+    });
+    const running = rotation.run(ending.signal);
+    const request = create(SettingsSchema, { rotateKeyWithin: durationFromMs(REQUESTED_MS) });
+    for (let passedMs = 0; passedMs < REQUESTED_MS && rotations === 0; passedMs += REPEATED_EVERY_MS) {
+      rotation.heed(request);
+      await clock.pass(REPEATED_EVERY_MS);
+    }
+    ending.abort();
+    await running;
+    expect(rotations).toBe(1);
   });
 });

@@ -53,6 +53,7 @@ describe("an engine whose answer", () => {
     cut = null;
     await engine.look();
     expect(engine.facts).toMatchObject({ kind: "docker", version: "4.3" });
+    expect([engine.problem, engine.isUnresponsive]).toEqual(["", false]);
   });
 
   it.each(Object.keys(CUTS))("%s should fail a check", async (name) => {
