@@ -92,13 +92,17 @@ export const ANSWER_HEADERS: OutgoingHttpHeaders = Object.freeze({
   "grpc-accept-encoding": "identity",
 });
 
-/** Convert a status to trailers. */
+/** Convert a status to trailers. Binary values have no padding, as gRPC asks of senders; grpc-js would add it. */
 export function trailersOf({ code, details, metadata }: Status): OutgoingHttpHeaders {
-  return {
+  const trailers: OutgoingHttpHeaders = {
     "grpc-status": String(code),
     "grpc-message": encodeURI(details ?? ""),
     ...metadata?.toHttp2Headers(),
   };
+  for (const [name, value] of Object.entries(trailers)) {
+    if (name.endsWith("-bin")) trailers[name] = [value].flat().map((one) => String(one).replace(/=+$/, ""));
+  }
+  return trailers;
 }
 
 /** Answer a call with only a status. The stream must be open. */
