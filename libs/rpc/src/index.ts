@@ -1,3 +1,4 @@
+export { refuseCall, sendWhole } from "./answers/answer-error.ts";
 export {
   type CheckResult,
   createProbeServer,
@@ -40,15 +41,8 @@ export {
   REVISION_HEADER,
   readInTime,
 } from "./calls/revisions.ts";
-export { refuseCall, sendWhole } from "./connect/answer-error.ts";
 export { createRpcServer } from "./connect/rpc-server.ts";
 export type { HttpPage, PageRequest } from "./connect/serve-http-pages.ts";
-export {
-  type GuardedServer,
-  MESSAGE_LIMIT_BYTES,
-  type RpcServerOptions,
-  type RunningServer,
-} from "./connect/server-options.ts";
 export { ListeningError } from "./connections/listening-error.ts";
 export type { FrameCall, FrameReader } from "./grpc/frame-call.ts";
 export { sendAsEncoded } from "./grpc/grpc-envelope.ts";
@@ -61,3 +55,9 @@ export type { CallCounts, CallParty } from "./limits/call-admission.ts";
 export { CallAdmission } from "./limits/call-admission.ts";
 export { type Attempt, FailedAttempts, nodeAttempt, tokenAttempt } from "./limits/failed-attempts.ts";
 export type { HostRule } from "./limits/host-guard.ts";
+export {
+  type GuardedServer,
+  MESSAGE_LIMIT_BYTES,
+  type RpcServerOptions,
+  type RunningServer,
+} from "./server-options.ts";

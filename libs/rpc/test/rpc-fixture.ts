@@ -15,9 +15,9 @@ import { sendBearer } from "@rollcall/testkit";
 import { captureLog, type LogLine } from "@rollcall/testkit/log-capture";
 import type { MethodPolicy, PolicyTable } from "../src/calls/policy.ts";
 import { createRpcServer } from "../src/connect/rpc-server.ts";
-import type { RpcServerOptions, RunningServer } from "../src/connect/server-options.ts";
 import { AnonymousLog, type NoiseCounts } from "../src/limits/anonymous-log.ts";
 import { CallAdmission } from "../src/limits/call-admission.ts";
+import type { RpcServerOptions, RunningServer } from "../src/server-options.ts";
 import { TestCounts, type TestLimits } from "./test-counts.ts";
 
 const REGISTRY = RegistryService.typeName;

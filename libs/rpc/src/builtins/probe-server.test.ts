@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { createMetrics, gauge } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { ManualClock } from "@rollcall/testkit/time";
-import type { RunningServer } from "../connect/server-options.ts";
+import type { RunningServer } from "../server-options.ts";
 import { createProbeServer, type ReadyCheck, shareRuns } from "./probe-server.ts";
 
 let server: RunningServer;

@@ -4,12 +4,12 @@ import https from "node:https";
 import type net from "node:net";
 import type { TlsSource } from "@rollcall/identity";
 import { type Clock, type Logger, type MetricsRegistry, renderMetrics, systemClock } from "@rollcall/process";
-import type { RunningServer } from "../connect/server-options.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { listeningError } from "../connections/listening-error.ts";
 import { StoppableRequest } from "../connections/stoppable-request.ts";
 import { AnonymousLog } from "../limits/anonymous-log.ts";
 import { HostGuard, type HostRule } from "../limits/host-guard.ts";
+import type { RunningServer } from "../server-options.ts";
 
 export interface ProbeServerOptions {
   readonly host: string;

@@ -12,9 +12,9 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import { createMetrics, silentLogger } from "@rollcall/process";
 import { needs } from "@rollcall/testkit/needs";
 import { RpcFixture } from "../../test/rpc-fixture.ts";
-import type { RunningServer } from "../connect/server-options.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer } from "../grpc/grpc-server.ts";
+import type { RunningServer } from "../server-options.ts";
 
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 const BUF = join(ROOT, "node_modules", ".bin", "buf");

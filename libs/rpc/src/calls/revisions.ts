@@ -1,7 +1,7 @@
 import { createContextKey } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
-import { beforeAbort } from "../interceptors/call-end.ts";
 import type { CallContext } from "./call-context.ts";
+import { beforeAbort } from "./call-end.ts";
 
 /** The request header with the highest revision of the log that the caller has seen. */
 export const MIN_REVISION_HEADER = "rollcall-min-revision";

@@ -6,7 +6,7 @@ import type { HttpRequest } from "../calls/http-handler.ts";
 import { type BodyCheck, checkParts, checkSize } from "../calls/message-parts.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { UnpackingQueue } from "../limits/unpacking-queue.ts";
-import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 
 const queue = new UnpackingQueue();
 

@@ -8,7 +8,7 @@ import { describeError } from "@rollcall/errors";
 import { renderMetrics } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { failureOf, RpcFixture, TRANSPORT_KINDS } from "../../test/rpc-fixture.ts";
-import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 
 const GET_NODE = "rollcall.registry.v1.RegistryService/GetNode";
 const WATCH_NODES = "rollcall.registry.v1.RegistryService/WatchNodes";

@@ -16,6 +16,8 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import { mapError } from "@rollcall/errors";
 import type { IdentifiedCaller } from "@rollcall/identity";
 import type { Logger } from "@rollcall/process";
+import { finishRequest, refuseCall } from "../answers/answer-error.ts";
+import { answerUnknownPath } from "../answers/answer-unknown-path.ts";
 import { callSlotKey, endingKey, identityKey, onKnownKey, peerKey, seenKey } from "../calls/call-context.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import { needsRole } from "../calls/find-caller.ts";
@@ -37,13 +39,11 @@ import { inPieces } from "../limits/answer-pieces.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import type { UnreadAnswers } from "../limits/unread-answers.ts";
-import { finishRequest, refuseCall } from "./answer-error.ts";
-import { answerUnknownPath } from "./answer-unknown-path.ts";
+import { MESSAGE_LIMIT_BYTES, OPEN_MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 import { bodyShapeOf } from "./checked-body.ts";
 import { completeErrors } from "./complete-errors.ts";
 import { requestBody } from "./request-body.ts";
 import { COMPRESSIONS, emptiedUrl, refuseEncoding, unpackedUrl } from "./request-compression.ts";
-import { MESSAGE_LIMIT_BYTES, OPEN_MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
 export interface RpcHandlerOptions {
   routes(router: ConnectRouter): void;

@@ -1,7 +1,7 @@
 import { AUTHORITY_PATH, type TlsSource } from "@rollcall/identity";
+import { sendWhole } from "../answers/answer-error.ts";
+import { notFound } from "../answers/answer-unknown-path.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
-import { sendWhole } from "./answer-error.ts";
-import { notFound } from "./answer-unknown-path.ts";
 
 /**
  * Create a handler that answers GET /ca.pem with the certificate authority of the server, for clients that know only

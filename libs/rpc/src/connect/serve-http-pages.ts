@@ -2,6 +2,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { mapError, refuse } from "@rollcall/errors";
 import { type Authenticator, actorOf, type Caller, type Role } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
+import { answerConnectError, sendWhole } from "../answers/answer-error.ts";
 import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import { findCaller } from "../calls/find-caller.ts";
 import { type HttpHandler, type HttpRequest, type HttpResponse, writeHead } from "../calls/http-handler.ts";
@@ -9,7 +10,6 @@ import { Limiter } from "../calls/limiter.ts";
 import { codeName } from "../calls/policy.ts";
 import { trustConnection } from "../connections/connection.ts";
 import { type FailedAttempts, tokenAttempt } from "../limits/failed-attempts.ts";
-import { answerConnectError, sendWhole } from "./answer-error.ts";
 
 /** A page that is read over plain HTTP, by programs that need their own format. */
 export interface HttpPage {

@@ -11,7 +11,7 @@ import {
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { RpcFixture } from "../../test/rpc-fixture.ts";
 import type { RefusedCall } from "../interceptors/record-refusals.ts";
-import { OPEN_MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+import { OPEN_MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 
 const REGISTRY = RegistryService.typeName;
 const READ = `/${REGISTRY}/GetNode`;

@@ -7,10 +7,10 @@ import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { needs } from "@rollcall/testkit/needs";
 import { ManualClock, until } from "@rollcall/testkit/time";
 import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
-import type { ConnectionTimes } from "../connect/server-options.ts";
 import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer, type GrpcServer } from "../grpc/grpc-server.ts";
 import { AnonymousLog } from "../limits/anonymous-log.ts";
+import type { ConnectionTimes } from "../server-options.ts";
 import { PolyglotListener } from "./polyglot-listener.ts";
 
 const closers: (() => unknown)[] = [];

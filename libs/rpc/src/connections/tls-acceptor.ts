@@ -5,7 +5,7 @@ import type { TlsSource } from "@rollcall/identity";
 import { counter, errorCode, type MetricsRegistry } from "@rollcall/process";
 import { peerOf } from "../calls/client-address.ts";
 import type { AnonymousLog } from "../limits/anonymous-log.ts";
-import { RefusalServer } from "../limits/refusal-server.ts";
+import { RefusalServer } from "./refusal-server.ts";
 
 export interface TlsAcceptorOptions {
   readonly source: TlsSource;

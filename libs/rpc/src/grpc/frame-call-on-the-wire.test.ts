@@ -15,7 +15,7 @@ import { createMetrics, renderMetrics } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
 import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
-import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
+import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 import type { FrameCall, FrameHandler } from "./frame-call.ts";
 import { errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 import { grpcRoute } from "./grpc-handlers.ts";

@@ -4,9 +4,9 @@ import { status as GrpcCode } from "@grpc/grpc-js";
 import { describeError, mapError, reasonOf, refuse } from "@rollcall/errors";
 import { addressOf, type ClientAddress } from "../calls/client-address.ts";
 import { compressionNotNamed, tooLarge } from "../calls/message-parts.ts";
-import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import { grpcPeerOf } from "../connections/connection.ts";
 import type { CallAdmission, CallSlot } from "../limits/call-admission.ts";
+import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 import { type CallJournal, completeStatus, type JournaledCall, type Status } from "./call-journal.ts";
 import {
   ANSWER_HEADERS,

@@ -3,7 +3,7 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
 import { encodeFast } from "@rollcall/wire";
 import { checkSize, compressionNotNamed, noMessage, severalMessages, tooLarge } from "../calls/message-parts.ts";
-import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
+import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 import type { Status } from "./call-journal.ts";
 
 /** The size of a message's header in bytes: a flag and the message's length. */

@@ -23,7 +23,7 @@ import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
 import { failureOf } from "../../test/rpc-fixture.ts";
 import { ServingStatus } from "../builtins/serving-status.ts";
-import { MESSAGE_LIMIT_BYTES, type RunningServer } from "../connect/server-options.ts";
+import { MESSAGE_LIMIT_BYTES, type RunningServer } from "../server-options.ts";
 import { errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
 import { type GrpcHandlers, grpcRoute } from "./grpc-handlers.ts";
 import { createGrpcServer, type GrpcServerOptions } from "./grpc-server.ts";

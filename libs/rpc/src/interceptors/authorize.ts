@@ -1,9 +1,9 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { callerKey, endingOf, identityKey } from "../calls/call-context.ts";
+import { beforeAbort } from "../calls/call-end.ts";
 import { checkRole, needsRole } from "../calls/find-caller.ts";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
 import type { StreamCallers } from "../limits/stream-callers.ts";
-import { beforeAbort } from "./call-end.ts";
 
 /**
  * Admit only callers that the method's policy row allows. Callers are identified before their requests are decoded.

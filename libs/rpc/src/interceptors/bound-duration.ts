@@ -1,8 +1,8 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
 import { endingOf } from "../calls/call-context.ts";
+import { beforeAbort, withMessages } from "../calls/call-end.ts";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
-import { beforeAbort, withMessages } from "./call-end.ts";
 import type { CallGroup } from "./call-group.ts";
 
 /** The calls in progress, in groups that a shutdown ends at different times. */

@@ -4,9 +4,9 @@ import { describeError, isCallersFault, mapError } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
 import { callerKey, peerKey, requestIdKey, seenKey } from "../calls/call-context.ts";
+import { runToEnd } from "../calls/call-end.ts";
 import { codeName, methodName } from "../calls/policy.ts";
 import type { AnonymousLog } from "../limits/anonymous-log.ts";
-import { runToEnd } from "./call-end.ts";
 
 /** Methods that make no decision, and that load balancers, tools and agents call all the time. */
 const QUIET = /^grpc\.(health|reflection)\.|\/(CreateChallenge|ReportHeartbeat)$/;

@@ -1,6 +1,6 @@
 import { ConnectError, type Interceptor } from "@connectrpc/connect";
 import { mapError } from "@rollcall/errors";
-import { withMessages } from "./call-end.ts";
+import { withMessages } from "../calls/call-end.ts";
 
 /** Convert a handler's exception to the error that its caller is allowed to see; see mapError(). */
 export const mapErrors: Interceptor = (next) => async (request) => {

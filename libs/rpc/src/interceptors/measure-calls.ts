@@ -1,8 +1,8 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { mapError } from "@rollcall/errors";
 import { type Clock, gauge, histogram, type MetricsRegistry } from "@rollcall/process";
+import { runToEnd } from "../calls/call-end.ts";
 import { codeName, methodName } from "../calls/policy.ts";
-import { runToEnd } from "./call-end.ts";
 
 /** Measure how long calls take, for each method and code, and how many streams are open. */
 export function measureCalls(metrics: MetricsRegistry, clock: Clock): Interceptor {

@@ -3,9 +3,9 @@ import type { ContextValues } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
 import { type Clock, counter, type MetricsRegistry } from "@rollcall/process";
+import { refuseCall } from "../answers/answer-error.ts";
 import { callerKey, peerKey } from "../calls/call-context.ts";
 import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
-import { refuseCall } from "../connect/answer-error.ts";
 import type { AnonymousLog } from "./anonymous-log.ts";
 
 export interface UnreadAnswersOptions {

@@ -3,10 +3,10 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { DescService } from "@bufbuild/protobuf";
 import type { Logger } from "@rollcall/process";
+import { sendWhole } from "../answers/answer-error.ts";
+import { notFound } from "../answers/answer-unknown-path.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
 import type { PolicyTable } from "../calls/policy.ts";
-import { sendWhole } from "../connect/answer-error.ts";
-import { notFound } from "../connect/answer-unknown-path.ts";
 import { openApiDocument } from "./openapi-document.ts";
 import { openApiPage, PAGE_POLICY } from "./openapi-page.ts";
 

@@ -37,7 +37,9 @@ export function toConnect(service: DescService, handlers: SuiteHandlers): Servic
       const takesOne = methodKind === "unary" || methodKind === "server_streaming";
       const run = (given: never, context: SuiteContext) => handler(takesOne ? just(given) : given, context);
       const givesOne = methodKind === "unary" || methodKind === "client_streaming";
-      return [localName as never, givesOne ? (given: never, context: SuiteContext) => first(run(given, context)) : run];
+      const method = givesOne ? (given: never, context: SuiteContext) => first(run(given, context)) : run;
+      // The methods of the service, and so their types, are known only at run time.
+      return [localName, method as never];
     }),
   );
 }

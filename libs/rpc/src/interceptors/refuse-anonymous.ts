@@ -2,8 +2,8 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { describeError, mapError } from "@rollcall/errors";
 import { methodName, type PolicyTable } from "../calls/policy.ts";
-import type { RpcServerOptions } from "../connect/server-options.ts";
-import { anonymousRefused } from "../interceptors/record-refusals.ts";
+import type { RpcServerOptions } from "../server-options.ts";
+import { anonymousRefused } from "./record-refusals.ts";
 
 /**
  * Create the check of a call by its method and its authorization header, before anything else of the call is read.

@@ -2,9 +2,9 @@ import http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
 import type { RefusalError } from "@rollcall/errors";
+import { answerConnectError, answerGrpcError, finishRequest, isGrpc } from "../answers/answer-error.ts";
 import type { HttpHandler, HttpRequest } from "../calls/http-handler.ts";
-import { answerConnectError, answerGrpcError, finishRequest, isGrpc } from "../connect/answer-error.ts";
-import { handToHttp2 } from "../connections/hand-over.ts";
+import { handToHttp2 } from "./hand-over.ts";
 
 /**
  * How long to read further data of the client, such as its settings, after the refusal, in milliseconds. A closed
