@@ -14,8 +14,8 @@ const OUT = fileURLToPath(new URL("../tests/kubernetes/schemas/", import.meta.ur
 const KUBERNETES = "k8s.io/kubernetes@v1.36.3";
 const KINDS = [
   ...["Service", "ServiceAccount", "ConfigMap", "Secret", "Pod"],
-  ...["Deployment", "DaemonSet", "StatefulSet", "Job", "HorizontalPodAutoscaler", "PodDisruptionBudget"],
-  ...["NetworkPolicy", "Ingress", "ClusterRole", "ClusterRoleBinding"],
+  ...["Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob", "HorizontalPodAutoscaler", "PodDisruptionBudget"],
+  ...["NetworkPolicy", "Ingress", "ClusterRole", "ClusterRoleBinding", "PersistentVolumeClaim"],
 ];
 const VERSIONS = { HorizontalPodAutoscaler: "v2" };
 /**

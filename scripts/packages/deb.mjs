@@ -16,7 +16,10 @@ const SCRIPTS = ["postinst", "prerm", "postrm"];
  */
 const PARTS = {
   rollcall: {
-    units: ["rollcall.service", "rollcall@.service", "rollcall-agent.service", "rollcall-keeper.service"],
+    units: [
+      ...["rollcall.service", "rollcall@.service", "rollcall-backup.service", "rollcall-backup.timer"],
+      ...["rollcall-agent.service", "rollcall-keeper.service"],
+    ],
     configuration: ["rollcall.yaml", "services.yaml", "agent.yaml"],
     fields: { Conflicts: "rollcall-agent", Replaces: "rollcall-agent", Provides: "rollcall-agent" },
   },

@@ -1,6 +1,10 @@
-import { describe, expect, it } from "@jest/globals";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "@jest/globals";
 import { CASES } from "../../scripts/render-manifests.mjs";
-import { containersOf, type Manifest, renderedCase, type Volume } from "./manifests.ts";
+import { containersOf, type Manifest, renderedCase, templateOf, type Volume } from "./manifests.ts";
 import { problemsOf } from "./schemas.ts";
 
 /** Labels by which tools find the objects of a release. */
@@ -32,7 +36,7 @@ describe.each(Object.keys(CASES))("the chart with the values of %s", (name) => {
   });
 
   it("should give every object and pod the standard labels", () => {
-    const labelled = own.flatMap(({ metadata, spec }) => [metadata, spec?.template?.metadata ?? metadata]);
+    const labelled = own.flatMap((it) => [it.metadata, templateOf(it)?.metadata ?? it.metadata]);
     for (const { labels } of labelled)
       expect(Object.keys(labels ?? {})).toEqual(expect.arrayContaining(STANDARD_LABELS));
   });
@@ -52,7 +56,7 @@ describe.each(Object.keys(CASES))("the chart with the values of %s", (name) => {
       ...[pod.serviceAccountName ?? []].flat(),
     ]);
     const others = {
-      "everything.yaml": ["first-token", "nats", "rollcall-postgres-app", "rollcall-tls"],
+      "everything.yaml": ["backup-passphrase", "first-token", "nats", "rollcall-postgres-app", "rollcall-tls"],
     };
     const missing = used.filter((it) => !named.includes(it));
     expect([...new Set(missing)].sort()).toEqual(Object(others)[name] ?? []);
@@ -65,7 +69,7 @@ describe("the chart with every option", () => {
   const ours = containers.filter(({ args }) => args[0] !== "agent");
 
   it("should pass on variables, volumes and security contexts to every pod", () => {
-    expect(containers).toHaveLength(8);
+    expect(containers).toHaveLength(10);
     for (const { env = [], volumeMounts = [], pod } of containers) {
       expect(env).toContainEqual({ name: "NODE_OPTIONS", value: "--enable-source-maps" });
       expect(volumeMounts).toContainEqual({ name: "authorities", mountPath: "/etc/ssl/authorities", readOnly: true });
@@ -123,6 +127,7 @@ describe("the chart on OpenShift", () => {
     expect(containers.map(({ owner }) => owner)).toEqual(
       expect.arrayContaining([
         "rollcall-api",
+        "rollcall-backup",
         "rollcall-health",
         "rollcall-migrate",
         "rollcall-postgres",
@@ -168,5 +173,48 @@ describe("the chart for a trial", () => {
     expect(doctor?.env).toContainEqual({ name: "ROLLCALL_SERVER", value: "https://rollcall-api.rollcall.svc:7700" });
     // It also connects to replicas at the addresses of their pods, which no certificate contains.
     expect(doctor?.env).toContainEqual({ name: "ROLLCALL_TLS_SERVER_NAME", value: "rollcall-api.rollcall.svc" });
+  });
+});
+
+describe("the chart's backups", () => {
+  const folder = mkdtempSync(join(tmpdir(), "rollcall-backups-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it("should be written into the volume before old ones are removed", () => {
+    const job = find(renderedCase("everything.yaml"), "CronJob", "rollcall-backup");
+    expect(job?.spec).toMatchObject({ schedule: "17 3 * * *", concurrencyPolicy: "Forbid" });
+    const [backup, removal] = containersOf([job].filter((it) => it !== undefined));
+    expect(backup?.args).toEqual(["backup", "/backups", "--passphrase-file=/etc/rollcall/backup/passphrase"]);
+    expect(backup?.pod.initContainers?.map(({ name }) => name)).toEqual(["backup"]);
+    for (const { pod, volumeMounts } of [backup, removal].filter((it) => it !== undefined)) {
+      expect(volumeMounts).toContainEqual({ name: "backups", mountPath: "/backups" });
+      expect(pod.volumes).toContainEqual({
+        name: "backups",
+        persistentVolumeClaim: { claimName: "rollcall-backup" },
+      });
+    }
+  });
+
+  it("should create a volume that outlives the release, or use the one that a value names", () => {
+    const claim = find(renderedCase("everything.yaml"), "PersistentVolumeClaim", "rollcall-backup");
+    expect(claim?.metadata.annotations).toEqual({ "helm.sh/resource-policy": "keep" });
+    expect(claim?.spec).toMatchObject({ storageClassName: "slow", resources: { requests: { storage: "10Gi" } } });
+    const manifests = renderedCase("openshift.yaml");
+    expect(manifests.filter(({ kind }) => kind === "PersistentVolumeClaim")).toEqual([]);
+    const [backup] = containersOf(manifests.filter(({ kind }) => kind === "CronJob"));
+    expect(backup?.args).toEqual(["backup", "/backups"]);
+    expect(backup?.pod.volumes).toEqual([{ name: "backups", persistentVolumeClaim: { claimName: "archives" } }]);
+  });
+
+  it("should keep the newest archives, and no other file of Rollcall", () => {
+    const archives = ["28", "29", "30", "31"].map((day) => `rollcall-2026-12-${day}T03-17-00Z.backup`);
+    const partial = `${archives[0]}.0a1b2c3d.partial`;
+    for (const name of [...archives, partial, "before-upgrade.backup"]) writeFileSync(join(folder, name), "");
+    const containers = containersOf(renderedCase("openshift.yaml").filter(({ kind }) => kind === "CronJob"));
+    const removal = containers.find(({ name }) => name === "remove-old");
+    expect(removal?.command).toEqual(["/usr/lib/rollcall/bin/node"]);
+    const args = removal?.args.map((word) => (word === "/backups" ? folder : word)) ?? [];
+    execFileSync(process.execPath, args, { env: {} });
+    expect(readdirSync(folder).sort()).toEqual(["before-upgrade.backup", ...archives.slice(1)]);
   });
 });

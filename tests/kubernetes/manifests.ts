@@ -30,6 +30,7 @@ export interface Volume {
   readonly configMap?: FileSource;
   readonly secret?: FileSource;
   readonly hostPath?: { readonly path: string };
+  readonly persistentVolumeClaim?: { readonly claimName: string };
   readonly projected?: {
     readonly sources: readonly {
       readonly serviceAccountToken?: { readonly path: string; readonly audience?: string };
@@ -47,6 +48,7 @@ export interface PodSpec {
   readonly hostNetwork?: boolean;
   readonly hostPID?: boolean;
   readonly hostIPC?: boolean;
+  readonly initContainers?: readonly Omit<Container, "pod" | "owner">[];
   readonly containers: readonly Omit<Container, "pod" | "owner">[];
   readonly volumes?: readonly Volume[];
 }
@@ -54,14 +56,21 @@ export interface PodSpec {
 /** A container, with the spec of its pod. */
 export interface Container {
   readonly name: string;
+  readonly command?: readonly string[];
   readonly args: readonly string[];
   readonly image: string;
   readonly env?: readonly Variable[];
   readonly securityContext?: Readonly<Record<string, unknown>>;
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly pod: PodSpec;
-  /** The name of the Deployment, DaemonSet or Job. */
+  /** The name of the Deployment, DaemonSet, Job or CronJob. */
   readonly owner: string;
+}
+
+/** The pods of a Deployment, DaemonSet, StatefulSet or Job. */
+interface PodTemplate {
+  readonly metadata: Manifest["metadata"];
+  readonly spec: PodSpec;
 }
 
 /** The fields of a manifest that tests read. */
@@ -80,7 +89,10 @@ export interface Manifest {
     readonly replicas?: number;
     readonly clusterIP?: string;
     readonly ports?: readonly { readonly port: number }[];
-    readonly template?: { readonly metadata: Manifest["metadata"]; readonly spec: PodSpec };
+    readonly template?: PodTemplate;
+    /** For a CronJob. */
+    readonly schedule?: string;
+    readonly jobTemplate?: { readonly spec: { readonly template: PodTemplate } };
     readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> };
     readonly ingress?: readonly { readonly ports?: readonly { readonly port: string }[]; readonly from?: object }[];
     readonly rules?: readonly RouteRule[];
@@ -106,12 +118,19 @@ export function manifestsIn(text: string): readonly Manifest[] {
     .filter((it) => it !== null);
 }
 
-/** Find the containers of all Deployments, DaemonSets, StatefulSets, Jobs and Pods. */
+/** Find the template of the pods of a Deployment, DaemonSet, StatefulSet, Job or CronJob. */
+export function templateOf({ spec }: Manifest): PodTemplate | undefined {
+  return spec?.template ?? spec?.jobTemplate?.spec.template;
+}
+
+/** Find the containers of all Deployments, DaemonSets, StatefulSets, Jobs, CronJobs and Pods. */
 export function containersOf(manifests: readonly Manifest[]): readonly Container[] {
-  return manifests.flatMap(({ metadata, spec }) => {
-    const { containers, ...rest } = spec ?? {};
-    const pod: PodSpec | undefined = spec?.template?.spec ?? (containers && { ...rest, containers });
-    return pod === undefined ? [] : pod.containers.map((it) => ({ ...it, pod, owner: metadata.name }));
+  return manifests.flatMap((manifest) => {
+    const { containers, ...rest } = manifest.spec ?? {};
+    const pod: PodSpec | undefined = templateOf(manifest)?.spec ?? (containers && { ...rest, containers });
+    if (pod === undefined) return [];
+    const all = [...(pod.initContainers ?? []), ...pod.containers];
+    return all.map((it) => ({ ...it, pod, owner: manifest.metadata.name }));
   });
 }
 

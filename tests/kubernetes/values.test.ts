@@ -64,7 +64,8 @@ describe("values.schema.json", () => {
     const overrides = new Set(Object.keys(Object(values.defaults)));
     const isOverride = (path: string) => {
       const [group = "", key = ""] = path.replace("database.trial", "trial").split(".");
-      const groups = ["api", "registry", "admin", "scheduler", "health", "console", "migration", "test", "trial"];
+      const services = ["api", "registry", "admin", "scheduler", "health", "console"];
+      const groups = [...services, "migration", "backup", "test", "trial"];
       return groups.includes(group) && overrides.has(key);
     };
     // Helm itself adds `global`.
@@ -109,6 +110,9 @@ describe("values.schema.json", () => {
     ["defaults.topologySpreadConstraints", [{ maxSkew: 1 }]],
     ["health.autoscaling.sesions", 1],
     ["migration.replicas", 1],
+    ["backup.schedule", "daily"],
+    ["backup.keep", 0],
+    ["backup.replicas", 1],
     ["test.command", ["sh"]],
     ["agent.replicas", 1],
   ])("should refuse %s: %j", (path, value) => {

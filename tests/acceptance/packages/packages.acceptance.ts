@@ -343,7 +343,7 @@ describeOnDebian("packages on fresh machines", () => {
     expect(await second.run(["stat", "--format=%a %U:%G", "/etc/rollcall/rollcall.yaml"])).toBe("640 root:rollcall\n");
     await second.run(["test", "-e", "/var/lib/rollcall/admin-token"]);
 
-    await second.run(["systemd-analyze", "verify", "--man=no", ...UNITS, KEEPER_UNIT]);
+    await second.run(["systemd-analyze", "verify", "--man=no", ...UNITS, KEEPER_UNIT, BACKUP_TIMER]);
     for (const unit of UNITS) {
       const words = ["security", "--offline=true", "--threshold=30", unit];
       await second.run(["systemd-analyze", ...words]);
@@ -358,9 +358,11 @@ describeOnDebian("packages on fresh machines", () => {
   });
 });
 
-const UNITS = ["rollcall.service", "rollcall-agent.service", "rollcall@registry.service"].map(
-  (name) => `/usr/lib/systemd/system/${name}`,
-);
+const UNITS = [
+  ...["rollcall.service", "rollcall-agent.service", "rollcall@registry.service", "rollcall-backup.service"],
+].map((name) => `/usr/lib/systemd/system/${name}`);
+
+const BACKUP_TIMER = "/usr/lib/systemd/system/rollcall-backup.timer";
 
 /**
  * The unit of the keeper. It is not checked for restrictions, because executions run as other users and need the
