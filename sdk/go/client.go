@@ -3,7 +3,7 @@
 //	client, err := rollcall.New(rollcall.Config{}) // finds the control plane as the command line does
 //	if err != nil { ... }
 //	defer client.Close()
-//	for node, err := range rollcall.Each(ctx, client.Registry.ListNodes, &registryv1.ListNodesRequest{}, (*registryv1.ListNodesResponse).GetNodes) {
+//	for node, err := range rollcall.Each(ctx, client.RegistryService.ListNodes, &registryv1.ListNodesRequest{}, (*registryv1.ListNodesResponse).GetNodes) {
 //		...
 //	}
 package rollcall
@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"time"
@@ -25,7 +24,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/protobuf/proto"
 	adminv1 "rollcall.dev/go/gen/rollcall/admin/v1"
 	eventsv1 "rollcall.dev/go/gen/rollcall/events/v1"
 	healthv1 "rollcall.dev/go/gen/rollcall/health/v1"
@@ -35,21 +33,23 @@ import (
 )
 
 // Client is the API of one control plane. It is safe for concurrent use. Close it when it is no longer needed. Its
-// methods return failures as *Error.
+// methods return failures as *Error. The fields are the generated clients, one for each service, which have every
+// method. The methods, such as Nodes, have helpers for lists, single objects and watches. Services at the same address
+// share one connection.
 type Client struct {
-	Registry       registryv1.RegistryServiceClient
-	Events         eventsv1.EventServiceClient
-	Health         healthv1.HealthQueryServiceClient
-	Admin          adminv1.AdminServiceClient
-	JoinTokens     adminv1.JoinTokenServiceClient
-	HealthPolicies adminv1.HealthPolicyServiceClient
-	Brake          adminv1.BrakeServiceClient
-	Access         adminv1.AccessServiceClient
-	Audit          adminv1.AuditServiceClient
-	Diagnosis      adminv1.DiagnosisServiceClient
-	DeclaredState  adminv1.DeclaredStateServiceClient
-	Webhooks       eventsv1.WebhookServiceClient
-	Jobs           schedulerv1.JobServiceClient
+	RegistryService      registryv1.RegistryServiceClient
+	EventService         eventsv1.EventServiceClient
+	HealthQueryService   healthv1.HealthQueryServiceClient
+	AdminService         adminv1.AdminServiceClient
+	JoinTokenService     adminv1.JoinTokenServiceClient
+	HealthPolicyService  adminv1.HealthPolicyServiceClient
+	BrakeService         adminv1.BrakeServiceClient
+	AccessService        adminv1.AccessServiceClient
+	AuditService         adminv1.AuditServiceClient
+	DiagnosisService     adminv1.DiagnosisServiceClient
+	DeclaredStateService adminv1.DeclaredStateServiceClient
+	WebhookService       eventsv1.WebhookServiceClient
+	JobService           schedulerv1.JobServiceClient
 
 	connections []*caller
 }
@@ -72,28 +72,34 @@ func New(config Config) (*Client, error) {
 	}
 	client := &Client{}
 	of := map[string]grpc.ClientConnInterface{}
+	// Services at one address have the same trust and the same credential, so they share a connection.
+	connectionTo := map[address]*caller{}
 	seen := &seenRevision{}
 	for _, service := range services {
-		connection, err := found.connect(service, options, seen)
-		if err != nil {
-			return nil, errors.Join(err, client.Close())
+		at := found.addresses[service]
+		connection, isOpen := connectionTo[at]
+		if !isOpen {
+			if connection, err = found.connect(service, options, seen); err != nil {
+				return nil, errors.Join(err, client.Close())
+			}
+			connectionTo[at] = connection
+			client.connections = append(client.connections, connection)
 		}
-		client.connections = append(client.connections, connection)
 		of[service] = connection
 	}
-	client.Registry = registryv1.NewRegistryServiceClient(of["registry"])
-	client.Events = eventsv1.NewEventServiceClient(of["registry"])
-	client.Health = healthv1.NewHealthQueryServiceClient(of["health"])
-	client.Admin = adminv1.NewAdminServiceClient(of["admin"])
-	client.JoinTokens = adminv1.NewJoinTokenServiceClient(of["admin"])
-	client.HealthPolicies = adminv1.NewHealthPolicyServiceClient(of["admin"])
-	client.Brake = adminv1.NewBrakeServiceClient(of["admin"])
-	client.Access = adminv1.NewAccessServiceClient(of["admin"])
-	client.Audit = adminv1.NewAuditServiceClient(of["admin"])
-	client.Diagnosis = adminv1.NewDiagnosisServiceClient(of["admin"])
-	client.DeclaredState = adminv1.NewDeclaredStateServiceClient(of["admin"])
-	client.Webhooks = eventsv1.NewWebhookServiceClient(of["admin"])
-	client.Jobs = schedulerv1.NewJobServiceClient(of["scheduler"])
+	client.RegistryService = registryv1.NewRegistryServiceClient(of["registry"])
+	client.EventService = eventsv1.NewEventServiceClient(of["registry"])
+	client.HealthQueryService = healthv1.NewHealthQueryServiceClient(of["health"])
+	client.AdminService = adminv1.NewAdminServiceClient(of["admin"])
+	client.JoinTokenService = adminv1.NewJoinTokenServiceClient(of["admin"])
+	client.HealthPolicyService = adminv1.NewHealthPolicyServiceClient(of["admin"])
+	client.BrakeService = adminv1.NewBrakeServiceClient(of["admin"])
+	client.AccessService = adminv1.NewAccessServiceClient(of["admin"])
+	client.AuditService = adminv1.NewAuditServiceClient(of["admin"])
+	client.DiagnosisService = adminv1.NewDiagnosisServiceClient(of["admin"])
+	client.DeclaredStateService = adminv1.NewDeclaredStateServiceClient(of["admin"])
+	client.WebhookService = eventsv1.NewWebhookServiceClient(of["admin"])
+	client.JobService = schedulerv1.NewJobServiceClient(of["scheduler"])
 	return client, nil
 }
 
@@ -184,43 +190,6 @@ func (t *target) transport(at address) (credentials.TransportCredentials, error)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return credentials.NewTLS(config), nil
-}
-
-// A PageRequest requests a page.
-type PageRequest interface {
-	proto.Message
-	GetPageToken() string
-}
-
-// A Page is one part of a list.
-type Page interface {
-	proto.Message
-	GetNextPageToken() string
-}
-
-// Each iterates over the items of all pages of a list. It stops after the first failure.
-func Each[Q PageRequest, P Page, Item any](ctx context.Context, list func(context.Context, Q, ...grpc.CallOption) (P, error), request Q, items func(P) []Item) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		next := proto.Clone(request)
-		token := next.ProtoReflect().Descriptor().Fields().ByName("page_token")
-		for {
-			page, err := list(ctx, next.(Q))
-			if err != nil {
-				var none Item
-				yield(none, err)
-				return
-			}
-			for _, item := range items(page) {
-				if !yield(item, nil) {
-					return
-				}
-			}
-			if page.GetNextPageToken() == "" {
-				return
-			}
-			next.ProtoReflect().Set(token, stringValue(page.GetNextPageToken()))
-		}
-	}
 }
 
 // streamError converts the failure of a stream, except io.EOF.

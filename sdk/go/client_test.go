@@ -3,20 +3,25 @@ package rollcall
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	adminv1 "rollcall.dev/go/gen/rollcall/admin/v1"
 	eventsv1 "rollcall.dev/go/gen/rollcall/events/v1"
 	nodev1 "rollcall.dev/go/gen/rollcall/node/v1"
 	registryv1 "rollcall.dev/go/gen/rollcall/registry/v1"
+	schedulerv1 "rollcall.dev/go/gen/rollcall/scheduler/v1"
+	workv1 "rollcall.dev/go/gen/rollcall/work/v1"
 )
 
 const labelsChanged = "node.labels.changed"
@@ -78,7 +83,7 @@ func (p *controlPlane) start() {
 	p.eventually("the control plane answers", func() bool {
 		client := p.client()
 		defer client.Close()
-		_, err := client.Registry.GetClusterSummary(p.t.Context(), &registryv1.GetClusterSummaryRequest{})
+		_, err := client.RegistryService.GetClusterSummary(p.t.Context(), &registryv1.GetClusterSummaryRequest{})
 		return err == nil
 	})
 }
@@ -114,6 +119,15 @@ func (p *controlPlane) eventually(what string, isSo func() bool) {
 	}
 }
 
+// TestMain skips the examples, which need a control plane. TestClient runs them in another process.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if os.Getenv("ROLLCALL_EXAMPLES") == "" {
+		flag.Set("test.skip", "^Example")
+	}
+	os.Exit(m.Run())
+}
+
 func TestClient(t *testing.T) {
 	plane := startControlPlane(t)
 	plane.start()
@@ -124,8 +138,7 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := func() (found []string) {
-		list := Each(t.Context(), client.Registry.ListNodes, &registryv1.ListNodesRequest{PageSize: 1}, (*registryv1.ListNodesResponse).GetNodes)
-		for it, err := range list {
+		for it, err := range client.Nodes().List(t.Context(), &registryv1.ListNodesRequest{PageSize: 1}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +150,7 @@ func TestClient(t *testing.T) {
 	setLabel := func(value, requestID string) *adminv1.SetNodeLabelsResponse {
 		ctx, end := context.WithTimeout(t.Context(), time.Minute)
 		defer end()
-		answer, err := client.Admin.SetNodeLabels(ctx, &adminv1.SetNodeLabelsRequest{Node: node, Set: map[string]string{"sdk": value}, RequestId: requestID})
+		answer, err := client.AdminService.SetNodeLabels(ctx, &adminv1.SetNodeLabelsRequest{Node: node, Set: map[string]string{"sdk": value}, RequestId: requestID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,11 +158,11 @@ func TestClient(t *testing.T) {
 	}
 
 	t.Run("reports the reason of a refusal", func(t *testing.T) {
-		_, err := client.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "nowhere"})
+		_, err := client.RegistryService.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "nowhere"})
 		if ReasonOf(err) != ReasonNodeNotFound {
 			t.Error(err)
 		}
-		_, err = client.Registry.ListNodes(t.Context(), &registryv1.ListNodesRequest{PageSize: 100_000})
+		_, err = client.RegistryService.ListNodes(t.Context(), &registryv1.ListNodesRequest{PageSize: 100_000})
 		var failure *Error
 		if !errors.As(err, &failure) || len(failure.Violations) != 1 || failure.Violations[0].Field != "page_size" {
 			t.Error(err)
@@ -159,9 +172,65 @@ func TestClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unknown.Close()
-		_, err = unknown.Registry.ListNodes(t.Context(), &registryv1.ListNodesRequest{})
+		_, err = unknown.RegistryService.ListNodes(t.Context(), &registryv1.ListNodesRequest{})
 		if ReasonOf(err) != ReasonTokenInvalid {
 			t.Error(err)
+		}
+	})
+
+	t.Run("runs the examples", func(t *testing.T) {
+		examples := exec.Command(os.Args[0], "-test.run=^Example", "-test.v")
+		examples.Env = append(os.Environ(), "ROLLCALL_EXAMPLES=1", "ROLLCALL_SERVER="+plane.server,
+			"ROLLCALL_TOKEN_FILE="+filepath.Join(plane.directory, "admin-token"))
+		output, err := examples.CombinedOutput()
+		if err != nil || strings.Count(string(output), "--- PASS: Example") != 6 {
+			t.Errorf("%v\n%s", err, output)
+		}
+	})
+
+	t.Run("watches a node across a crash", func(t *testing.T) {
+		setLabel("watched", "")
+		isCrashed := false
+		for change, err := range client.Nodes().Watch(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			label := func(value string) bool {
+				return slices.ContainsFunc(change.After.GetLabels(), func(label *nodev1.Label) bool { return label.GetValue() == value })
+			}
+			if !isCrashed && label("watched") {
+				plane.crash()
+				setLabel("watched-again", "")
+				isCrashed = true
+			}
+			if label("watched-again") {
+				break
+			}
+		}
+	})
+
+	t.Run("watches a job and its execution", func(t *testing.T) {
+		spec := &workv1.JobSpec{Name: "watched", Type: workv1.JobType_JOB_TYPE_BATCH,
+			// After a crash, the node offers its executor only when its keeper has reconnected.
+			QueueTimeout: durationpb.New(time.Hour),
+			Task:         &workv1.JobSpec_Process{Process: &workv1.ProcessTask{Command: []string{"true"}}}}
+		if _, err := client.JobService.SubmitJob(t.Context(), &schedulerv1.SubmitJobRequest{Spec: spec}); err != nil {
+			t.Fatal(err)
+		}
+		for change, err := range client.Executions().Watch(t.Context(), &schedulerv1.WatchExecutionsRequest{Job: "watched"}) {
+			if err != nil || change.After.GetJob() != "watched" {
+				t.Fatal(change, err)
+			}
+			break
+		}
+		for change, err := range client.Jobs().Watch(t.Context(), nil) {
+			if err != nil || change.Before != nil || change.After.GetSpec().GetName() != "watched" {
+				t.Fatal(change, err)
+			}
+			break
+		}
+		if job, err := client.Jobs().Get(t.Context(), "watched"); err != nil || job.GetSpec().GetName() != "watched" {
+			t.Error(job, err)
 		}
 	})
 
@@ -175,7 +244,7 @@ func TestClient(t *testing.T) {
 	t.Run("neither loses nor repeats events across crashes", func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		watch, err := client.WatchEvents(&eventsv1.WatchEventsRequest{Types: []string{labelsChanged}}, "")
+		watch, err := client.Events().Watch(&eventsv1.WatchEventsRequest{Types: []string{labelsChanged}}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

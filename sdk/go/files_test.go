@@ -69,7 +69,7 @@ func TestReplacedAuthorityFile(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	call := func() {
 		t.Helper()
-		if _, err := client.Registry.GetNode(context.Background(), &registryv1.GetNodeRequest{Node: "n"}); err != nil {
+		if _, err := client.RegistryService.GetNode(context.Background(), &registryv1.GetNodeRequest{Node: "n"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,18 +12,14 @@ import (
 )
 
 // NodeChange is one node before and after a change. Before is nil for an added node, After for a removed one.
-type NodeChange struct {
-	Before, After *nodev1.Node
-}
+type NodeChange = Change[*nodev1.Node]
 
 // nodeView holds the nodes known from a watch. It does no I/O, but receives every message and every failure.
 type nodeView struct {
-	request *registryv1.WatchNodesRequest
-	token   string
-	nodes   map[string]*nodev1.Node
-	// snapshotIds holds the ids received so far in a snapshot; nil outside a snapshot.
-	snapshotIds map[string]bool
-	isSynced    bool
+	*watchView[*nodev1.Node]
+	request  *registryv1.WatchNodesRequest
+	token    string
+	isSynced bool
 }
 
 func newNodeView(request *registryv1.WatchNodesRequest) *nodeView {
@@ -32,14 +28,14 @@ func newNodeView(request *registryv1.WatchNodesRequest) *nodeView {
 		filters = proto.Clone(request).(*registryv1.WatchNodesRequest)
 	}
 	filters.Start = nil
-	return &nodeView{request: filters, nodes: map[string]*nodev1.Node{}, snapshotIds: map[string]bool{}}
+	return &nodeView{watchView: newWatchView[*nodev1.Node](), request: filters}
 }
 
 // nextRequest returns a request that resumes the watch, or starts with a snapshot.
 func (v *nodeView) nextRequest() *registryv1.WatchNodesRequest {
 	request := proto.Clone(v.request).(*registryv1.WatchNodesRequest)
 	if v.token == "" {
-		v.snapshotIds = map[string]bool{}
+		v.startSnapshot()
 		return request
 	}
 	request.Start = &registryv1.WatchNodesRequest_ResumeToken{ResumeToken: v.token}
@@ -55,22 +51,11 @@ func (v *nodeView) apply(message *registryv1.WatchNodesResponse) []NodeChange {
 			continue
 		}
 		node := change.GetUpserted()
-		if v.snapshotIds != nil {
-			v.snapshotIds[node.GetId()] = true
-		}
-		before := v.nodes[node.GetId()]
-		v.nodes[node.GetId()] = node
-		if before == nil || !proto.Equal(before, node) {
-			changes = append(changes, NodeChange{before, node})
-		}
+		changes = v.put(changes, node.GetId(), node)
 	}
 	if message.GetSnapshotComplete() {
-		for id := range v.nodes {
-			if v.snapshotIds != nil && !v.snapshotIds[id] {
-				changes = v.remove(changes, id)
-			}
-		}
-		v.snapshotIds, v.isSynced = nil, true
+		changes = v.completeSnapshot(changes)
+		v.isSynced = true
 	}
 	// Ignore a token from within a snapshot, because resuming there would start the snapshot again and repeat the nodes
 	// already sent.
@@ -78,15 +63,6 @@ func (v *nodeView) apply(message *registryv1.WatchNodesResponse) []NodeChange {
 		v.token = message.GetResumeToken()
 	}
 	return changes
-}
-
-func (v *nodeView) remove(changes []NodeChange, id string) []NodeChange {
-	before, ok := v.nodes[id]
-	if !ok {
-		return changes
-	}
-	delete(v.nodes, id)
-	return append(changes, NodeChange{before, nil})
 }
 
 // failed handles a failure of the watch, and reports whether a new snapshot repairs it.
@@ -149,15 +125,15 @@ func (n *NodeCache) WaitUntilSynced(ctx context.Context) error {
 func (n *NodeCache) Get(id string) *nodev1.Node {
 	n.lock.RLock()
 	defer n.lock.RUnlock()
-	return n.view.nodes[id]
+	return n.view.items[id]
 }
 
 // List returns all nodes, in no particular order.
 func (n *NodeCache) List() []*nodev1.Node {
 	n.lock.RLock()
 	defer n.lock.RUnlock()
-	nodes := make([]*nodev1.Node, 0, len(n.view.nodes))
-	for _, node := range n.view.nodes {
+	nodes := make([]*nodev1.Node, 0, len(n.view.items))
+	for _, node := range n.view.items {
 		nodes = append(nodes, node)
 	}
 	return nodes
@@ -213,7 +189,7 @@ func (n *NodeCache) follow(ctx context.Context, onMessage func()) *Error {
 	n.lock.Lock()
 	request := n.view.nextRequest()
 	n.lock.Unlock()
-	stream, err := n.client.Registry.WatchNodes(streaming, request)
+	stream, err := n.client.RegistryService.WatchNodes(streaming, request)
 	if err != nil {
 		return asError(err)
 	}

@@ -76,11 +76,11 @@ func TestErrorsOfContexts(t *testing.T) {
 	client := clientOf(t, registry.serve(t), Options{})
 	calls := map[string]func(context.Context) error{
 		"a call": func(ctx context.Context) error {
-			_, err := client.Registry.GetNode(ctx, &registryv1.GetNodeRequest{})
+			_, err := client.RegistryService.GetNode(ctx, &registryv1.GetNodeRequest{})
 			return err
 		},
 		"a stream": func(ctx context.Context) error {
-			stream, err := client.Registry.WatchNodes(ctx, &registryv1.WatchNodesRequest{})
+			stream, err := client.RegistryService.WatchNodes(ctx, &registryv1.WatchNodesRequest{})
 			if err == nil {
 				_, err = stream.Recv()
 			}
@@ -108,7 +108,7 @@ func TestErrorsOfContexts(t *testing.T) {
 		}
 	}
 	refusing := &fakeRegistry{get: func(context.Context) error { return status.Error(codes.Canceled, "the server stops") }}
-	_, err := clientOf(t, refusing.serve(t), Options{}).Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{})
+	_, err := clientOf(t, refusing.serve(t), Options{}).RegistryService.GetNode(t.Context(), &registryv1.GetNodeRequest{})
 	if errors.Is(err, context.Canceled) {
 		t.Errorf("the server's cancellation counts as the caller's: %v", err)
 	}
@@ -202,6 +202,36 @@ func (p *silentProxy) fallSilent() {
 	p.silenced = p.accepted.Load()
 }
 
+func TestOneConnectionForAllServices(t *testing.T) {
+	registry := &fakeRegistry{get: func(context.Context) error { return nil }}
+	proxy := startSilentProxy(t, registry.serve(t))
+	client := clientOf(t, proxy.address, Options{})
+	calls := map[string]func() error{
+		"registry":  func() error { _, err := client.Nodes().Get(t.Context(), "n"); return err },
+		"health":    func() error { _, err := client.HealthQueryService.GetNodeHealth(t.Context(), nil); return err },
+		"admin":     func() error { _, err := client.AdminService.ListBans(t.Context(), nil); return err },
+		"scheduler": func() error { _, err := client.JobService.ListJobs(t.Context(), nil); return err },
+	}
+	for service, call := range calls {
+		// This server has only the registry.
+		var failure *Error
+		if err := call(); err != nil && (!errors.As(err, &failure) || failure.Code != codes.Unimplemented) {
+			t.Errorf("%s: %v", service, err)
+		}
+	}
+	if accepted := proxy.accepted.Load(); accepted != 1 {
+		t.Errorf("%d connections to one address", accepted)
+	}
+	divided, err := New(Config{Server: proxy.address, Admin: "127.0.0.1:1", Token: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer divided.Close()
+	if len(divided.connections) != 2 {
+		t.Errorf("%d connections to two addresses", len(divided.connections))
+	}
+}
+
 func TestServerThatIsSlow(t *testing.T) {
 	// The server responds only to calls with more than 4 s left. The first attempt gets a third of the 9 s, which is too
 	// little; the second attempt gets the rest.
@@ -213,7 +243,7 @@ func TestServerThatIsSlow(t *testing.T) {
 		return ctx.Err()
 	}}
 	client := clientOf(t, registry.serve(t), Options{Timeout: 9 * time.Second})
-	if _, err := client.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"}); err != nil {
+	if _, err := client.RegistryService.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"}); err != nil {
 		t.Errorf("no attempt had the remaining time: %v", err)
 	}
 }
@@ -223,7 +253,7 @@ func TestPathThatDiesSilently(t *testing.T) {
 	proxy := startSilentProxy(t, registry.serve(t))
 	client := clientOf(t, proxy.address, Options{Timeout: 9 * time.Second})
 	get := func() error {
-		_, err := client.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"})
+		_, err := client.RegistryService.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"})
 		return err
 	}
 	if err := get(); err != nil {
@@ -253,7 +283,7 @@ func TestPathThatDiesSilently(t *testing.T) {
 	proxy.fallSilent()
 	once := clientOf(t, proxy.address, Options{Timeout: 2 * time.Second, Retry: RetryPolicy{Attempts: 1}})
 	getOnce := func() error {
-		_, err := once.Registry.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"})
+		_, err := once.RegistryService.GetNode(t.Context(), &registryv1.GetNodeRequest{Node: "n"})
 		return err
 	}
 	if err := getOnce(); err != nil {

@@ -114,8 +114,8 @@ func TestNodeView(t *testing.T) {
 	}
 	both := []*registryv1.NodeChange{upserted("b"), upserted("c")}
 	changes := view.apply(&registryv1.WatchNodesResponse{Changes: both, SnapshotComplete: true, ResumeToken: "t"})
-	if len(changes) != 3 || len(view.nodes) != 2 || !view.isSynced {
-		t.Errorf("%d changes, %d nodes", len(changes), len(view.nodes))
+	if len(changes) != 3 || len(view.items) != 2 || !view.isSynced {
+		t.Errorf("%d changes, %d nodes", len(changes), len(view.items))
 	}
 	if view.nextRequest().GetResumeToken() != "t" {
 		t.Error("it does not resume from the token")

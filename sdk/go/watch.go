@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	eventsv1 "rollcall.dev/go/gen/rollcall/events/v1"
 )
 
@@ -32,14 +31,14 @@ type EventWatch struct {
 	position eventPosition
 }
 
-// WatchEvents follows events that match the request. It starts at the bookmark or, if the bookmark is empty, where the
+// Watch follows events that match the request. It starts at the bookmark or, if the bookmark is empty, where the
 // request says. It fails for an invalid bookmark. All returns errors from the server, such as for a bookmark that is
 // too old (REVISION_COMPACTED).
-func (c *Client) WatchEvents(request *eventsv1.WatchEventsRequest, from string) (*EventWatch, error) {
+func (e Events) Watch(request *eventsv1.WatchEventsRequest, from string) (*EventWatch, error) {
 	if request == nil {
 		request = &eventsv1.WatchEventsRequest{}
 	}
-	watch := &EventWatch{GiveUpAfter: DefaultGiveUpAfter, client: c, position: eventPosition{request: request}}
+	watch := &EventWatch{GiveUpAfter: DefaultGiveUpAfter, client: e.client, position: eventPosition{request: request}}
 	if from != "" {
 		at, err := parseBookmark(from)
 		if err != nil {
@@ -51,7 +50,7 @@ func (c *Client) WatchEvents(request *eventsv1.WatchEventsRequest, from string) 
 }
 
 // Bookmark returns the position after the last returned event; empty if nothing was received yet. Save it together with
-// the result of handling the event, and pass it to WatchEvents next time.
+// the result of handling the event, and pass it to Watch next time.
 func (w *EventWatch) Bookmark() string {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -132,7 +131,7 @@ func (w *EventWatch) completed(message *eventsv1.WatchEventsResponse) {
 func (c *Client) follow(ctx context.Context, request *eventsv1.WatchEventsRequest, take func(*eventsv1.WatchEventsResponse) bool) *Error {
 	streaming, end := context.WithCancel(ctx)
 	defer end()
-	stream, err := c.Events.WatchEvents(streaming, request)
+	stream, err := c.EventService.WatchEvents(streaming, request)
 	if err != nil {
 		return asError(err)
 	}
@@ -168,5 +167,3 @@ func asError(err error) *Error {
 	}
 	return nil
 }
-
-func stringValue(text string) protoreflect.Value { return protoreflect.ValueOfString(text) }

@@ -223,9 +223,7 @@ func (a *Agent) setAlarm(before *time.Timer, atMs float64, run func()) *time.Tim
 		before.Stop()
 	}
 	wait := time.Duration(max(0, atMs-a.nowMs())*float64(time.Millisecond)) + 1
-	var timer *time.Timer
-	timer = time.AfterFunc(wait, func() { a.post(run) })
-	return timer
+	return time.AfterFunc(wait, func() { a.post(run) })
 }
 
 func (a *Agent) carryOut(effect agentEffect) {

@@ -35,7 +35,7 @@ func run(arguments []string) error {
 		saved = string(text)
 	}
 	request := &eventsv1.WatchEventsRequest{Start: &eventsv1.WatchEventsRequest_FromBeginning{FromBeginning: true}}
-	watch, err := client.WatchEvents(request, saved)
+	watch, err := client.Events().Watch(request, saved)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func run(arguments []string) error {
 		return err
 	}
 	defer client.Close()
-	me, err := client.Access.WhoAmI(context.Background(), &adminv1.WhoAmIRequest{})
+	me, err := client.AccessService.WhoAmI(context.Background(), &adminv1.WhoAmIRequest{})
 	if err != nil {
 		return err
 	}
