@@ -50,7 +50,8 @@ describe("rollcall-backup.service", () => {
     const names = readdirSync(folder);
     expect(names).toEqual([expect.stringMatching(/^rollcall-\d{4}-.*Z\.backup$/)]);
     const words = ["backup", "verify", join(folder, names[0] ?? ""), "--passphrase-file", "passphrase"];
-    expect(execFileSync("bin/rollcall", words, { cwd: checkout, encoding: "utf8" })).toMatch(/intact[\s\S]*encrypted/);
+    const program = join(checkout, "bin/rollcall");
+    expect(execFileSync(program, words, { cwd: checkout, encoding: "utf8" })).toMatch(/intact[\s\S]*encrypted/);
   });
 
   it("should keep the newest archives, and every file of another name", () => {
