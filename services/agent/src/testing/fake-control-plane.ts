@@ -9,7 +9,7 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { decideRotation, proofText, type RotationAnswer } from "@rollcall/domain";
-import { refuse } from "@rollcall/errors";
+import { refuse, toConnectError } from "@rollcall/errors";
 import { keyFingerprint, verifyProof } from "@rollcall/identity";
 import type { KeyOffer, Registered, Registrar, Registration } from "../registration/registrar.ts";
 import type { HeartbeatStream, HeartbeatTransport, StreamListener } from "../stream/heartbeat-transport.ts";
@@ -210,9 +210,9 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
     if (this.refusal !== undefined) {
       stream.goAway(this.refusal);
     } else if (key === undefined) {
-      stream.end(refuse("NODE_NOT_REGISTERED", `node ${nodeId} is not registered`));
+      stream.end(toConnectError(refuse("NODE_NOT_REGISTERED", `node ${nodeId} is not registered`)));
     } else if (!verifyProof(key, text, signature)) {
-      stream.end(refuse("PROOF_INVALID", "the proof is no signature of this stream"));
+      stream.end(toConnectError(refuse("PROOF_INVALID", "the proof is no signature of this stream")));
     } else {
       this.#epoch += 1n;
       stream.send({
