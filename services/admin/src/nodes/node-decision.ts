@@ -52,7 +52,7 @@ export function decisionOn<F extends FactName = never>(
   };
 }
 
-/** The same caller, at the time of the store. Times that are compared with the store's use this. */
+/** The same caller, with the store's time. For decisions that compare times with those in the store. */
 export function atStoreTime(by: CommandSource, facts: Pick<Facts, "storeTimeMs">): CommandSource {
   return { ...by, atMs: facts.storeTimeMs };
 }
