@@ -39,7 +39,10 @@ describe("a control plane on an IPv6 address", () => {
       return ["here", "second"].every((id) => new RegExp(`^${id},.*HEALTHY.*,CONNECTED`, "m").test(listed));
     });
 
-    const elsewhere = { ROLLCALL_DATA_DIR: "/nowhere", XDG_CONFIG_HOME: join(fixture.dataDirectory, "config") };
+    const elsewhere = {
+      ROLLCALL_DATA_DIR: join(fixture.dataDirectory, "missing"),
+      XDG_CONFIG_HOME: join(fixture.dataDirectory, "config"),
+    };
     const token = join(fixture.dataDirectory, "admin-token");
     const login = await client(`login ${flags} --token-file ${token}`, elsewhere);
     expect(login).toMatchObject({ code: 0, text: expect.stringContaining("context 0::1") });

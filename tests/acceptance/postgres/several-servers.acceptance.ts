@@ -1,4 +1,5 @@
 import { createServer, type Server } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { parsePostgresUrl } from "../../../libs/domain/src/index.ts";
 import { isStoreUnavailable } from "../../../libs/errors/src/index.ts";
@@ -189,8 +190,10 @@ describe("sslmode", () => {
   });
 
   it("should refuse what cannot be verified", async () => {
-    expect(() => new StoreClient({ url: urlOf([nowhere], "&sslmode=verify-ca&sslrootcert=/nowhere") })).toThrow(
-      "sslrootcert=/nowhere of the database URL cannot be read: ENOENT",
+    // Other tests or packages may create any fixed path on the machine.
+    const missing = join(await servers.newDir(), "missing.crt");
+    expect(() => new StoreClient({ url: urlOf([nowhere], `&sslmode=verify-ca&sslrootcert=${missing}`) })).toThrow(
+      `sslrootcert=${missing} of the database URL cannot be read: ENOENT`,
     );
   });
 });
