@@ -34,9 +34,9 @@ export class FirstLines implements NoiseCounts {
 
 /**
  * How many calls can be in progress, and how many can work, keyed by the kind of their party. Streams of callers
- * count as "streams".
+ * count as "streams". `large` is how many large messages are read at a time.
  */
-export type TestLimits = Readonly<Partial<Record<CallParty["kind"] | "streams" | "work", number>>>;
+export type TestLimits = Readonly<Partial<Record<CallParty["kind"] | "streams" | "work" | "large", number>>>;
 
 /** Counts calls by the name of the caller, or by host. */
 export class TestCounts implements CallCounts {
@@ -69,6 +69,10 @@ export class TestCounts implements CallCounts {
   rowOf(party: CallParty) {
     const { work } = this.#limits;
     return work === undefined ? null : { key: keyOf(party, false), most: work };
+  }
+
+  largeRowOf(party: CallParty) {
+    return { key: keyOf(party, false), most: this.#limits.large ?? 1_000 };
   }
 }
 

@@ -11,6 +11,7 @@ const LIMITS = {
   replica: 6,
   callerWork: 7,
   nodeWork: 8,
+  largeMessages: 9,
 };
 const ALICE: CallParty = { kind: "caller", name: "user:alice" };
 
@@ -51,6 +52,15 @@ describe("CallPlaces", () => {
     expect(places.rowOf({ kind: "node", peer })).toEqual({ key: "node 192.0.2.1", most: 8 });
     for (const kind of ["arriving", "anonymous", "replica"] as const) {
       expect(places.rowOf({ kind, peer })).toBeNull();
+    }
+  });
+
+  it("should let every party wait with large messages, in its own queue", () => {
+    const places = new CallPlaces(LIMITS);
+    const peer = "192.0.2.1:1";
+    expect(places.largeRowOf(ALICE)).toEqual({ key: "calls user:alice", most: 9 });
+    for (const kind of ["node", "arriving", "anonymous", "replica"] as const) {
+      expect(places.largeRowOf({ kind, peer })).toEqual({ key: `${kind} 192.0.2.1`, most: 9 });
     }
   });
 

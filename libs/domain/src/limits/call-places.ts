@@ -32,6 +32,8 @@ export interface CallLimits {
   readonly callerWork: number;
   /** Like `callerWork`, for all nodes behind one address. */
   readonly nodeWork: number;
+  /** How many large messages of one party are read and decoded at a time. The others wait in order. */
+  readonly largeMessages: number;
 }
 
 /** A queue of waiting calls, and how many of its calls are processed at a time. */
@@ -56,6 +58,8 @@ export const DEFAULT_CALL_LIMITS: CallLimits = {
   // Higher than `callerWork`, because registrations are processed in batches, and a lower limit would make the batches
   // small.
   nodeWork: 256,
+  // At most 16 MiB per party. More would not be faster, because messages are decoded one after the other.
+  largeMessages: 16,
 };
 
 /**
@@ -105,6 +109,11 @@ export class CallPlaces {
     if (party.kind === "caller") return { key: keyOf(party, false), most: this.#limits.callerWork };
     if (party.kind === "node") return { key: keyOf(party, false), most: this.#limits.nodeWork };
     return null;
+  }
+
+  /** The queue that a call with a large message waits in before the message is read. */
+  largeRowOf(party: CallParty): CallRow {
+    return { key: keyOf(party, false), most: this.#limits.largeMessages };
   }
 }
 

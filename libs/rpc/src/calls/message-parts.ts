@@ -14,6 +14,9 @@ export interface BodyCheck {
   readonly mostBytes: number;
 }
 
+/** The size of a message in bytes above which it waits for its turn: what a peer can send on a new stream at once. */
+export const LARGE_BYTES = 65_535;
+
 /**
  * The costs of decoding, in units of 1/20 µs in a warm process: for an element of a packed list, a field, an unknown
  * field, and a message. The first messages after a start cost four times as much.

@@ -74,14 +74,15 @@ async function* enveloped(
   let only: Uint8Array | null = null;
   for await (const chunk of body) {
     pieces.add(chunk);
-    for (let size = envelopeSize(pieces); size > 0; size = envelopeSize(pieces)) {
+    for (let size = declaredSize(pieces); size > 0 && size <= pieces.size; size = declaredSize(pieces)) {
       if (only !== null) throw severalMessages();
       const envelope = await checkedEnvelope(pieces.take(size), shape, check);
       if (check.isStream) yield envelope;
       // Keep a message that must be the only one until the body has ended, so that it has no effect if more follow.
       else only = envelope;
     }
-    checkSize(pieces.size, HEADER_BYTES + check.mostBytes);
+    // Check the declared size, so that an oversized message is refused before it has arrived.
+    checkSize(declaredSize(pieces) - HEADER_BYTES, check.mostBytes);
   }
   if (only !== null) yield only;
   if (pieces.size > 0) yield pieces.takeAll();
@@ -112,11 +113,9 @@ async function checkedEnvelope(
   return isPacked ? encodeEnvelope(flags & ~PACKED, message) : envelope;
 }
 
-/** The size of the first envelope including its header; 0 until it has arrived completely. */
-function envelopeSize(pieces: Pieces): number {
-  if (pieces.size < HEADER_BYTES) return 0;
-  const size = HEADER_BYTES + pieces.peek(HEADER_BYTES).readUInt32BE(1);
-  return size <= pieces.size ? size : 0;
+/** The size of the first envelope including its header; 0 until the header has arrived. */
+function declaredSize(pieces: Pieces): number {
+  return pieces.size < HEADER_BYTES ? 0 : HEADER_BYTES + pieces.peek(HEADER_BYTES).readUInt32BE(1);
 }
 
 /** Bytes in pieces, as they arrived. */

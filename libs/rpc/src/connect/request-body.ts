@@ -3,6 +3,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { mapError, refuse } from "@rollcall/errors";
 import type { Identity } from "../calls/find-caller.ts";
 import type { HttpRequest } from "../calls/http-handler.ts";
+import type { LargeTurn } from "../calls/large-turn.ts";
+import { checkSize, LARGE_BYTES } from "../calls/message-parts.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { type BodyShape, checkedBody, emptyBody, type MessagesCheck } from "./checked-body.ts";
@@ -12,6 +14,8 @@ export interface RequestedMessages extends Omit<MessagesCheck, "source"> {
   readonly shape: BodyShape;
   /** The identity of the caller; null if the request is decoded for any caller. */
   readonly identity: Promise<Identity> | null;
+  /** The turn of the call, in case the message is large. */
+  readonly turn: LargeTurn;
 }
 
 /**
@@ -22,11 +26,14 @@ export interface RequestedMessages extends Omit<MessagesCheck, "source"> {
  */
 export function requestBody(
   request: HttpRequest,
-  { schema, shape, mostBytes, identity, isStream }: RequestedMessages,
+  { schema, shape, mostBytes, identity, isStream, turn }: RequestedMessages,
 ): AsyncIterable<Uint8Array> {
   const source = connectionOf(request)?.address ?? "";
-  const body = checkedBody(rawBody(request, isStream, source), shape, { schema, source, mostBytes, isStream });
-  return forConnect(body, shape, identity);
+  const raw = rawBody(request, isStream, source);
+  const check = { schema, source, mostBytes, isStream };
+  // The messages of a stream do not wait, because a stream can last for days.
+  const body = checkedBody(isStream ? raw : inTurn(raw, shape, turn), shape, check);
+  return forConnect(shape.framing === "whole" ? declaredBody(request, mostBytes, body) : body, shape, identity, turn);
 }
 
 /**
@@ -37,13 +44,38 @@ async function* forConnect(
   body: AsyncIterable<Uint8Array>,
   shape: BodyShape,
   identity: Promise<Identity> | null,
+  turn: LargeTurn,
 ): AsyncGenerator<Uint8Array> {
   try {
     if (identity === null || (await identity).ok) yield* body;
     else yield* emptyBody(shape);
   } catch (error) {
     throw mapError(error);
+  } finally {
+    turn.end();
   }
+}
+
+/** A body that waits for its turn before more of it is read, if it is large or can become large. */
+async function* inTurn(
+  body: AsyncIterable<Uint8Array>,
+  { unpack }: BodyShape,
+  turn: LargeTurn,
+): AsyncGenerator<Uint8Array> {
+  const mostBytes = unpack === null ? LARGE_BYTES : 0;
+  let size = 0;
+  for await (const chunk of body) {
+    const wasLarge = size > mostBytes;
+    size += chunk.byteLength;
+    if (size > mostBytes && !wasLarge) await turn.begin();
+    yield chunk;
+  }
+}
+
+/** The body of a single message. It is refused before it has arrived if its declared length exceeds the limit. */
+async function* declaredBody(request: HttpRequest, mostBytes: number, body: AsyncIterable<Uint8Array>) {
+  checkSize(Number(request.headers["content-length"] ?? 0), mostBytes);
+  yield* body;
 }
 
 async function* rawBody(request: HttpRequest, isStream: boolean, source: string): AsyncGenerator<Uint8Array> {

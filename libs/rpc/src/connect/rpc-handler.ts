@@ -30,6 +30,7 @@ import {
   writeHead,
 } from "../calls/http-handler.ts";
 import type { Identify } from "../calls/identify-caller.ts";
+import { LargeTurn } from "../calls/large-turn.ts";
 import type { BodyCheck } from "../calls/message-parts.ts";
 import { type MethodCaller, methodName, type PolicyTable } from "../calls/policy.ts";
 import { connectionOf, trustConnection } from "../connections/connection.ts";
@@ -323,6 +324,7 @@ function universalRequest(
     const body = requestBody(request, {
       ...{ schema: handler.method.input, shape, mostBytes: mostBytesOf(needs), identity },
       isStream: isClientStream(handler),
+      turn: new LargeTurn(values),
     });
     return { ...universal, signal, body };
   } catch {

@@ -6,6 +6,7 @@ import { mapError, type RefusalError, refuse } from "@rollcall/errors";
 import { finishRequest } from "../answers/answer-error.ts";
 import { endingKey, identityKey } from "../calls/call-context.ts";
 import type { HttpHandler } from "../calls/http-handler.ts";
+import { LargeTurn } from "../calls/large-turn.ts";
 import { decodeMessage, noMessage } from "../calls/message-parts.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
@@ -220,10 +221,22 @@ function intercepted({ interceptors }: DirectCall, innermost: Next): Next {
   return interceptors.reduceRight((next, interceptor) => interceptor(next), innermost);
 }
 
-async function readMessage({ spec, request, response, values, mostBytes }: DirectCall): Promise<Message> {
+async function readMessage(call: DirectCall): Promise<Message> {
+  const turn = new LargeTurn(call.values);
+  try {
+    return await readInTurn(call, turn);
+  } finally {
+    turn.end();
+  }
+}
+
+async function readInTurn(
+  { spec, request, response, values, mostBytes }: DirectCall,
+  turn: LargeTurn,
+): Promise<Message> {
   const source = connectionOf(request)?.address ?? "";
   // Start to read immediately: a stream without a reader can end unnoticed.
-  const reading = readEnvelope(request, mostBytes);
+  const reading = readEnvelope(request, mostBytes, turn);
   const identifying = values.get(identityKey);
   if (identifying !== null) {
     reading.catch(() => {});

@@ -2,7 +2,15 @@ import { constants, type Http2ServerRequest, type OutgoingHttpHeaders, type Serv
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { refuse } from "@rollcall/errors";
 import { encodeFast } from "@rollcall/wire";
-import { checkSize, compressionNotNamed, noMessage, severalMessages, tooLarge } from "../calls/message-parts.ts";
+import type { LargeTurn } from "../calls/large-turn.ts";
+import {
+  checkSize,
+  compressionNotNamed,
+  LARGE_BYTES,
+  noMessage,
+  severalMessages,
+  tooLarge,
+} from "../calls/message-parts.ts";
 import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 import type { Status } from "./call-journal.ts";
 
@@ -13,10 +21,15 @@ const COMPRESSED = 1;
 /**
  * Read the only message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with ONE_MESSAGE_REQUIRED if there is no
  * message or more than one, with COMPRESSION_NOT_NAMED if it is compressed, with MALFORMED_MESSAGE if it is truncated,
- * and with CANCELLED if the caller disconnects before the message has arrived.
+ * and with CANCELLED if the caller disconnects before the message has arrived. A large message waits for its turn, which
+ * the caller of this function must end.
  */
-export async function readEnvelope({ stream }: Http2ServerRequest, mostBytes: number): Promise<Uint8Array> {
-  const bytes = await readAll(stream, mostBytes);
+export async function readEnvelope(
+  { stream }: Http2ServerRequest,
+  mostBytes: number,
+  turn: LargeTurn,
+): Promise<Uint8Array> {
+  const bytes = await readAll(stream, mostBytes, turn);
   if (bytes.byteLength === 0) throw noMessage();
   if (bytes.byteLength < HEADER_BYTES) throw truncated();
   const length = bytes.readUInt32BE(1);
@@ -33,19 +46,30 @@ function truncated(): Error {
 }
 
 /** Read a whole stream. This uses listeners, because an iterator would be a large part of the cost of a small call. */
-function readAll(stream: ServerHttp2Stream, mostBytes: number): Promise<Buffer> {
+function readAll(stream: ServerHttp2Stream, mostBytes: number, turn: LargeTurn): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    let isLarge = false;
     const settle = (end: () => void) => {
       stream.off("data", onData).off("end", onEnd).off("close", onClose);
       end();
     };
     const onData = (chunk: Buffer) => {
+      const declared = size === 0 && chunk.byteLength >= HEADER_BYTES ? HEADER_BYTES + chunk.readUInt32BE(1) : 0;
       chunks.push(chunk);
       size += chunk.byteLength;
-      // Refuse an oversized message before the rest of it has arrived.
-      if (size > HEADER_BYTES + mostBytes) settle(() => reject(tooLarge(mostBytes)));
+      const expected = Math.max(declared, size);
+      // Refuse an oversized message before it has arrived, so that many of them do not fill the memory.
+      if (expected > HEADER_BYTES + mostBytes) settle(() => reject(tooLarge(mostBytes)));
+      else if (expected > LARGE_BYTES && !isLarge) {
+        isLarge = true;
+        stream.pause();
+        turn.begin().then(
+          () => stream.resume(),
+          (error: unknown) => settle(() => reject(error)),
+        );
+      }
     };
     const onEnd = () => {
       // Check for a reset, because the input of a reset stream ends as if the input were complete.

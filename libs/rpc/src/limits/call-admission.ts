@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { refuse } from "@rollcall/errors";
 import { counter, type MetricsRegistry } from "@rollcall/process";
 import { needsRole } from "../calls/find-caller.ts";
+import { LARGE_BYTES } from "../calls/message-parts.ts";
 import type { MethodCaller } from "../calls/policy.ts";
 import { Turns } from "./turns.ts";
 
@@ -29,6 +30,13 @@ const MOST_KNOWN = 10_000;
 /** When to retry, in milliseconds. A slot becomes free as soon as a response has been read. */
 const RETRY_AFTER_MS = 1_000;
 
+/** How many large messages of all parties are read and decoded at a time: 256 MiB. */
+const MOST_LARGE = 256;
+/** The queue of all parties' large messages. No party has this key. */
+const ALL_LARGE = "";
+/** How long a large message can wait, in milliseconds. Callers have 60 s to send a request. */
+const MOST_LARGE_WAIT_MS = 20_000;
+
 /**
  * Limits the calls in progress of each party. A call counts from the arrival of its headers, before any of it is
  * decoded, until its response has been read. If its token was valid in an earlier call, it counts for its caller.
@@ -37,6 +45,7 @@ const RETRY_AFTER_MS = 1_000;
 export class CallAdmission {
   readonly #counts: CallCounts;
   readonly #turns = new Turns();
+  readonly #large = new Turns();
   readonly #known = new Map<string, string>();
   readonly #refused: (party: CallParty) => void;
 
@@ -65,6 +74,7 @@ export class CallAdmission {
     return new CallSlot({
       party,
       turn: (of, signal, mostMs) => this.#turn(of, signal, mostMs),
+      largeTurn: (of, signal) => this.#largeTurn(of, signal),
       leave: (of) => this.#counts.leave(of, isStream),
       claim: (of, name) => {
         if (credential !== null) this.#remember(credential, name);
@@ -93,6 +103,26 @@ export class CallAdmission {
     return await this.#turns.take(row.key, row.most, { signal, mostMs, late });
   }
 
+  async #largeTurn(party: CallParty, signal: AbortSignal): Promise<() => void> {
+    const { key, most } = this.#counts.largeRowOf(party);
+    const late = () => {
+      this.#refused(party);
+      return tooManyLarge(most);
+    };
+    const wait = { signal, mostMs: MOST_LARGE_WAIT_MS, late };
+    const endOwn = await this.#large.take(key, most, wait);
+    try {
+      const endAll = await this.#large.take(ALL_LARGE, MOST_LARGE, wait);
+      return () => {
+        endAll();
+        endOwn();
+      };
+    } catch (error) {
+      endOwn();
+      throw error;
+    }
+  }
+
   #remember(credential: string, name: string): void {
     this.#known.delete(credential);
     for (const oldest of this.#known.keys()) {
@@ -106,6 +136,7 @@ export class CallAdmission {
 interface PlaceOptions {
   readonly party: CallParty;
   turn(party: CallParty, signal: AbortSignal, mostMs: number): Promise<() => void>;
+  largeTurn(party: CallParty, signal: AbortSignal): Promise<() => void>;
   claim(party: CallParty, name: string): CallParty;
   leave(party: CallParty): void;
 }
@@ -133,8 +164,17 @@ export class CallSlot {
    * released because the connection has closed.
    */
   async turn(signal: AbortSignal, mostMs: number): Promise<() => void> {
-    if (this.#party === null) throw refuse("CANCELLED", "the caller disconnected");
+    if (this.#party === null) throw callerLeft();
     return await this.#options.turn(this.#party, signal, mostMs);
+  }
+
+  /**
+   * Wait until the call can read a message above LARGE_BYTES. Returns a function to call once the message is decoded.
+   * Rejects like turn(), with TOO_MANY_CALLS after 20 s.
+   */
+  async largeTurn(signal: AbortSignal): Promise<() => void> {
+    if (this.#party === null) throw callerLeft();
+    return await this.#options.largeTurn(this.#party, signal);
   }
 
   /** Release the slot. Further calls have no effect. */
@@ -171,6 +211,16 @@ function tooMany(party: CallParty, isStream: boolean, most: number): Error {
       });
 }
 
+function callerLeft(): Error {
+  return refuse("CANCELLED", "the caller disconnected");
+}
+
+/** The error when a large message has waited too long for others. */
+function tooManyLarge(most: number): Error {
+  const message = `too many requests above ${LARGE_BYTES} bytes at the same time; send fewer at a time, or try again`;
+  return refuse("TOO_MANY_CALLS", message, { retryAfterMs: RETRY_AFTER_MS, metadata: { limit: String(most) } });
+}
+
 /** The error when a call has waited too long for other calls of the same party. */
 function tooLongAtWork(party: CallParty, most: number): Error {
   const details = { retryAfterMs: RETRY_AFTER_MS };
@@ -205,4 +255,6 @@ export interface CallCounts {
    * call need not wait.
    */
   rowOf(party: CallParty): { readonly key: string; readonly most: number } | null;
+  /** Like rowOf(), for calls whose message is large. */
+  largeRowOf(party: CallParty): { readonly key: string; readonly most: number };
 }

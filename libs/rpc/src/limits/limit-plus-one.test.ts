@@ -1,8 +1,11 @@
+import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
 import { refuse } from "@rollcall/errors";
 import { createMetrics } from "@rollcall/process";
 import { type CountedResource, faultsAtLimit, type Use } from "@rollcall/testkit/limits";
 import { TestCounts, type TestLimits } from "../../test/test-counts.ts";
+import { callSlotKey, endingKey } from "../calls/call-context.ts";
+import { LargeTurn } from "../calls/large-turn.ts";
 import { Limiter } from "../calls/limiter.ts";
 import type { MethodCaller } from "../calls/policy.ts";
 import { CallAdmission } from "./call-admission.ts";
@@ -95,6 +98,35 @@ describe("slots that others wait for", () => {
       return { endings: { leaving: leave } };
     };
     expect(await faultsAtLimit({ limit: LIMIT, reason: "OVERLOADED", begin, held: () => turns.size })).toEqual([]);
+  });
+
+  it("should be returned by calls with large messages, whether or not their callers stay", async () => {
+    const counts = new TestCounts({ large: LIMIT });
+    const admission = new CallAdmission({ counts, metrics: createMetrics({ defaults: false }) });
+    const call = { needs: "viewer", isStream: false, peer: "192.0.2.1:1", authorization: null } as const;
+    const begin = async (): Promise<Use> => {
+      const slot = admission.enter(call);
+      const ending = new AbortController();
+      const turn = new LargeTurn(createContextValues().set(callSlotKey, slot).set(endingKey, ending));
+      const began = turn.begin();
+      await Promise.race([began, new Promise<void>((resolve) => setImmediate(resolve))]);
+      ending.abort(LATE);
+      await began;
+      return {
+        endings: {
+          "its end": () => turn.end(),
+          "its end, twice": () => {
+            turn.end();
+            turn.end();
+          },
+          "its end after the caller has left": () => {
+            slot.leave();
+            turn.end();
+          },
+        },
+      };
+    };
+    expect(await faultsAtLimit({ limit: LIMIT, reason: "OVERLOADED", begin })).toEqual([]);
   });
 
   it("should be returned by messages, whether or not they can be decompressed", async () => {
