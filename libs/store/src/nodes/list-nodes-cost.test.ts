@@ -89,6 +89,7 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
     "labels that a hundred conditions exclude",
     { selector: ofHundred((index) => ({ ...equal("rack", `x${index}`), operator: "!=" })) },
   ],
+  ["a label that a hundred conditions require", { selector: ofHundred(() => ({ operator: "exists", key: "zone" })) }],
   ["a label and a state", { selector: [equal("zone", "3")], statuses: ["HEALTHY"] }],
 ];
 

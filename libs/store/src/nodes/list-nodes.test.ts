@@ -33,6 +33,9 @@ beforeAll(async () => {
       labels: {
         ...(random() < 0.5 ? { zone: pick(["a", "b"]) } : {}),
         ...(random() < 0.5 ? { size: pick(["1", "10", "9", "many", "007"]) } : {}),
+        ...Object.fromEntries(
+          [1, 2, 3, 4, 5, 6].flatMap((n) => (random() < 0.9 ? [[`disk${n}`, pick(["a", "b"])]] : [])),
+        ),
       },
     });
     await sql`
@@ -151,6 +154,10 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
     "nothing=here",
     "zone,zone!=x,zone,size,zone in (a,op,b),size>6,size<8,zone!=b",
     "zone,zone,zone,zone,size>6,size<10,zone in (a,op,b),nothing",
+    "disk1,disk2,disk3,disk4,disk5,disk6",
+    "disk1,disk2,disk3,disk4,disk5 in (a,b),disk5=a,disk6!=a",
+    "disk1,disk2,disk3,disk4,disk5=a,disk6=b,size>8",
+    Array.from({ length: 100 }, (_, index) => `disk${index}`).join(","),
     `zone,${Array.from({ length: 99 }, (_, index) => `zone!=x${index}`).join(",")}`,
   ].map((text) => [text, { selector: selectorOf(text) }] as const),
   ["a selector and states", { selector: selectorOf("zone=b"), statuses: ["UNHEALTHY", "UNKNOWN"] }],

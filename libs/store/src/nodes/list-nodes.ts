@@ -93,13 +93,15 @@ export async function listNodeIds(db: Db, options: ListNodesOptions): Promise<re
 async function findCursors(db: Db, options: ListNodesOptions, limit: number): Promise<readonly NodeCursor[]> {
   const { filter, orderBy, after } = options;
   const conditions = (filter.selector ?? []).map(toCondition);
-  const joined = conditions.filter(({ kind }) => kind === "present");
+  const required = byKey(conditions.filter(({ kind }) => kind === "present"));
+  const joined = required.slice(0, MOST_JOINED);
   const direction = orderBy.descending ? sql`desc` : sql`asc`;
   const order = ORDERS[orderBy.column];
   const where = [
     ...stateConditions(filter),
     ...(filter.words ?? []).map(hasWord),
-    ...joined.map((condition, index) => isMet(condition, sql.ref(aliasOf(index)))),
+    ...joined.map((ofKey, index) => areMet(ofKey, sql.ref(aliasOf(index)))),
+    ...haveAll(required.slice(MOST_JOINED)),
     ...haveNone(conditions.filter(({ kind }) => kind === "absent")),
     ...(after === null ? [] : startAfter(orderBy, after, joined.length)),
   ];
@@ -215,7 +217,19 @@ function aliasOf(index: number): string {
   return `l${index}`;
 }
 
-function labelJoin(_: LabelCondition, index: number): RawBuilder<unknown> {
+/**
+ * The number of labels of a selector that are joined. Planning takes much longer with each join, and a selector can have
+ * 100 conditions.
+ */
+const MOST_JOINED = 4;
+
+/** The conditions of a selector that a label must meet, grouped by the key of the label. */
+function byKey(conditions: readonly LabelCondition[]): readonly (readonly LabelCondition[])[] {
+  const keys = new Set(conditions.map(({ key }) => key));
+  return [...keys].map((key) => conditions.filter((condition) => condition.key === key));
+}
+
+function labelJoin(_: readonly LabelCondition[], index: number): RawBuilder<unknown> {
   const label = sql.ref(aliasOf(index));
   // Join the label. The join adds no rows, because at most one label of a key is effective.
   return sql`join node_labels as ${label} on ${label}.node_id = n.id`;
@@ -225,6 +239,25 @@ function labelJoin(_: LabelCondition, index: number): RawBuilder<unknown> {
 function isMet({ key, value }: LabelCondition, label: RawBuilder<unknown>): RawBuilder<SqlBool> {
   return sql<SqlBool>`${label}.effective and ${label}.key = ${key}
     and ${value === null ? sql`true` : value(sql`${label}.value`)}`;
+}
+
+/** Whether a label meets all conditions of its key. */
+function areMet(ofKey: readonly LabelCondition[], label: RawBuilder<unknown>): RawBuilder<SqlBool> {
+  return sql.join(
+    ofKey.map((condition) => isMet(condition, label)),
+    sql` and `,
+  );
+}
+
+/** The node has a label for each of these keys. At most one label of a key is effective, so their number decides. */
+function haveAll(keys: readonly (readonly LabelCondition[])[]): RawBuilder<SqlBool>[] {
+  if (keys.length === 0) return [];
+  const met = keys.map((ofKey) => sql<SqlBool>`(${areMet(ofKey, sql`l`)})`);
+  return [
+    sql<SqlBool>`${keys.length} = (
+      select count(*) from node_labels as l where l.node_id = n.id and l.effective and (${sql.join(met, sql` or `)})
+    )`,
+  ];
 }
 
 /**
