@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { isReady } from "@rollcall/rpc";
-import type { Store } from "@rollcall/store";
+import { EventFeed, type Store } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { createApp } from "./app.ts";
 import { DEFAULT_CONFIG } from "./testing/rig.ts";
@@ -9,6 +9,7 @@ import { DEFAULT_CONFIG } from "./testing/rig.ts";
 function appOf(store: Store) {
   return createApp({
     store,
+    feed: new EventFeed({ store: store.reserved, log: silentLogger }),
     clock: systemClock,
     log: silentLogger,
     metrics: createMetrics({ defaults: false }),

@@ -96,14 +96,19 @@ const BEGINS = { actor: "system", reason: "DRAIN_BEGINS" } as const;
 
 /** Lift expired cordons, at most one batch of nodes. Returns how many. */
 export async function endCordons(store: ReservedStore): Promise<number> {
+  const { rows } = await sql<{ id: string }>`
+    select id from nodes
+    where holds @? '$[*].untilMs'::jsonpath
+      and jsonb_path_exists(
+        holds,
+        '$[*] ? (@.untilMs <= $now)',
+        jsonb_build_object('now', extract(epoch from clock_timestamp()) * 1000)
+      )
+    order by id
+    limit ${NODES_PER_SCAN}`.execute(store.db);
+  if (rows.length === 0) return 0;
   const { result } = await store.change(async (tx) => {
     const nowMs = await storeTimeMs(tx);
-    const { rows } = await sql<{ id: string }>`
-      select id from nodes
-      where holds @? '$[*].untilMs'::jsonpath
-        and jsonb_path_exists(holds, '$[*] ? (@.untilMs <= $now)', ${JSON.stringify({ now: nowMs })}::jsonb)
-      order by id
-      limit ${NODES_PER_SCAN}`.execute(tx);
     const events: NewEvent[] = [];
     let lifted = 0;
     // Read the holds again, because they may have changed while this waited for the locks.

@@ -8,7 +8,7 @@ import type { AdminProcess } from "../admin-process.ts";
 const EVERY_MS = 1_000;
 
 /** Lift expired cordons, and start the next queued drains. Runs in one admin process of the cluster. */
-export function keepHolds({ store, clock, log, instance, metrics }: Omit<AdminProcess, "config">): LeasedTask {
+export function keepHolds({ store, clock, log, instance, metrics }: Omit<AdminProcess, "config" | "feed">): LeasedTask {
   const counted = createHoldMetrics(metrics);
   return leasedTask({
     ...{ store: store.reserved, clock, log },

@@ -63,8 +63,8 @@ export async function startRig(
   const { store } = record;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
   const refusals = createRefusalRecorder({ store, clock, log, metrics });
-  const app = createApp({ store, clock, log, metrics, instance: "admin-1", config: DEFAULT_CONFIG, ...changes });
   const feed = new EventFeed({ store: store.reserved, clock, log });
+  const app = createApp({ store, feed, clock, log, metrics, instance: "admin-1", config: DEFAULT_CONFIG, ...changes });
   const server = await createRpcServer({
     host: "127.0.0.1",
     port: 0,

@@ -10,7 +10,7 @@ import {
   startTasks,
   systemClock,
 } from "@rollcall/process";
-import type { Store } from "@rollcall/store";
+import { EventFeed, type Store } from "@rollcall/store";
 import { appendEvents } from "@rollcall/testkit";
 import type { WebhookTiming } from "../admin-process.ts";
 import type { AdminConfig } from "../config.ts";
@@ -26,7 +26,10 @@ export interface WebhookRigOptions {
 }
 
 /** Short delays, but a lease that even a slow machine can keep. A released lease is taken over immediately. */
-const QUICK: WebhookTiming = { scanEveryMs: 20, baseMs: 20, maxMs: 100, renewEveryMs: 50, expiryMs: 60_000 };
+const QUICK: WebhookTiming = {
+  ...{ scanEveryMs: 20, idleMs: 500, baseMs: 20, maxMs: 100, renewEveryMs: 50 },
+  expiryMs: 60_000,
+};
 
 /** An admin with webhooks, and processes that deliver for it. */
 export class WebhookRig {
@@ -57,8 +60,9 @@ export class WebhookRig {
     const { store, resolve, config } = this.#options;
     const { log = silentLogger } = changes;
     const metrics = createMetrics({ defaults: false });
+    const feed = new EventFeed({ store: store.reserved, clock: systemClock, log });
     const app = createApp({
-      ...{ store, clock: systemClock, log, metrics, instance },
+      ...{ store, feed, clock: systemClock, log, metrics, instance },
       config: { ...DEFAULT_CONFIG, ...config, ...changes.config },
       webhookTiming: { ...QUICK, ...changes.timing },
       ...(resolve === undefined ? {} : { resolve }),
@@ -69,6 +73,7 @@ export class WebhookRig {
       close: async () => {
         await running.close();
         await app.close();
+        await feed.close();
       },
     };
     this.#running.push(closing);

@@ -128,7 +128,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
       apps.push(createRegistry({ ...shared, feed, warnings, outward: nats?.outward ?? null }));
     }
     if (service === "admin") {
-      apps.push(createAdmin({ ...shared, quota, loginIssuers: loginIssuersOf(parts.config) }));
+      apps.push(createAdmin({ ...shared, feed, quota, loginIssuers: loginIssuersOf(parts.config) }));
     }
     if (service === "console") {
       const settings = consoleSettings(plan, parts.config, parts.peerTls ?? null);

@@ -9,6 +9,7 @@ import type { WebhookSender } from "./webhook-sender.ts";
 
 const DEFAULT_TIMING: WebhookTiming = {
   scanEveryMs: 250,
+  idleMs: 2_000,
   baseMs: 1_000,
   maxMs: 300_000,
   renewEveryMs: 2_000,
@@ -27,13 +28,13 @@ export interface WebhookDelivery {
  * chosen by a lease.
  */
 export function deliverWebhooks(
-  { store, clock, log, metrics, instance, config, webhookTiming = {} }: AdminProcess,
+  { store, feed, clock, log, metrics, instance, config, webhookTiming = {} }: AdminProcess,
   { sender, seal }: { readonly sender: WebhookSender; readonly seal: SecretSeal },
 ): WebhookDelivery {
-  const { scanEveryMs, baseMs, maxMs, renewEveryMs, expiryMs } = { ...DEFAULT_TIMING, ...webhookTiming };
+  const { scanEveryMs, idleMs, baseMs, maxMs, renewEveryMs, expiryMs } = { ...DEFAULT_TIMING, ...webhookTiming };
   const { reserved } = store;
   const publisher = new WebhookPublisher({
-    ...{ store: reserved, clock, log, instance, sender, seal, scanEveryMs },
+    ...{ store: reserved, feed, clock, log, instance, sender, seal, scanEveryMs, idleMs },
     metrics: webhookMetrics(metrics, () => task.active),
     terms: { baseMs, maxMs, pauseAfterMs: config["Webhooks.PauseAfter"] },
   });

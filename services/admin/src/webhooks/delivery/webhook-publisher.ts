@@ -2,6 +2,7 @@ import {
   type DeliveryOutcome,
   type DeliveryTerms,
   evaluateAttempt,
+  NO_EVENT,
   parseSelector,
   webhookBehindEvent,
   webhookPausedEvent,
@@ -11,6 +12,7 @@ import { type Clock, type Logger, WakeUp } from "@rollcall/process";
 import { type CheckResult, Limiter } from "@rollcall/rpc";
 import {
   compactedRevision,
+  type EventFeed,
   type EventRow,
   type OpenWebhook,
   openWebhook,
@@ -37,8 +39,11 @@ export interface PublisherOptions {
   readonly seal: SecretSeal;
   readonly metrics: WebhookMetrics;
   readonly terms: DeliveryTerms;
-  /** Interval of scans of the event log and the webhooks. */
+  readonly feed: Pick<EventFeed, "start" | "follow">;
+  /** Minimum time between two scans of the event log and the webhooks. */
   readonly scanEveryMs: number;
+  /** Maximum time between two scans, when there is no new event. */
+  readonly idleMs: number;
 }
 
 /** A webhook with a running deliverer. */
@@ -100,15 +105,21 @@ export class WebhookPublisher {
 
   /** Deliver until the signal aborts. Rejects when the store cannot be read. */
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { clock, scanEveryMs } = this.#options;
+    const { clock, feed, scanEveryMs: atLeastMs, idleMs: atMostMs } = this.#options;
+    await feed.start();
+    // A change of a webhook is an event, too.
+    const following = feed.follow({ name: "webhooks", interest: NO_EVENT, deliver: () => this.#wakeUp.call() });
+    // The feed logs its failures.
+    following.caughtUp.catch(() => {});
     try {
       while (!signal.aborted) {
         await this.#look(signal);
         succeeded();
         // rest() rejects only when the signal aborts, which the loop itself checks.
-        await this.#wakeUp.rest(clock, { atMostMs: scanEveryMs }, signal).catch(() => {});
+        await this.#wakeUp.rest(clock, { atLeastMs, atMostMs }, signal).catch(() => {});
       }
     } finally {
+      following.leave();
       await Promise.all([...this.#running.values()].map((one) => one.stop()));
       this.#running.clear();
       this.#troubles.clear();
