@@ -8,7 +8,7 @@ export default {
   testMatch: [
     "<rootDir>/{libs,services}/*/src/**/*.test.ts",
     "<rootDir>/services/console/web/src/**/*.test.{ts,tsx}",
-    "<rootDir>/bench/src/**/*.test.ts",
+    "<rootDir>/{simulation,bench}/src/**/*.test.ts",
     "<rootDir>/tests/**/*.test.ts",
   ],
   reporters: ["default", "<rootDir>/libs/testkit/src/jest/tally-reporter.cjs"],

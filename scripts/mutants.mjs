@@ -25,8 +25,8 @@ const LIBRARY = "domain";
 /** The prefix of the patches that break jobs and executions. */
 const WORK = "work-";
 const HUNTERS = {
-  health: "services/health/src/explorer/hunt-main.ts",
-  work: "bench/src/simulation/hunt-main.ts",
+  health: "simulation/src/explorer/hunt-main.ts",
+  work: "simulation/src/work/hunt-main.ts",
 };
 
 const COPY_LINKS = { recursive: true, verbatimSymlinks: true };

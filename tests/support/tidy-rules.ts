@@ -31,10 +31,14 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
     ...["rpc", "store", "wire", "registry", "health", "admin", "scheduler", "console", "agent", "keeper", "cli"],
   ],
+  // It runs the production code of these services.
+  simulation: [
+    ...["api", "domain", "errors", "process", "store", "wire"],
+    ...["agent", "health", "keeper", "scheduler"],
+  ],
   bench: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
-    // The simulation of executions runs the code of agent, health, keeper and scheduler.
-    ...["rpc", "store", "testkit", "wire", "agent", "health", "keeper", "scheduler"],
+    ...["rpc", "store", "testkit", "wire", "agent", "keeper", "scheduler", "simulation"],
   ],
 };
 
@@ -123,7 +127,7 @@ export function impurities(one: Package): readonly string[] {
 /** Find names that are not in kebab case, and files that are too long. */
 export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
   return files.flatMap((file) => {
-    const path = file.path.split("/").slice(file.path.startsWith("bench") ? 1 : 2);
+    const path = file.path.split("/").slice(/^(bench|simulation)\//.test(file.path) ? 1 : 2);
     const lines = file.text.split("\n").length - 1;
     return [
       ...path.filter((part) => !KEBAB_CASE.test(part)).map((part) => `${file.path}: ${part} is not kebab-case`),

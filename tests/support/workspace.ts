@@ -30,12 +30,12 @@ const SCOPE = "@rollcall/";
 /** The names of folders with generated files. */
 const NOT_WRITTEN = new Set(["node_modules", "gen", "dist", "bundle"]);
 
-/** Reads every package under libs/ and services/, and bench. */
+/** Reads every package under libs/ and services/, simulation and bench. */
 export function readPackages(): readonly Package[] {
   const folders = ["libs", "services"].flatMap((parent) =>
     readdirSync(join(workspaceRoot, parent)).map((name) => `${parent}/${name}`),
   );
-  return [...folders, "bench"]
+  return [...folders, "simulation", "bench"]
     .filter((folder) => existsSync(join(workspaceRoot, folder, "package.json")))
     .map(readPackage);
 }

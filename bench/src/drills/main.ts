@@ -1,6 +1,5 @@
 import { BenchContext } from "../bench-context.ts";
 import { describeMachineTime, readMachineTime } from "../machine-time.ts";
-import { simulation } from "../simulation/simulation-drill.ts";
 import { brokenAgents } from "./broken-agents-drill.ts";
 import { churn } from "./churn-drill.ts";
 import { clock } from "./clock-drill.ts";
@@ -13,6 +12,7 @@ import { poisonedSessions } from "./poisoned-sessions-drill.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
 import { restoredWork } from "./restored-work-drill.ts";
 import { schedulerCrashes } from "./scheduler-crashes-drill.ts";
+import { simulation } from "./simulation-drill.ts";
 import { slowDependencies } from "./slow/slow-dependencies-drill.ts";
 import { postgres } from "./store-drills.ts";
 import { webhooks } from "./webhooks-drill.ts";

@@ -12,7 +12,7 @@ import { createAccessToken, startDatabase, withClient } from "../servers/databas
 import { startService } from "../servers/rollcall.ts";
 import { callJobs, offerWork, submitService } from "../servers/work-of-nodes.ts";
 import type { Drill, DrillResult } from "./drill.ts";
-import { StoreMachines } from "./store-machines.ts";
+import { StoreMachines } from "./machines/store-machines.ts";
 
 const CRASHES = { full: 1_000, short: 8 } as const;
 const NODES = 8;

@@ -1,6 +1,4 @@
-import type { AgentWorkFrame } from "@rollcall/health/simulation";
-import { type MachineWorld, SimulatedKeeper } from "../simulation/simulated-keeper.ts";
-import { WorkAgent } from "../simulation/simulated-work-agent.ts";
+import { type AgentWorkFrame, type MachineWorld, SimulatedKeeper, WorkAgent } from "@rollcall/simulation";
 import type { PacedWork } from "./paced-agent.ts";
 
 /** The number of executions that machines have started, stopped and ended. */

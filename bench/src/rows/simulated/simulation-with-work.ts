@@ -1,5 +1,5 @@
+import { simulateWork } from "@rollcall/simulation";
 import type { Bench } from "../../bench-context.ts";
-import { simulateWork } from "../../simulation/simulate-work.ts";
 
 const HOUR_MS = 3_600_000;
 const REPLICAS = 4;

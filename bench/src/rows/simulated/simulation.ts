@@ -1,4 +1,4 @@
-import { ALL_FAULTS, OWN_FAULTS, type SimulationResult, simulate } from "@rollcall/health/simulation";
+import { ALL_FAULTS, OWN_FAULTS, type SimulationResult, simulate } from "@rollcall/simulation";
 import type { Bench, BenchContext } from "../../bench-context.ts";
 
 const HOUR_MS = 3_600_000;

@@ -21,8 +21,8 @@ const COMPRESSED = 1;
 /**
  * Read the only message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with ONE_MESSAGE_REQUIRED if there is no
  * message or more than one, with COMPRESSION_NOT_NAMED if it is compressed, with MALFORMED_MESSAGE if it is truncated,
- * and with CANCELLED if the caller disconnects before the message has arrived. A large message waits for its turn, which
- * the caller of this function must end.
+ * and with CANCELLED if the caller disconnects before the message has arrived. A large message waits for its turn,
+ * which the caller of this function must end.
  */
 export async function readEnvelope(
   { stream }: Http2ServerRequest,

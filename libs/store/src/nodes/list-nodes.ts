@@ -218,8 +218,8 @@ function aliasOf(index: number): string {
 }
 
 /**
- * The number of labels of a selector that are joined. Planning takes much longer with each join, and a selector can have
- * 100 conditions.
+ * The number of labels of a selector that are joined. Planning takes much longer with each join, and a selector can
+ * have 100 conditions.
  */
 const MOST_JOINED = 4;
 

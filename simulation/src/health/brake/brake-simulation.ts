@@ -7,7 +7,7 @@ import {
   type GroupSum,
   seededRandom,
 } from "@rollcall/domain";
-import type { BrakeStore, ReleasedReaction } from "../../brake/brake-store.ts";
+import type { BrakeStore, ReleasedReaction } from "@rollcall/health/parts";
 import { Schedule } from "../schedule.ts";
 import { BrakeLease, type BrakeProcess, type BrakeWorld } from "./brake-process.ts";
 import { BrakeProcesses } from "./brake-processes.ts";

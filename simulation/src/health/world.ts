@@ -1,8 +1,5 @@
 import type { ReportHeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import type { Core } from "../core.ts";
-import type { SessionHost } from "../session/session-host.ts";
-import type { LocalSessions } from "../unary/local-sessions.ts";
-import type { UnaryAnswer } from "../unary/unary-sessions.ts";
+import type { Core, LocalSessions, SessionHost, UnaryAnswer } from "@rollcall/health/parts";
 import type { Invariants, Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";

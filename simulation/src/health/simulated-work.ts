@@ -1,6 +1,5 @@
 import type { Executions, ReportAck, SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { AgentWorkFrame } from "../session/session-host.ts";
-import type { WorkStore } from "../work/work-store.ts";
+import type { AgentWorkFrame, WorkStore } from "@rollcall/health/parts";
 import type { AppendedEvent, Invariants } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";

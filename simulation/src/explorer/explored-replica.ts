@@ -1,12 +1,16 @@
 import { type EventInterest, replicaInterest } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
+import {
+  type Core,
+  createCore,
+  HEALTH_KEYS,
+  type HealthConfig,
+  type HealthMetrics,
+  type HealthStore,
+  type SessionHost,
+} from "@rollcall/health/parts";
 import { type Clock, type Logger, silentLogger } from "@rollcall/process";
-import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
-import { type Core, createCore } from "../core.ts";
-import type { HealthMetrics } from "../metrics.ts";
-import type { HealthStore } from "../replica/health-store.ts";
-import type { SessionHost } from "../session/session-host.ts";
-import type { SimulatedStore } from "../simulation/simulated-store.ts";
+import type { SimulatedStore } from "../health/simulated-store.ts";
 
 /** A call to the store, or its response, in transit. */
 export interface StoreCall {

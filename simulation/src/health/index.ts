@@ -1,4 +1,4 @@
-export type { AgentWorkFrame } from "../session/session-host.ts";
+export type { AgentWorkFrame } from "@rollcall/health/parts";
 export { simulateBrake } from "./brake/brake-simulation.ts";
 export { brokenPromise, SCENARIOS, type Scenario } from "./faults/scenarios.ts";
 export { createVirtualClock, type Planned } from "./schedule.ts";

@@ -1,7 +1,5 @@
 import type { Due, HealthState, Thresholds, Timing } from "@rollcall/domain";
-import { FailureDetector, type FailureDetectorOptions } from "../replica/failure-detector.ts";
-import type { LiveNode } from "../replica/live-node.ts";
-import type { LiveNodes } from "../replica/live-nodes.ts";
+import { FailureDetector, type FailureDetectorOptions, type LiveNode, type LiveNodes } from "@rollcall/health/parts";
 import type { Invariants, Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import { indexOf } from "./simulation-options.ts";

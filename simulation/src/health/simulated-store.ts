@@ -26,8 +26,8 @@ import {
   type Stated,
   sessionMovedEvent,
 } from "@rollcall/domain";
+import type { StoredOpening } from "@rollcall/health/parts";
 import type { AdoptedNode, EventRow, Lease, OwnedSession, Transition } from "@rollcall/store";
-import type { StoredOpening } from "../replica/health-store.ts";
 import type { Invariants, SimulatedSession } from "./invariants.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
 

@@ -1,4 +1,4 @@
-import { nodeIdOf, type WorkWorld } from "@rollcall/health/simulation";
+import { nodeIdOf, type WorkWorld } from "../health/index.ts";
 
 /** A change to a node in the store, as the simulation of health reports it. */
 type NodeEvent = Parameters<NonNullable<WorkWorld["invariants"]["listener"]>>[0];

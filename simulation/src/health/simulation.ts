@@ -1,6 +1,6 @@
 import { seededRandom } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
-import { AgentSession } from "../session/agent-session.ts";
+import { AgentSession } from "@rollcall/health/parts";
 import { FaultPlan } from "./faults/fault-plan.ts";
 import { InvariantBroken, Invariants } from "./invariants.ts";
 import { Schedule } from "./schedule.ts";

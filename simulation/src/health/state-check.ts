@@ -1,4 +1,4 @@
-import { AgentSession } from "../session/agent-session.ts";
+import { AgentSession } from "@rollcall/health/parts";
 import type { SimulatedSession } from "./invariants.ts";
 import { nodeIdOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";

@@ -1,6 +1,5 @@
 import { isOfInterest, WorkMemory } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
-import { createVirtualClock, type Reached, type WorkWorld } from "@rollcall/health/simulation";
 import { type Logger, silentLogger, superviseTasks } from "@rollcall/process";
 import { Leader, type LeaderMetrics, type LeaderOptions, type LeaderStore } from "@rollcall/scheduler/leader";
 import {
@@ -10,6 +9,7 @@ import {
   SCHEDULER_LEASE,
   SCHEDULER_LEASE_TIMING,
 } from "@rollcall/store";
+import { createVirtualClock, type Reached, type WorkWorld } from "../health/index.ts";
 import { leaderReads } from "./leader-view.ts";
 import type { SimulatedLease } from "./simulated-lease.ts";
 import type { WorkTables } from "./work-tables.ts";

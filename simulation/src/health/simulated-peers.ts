@@ -6,11 +6,9 @@ import {
   GetReplicaStateResponseSchema,
   ProbeNodesResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { contactsOf, type PeerClient, Peers, responseOf } from "@rollcall/health/parts";
 import type { Clock } from "@rollcall/process";
 import type { LiveReplica } from "@rollcall/store";
-import { type PeerClient, Peers } from "../internal/peers.ts";
-import { contactsOf } from "../rpc/internal-methods.ts";
-import { responseOf } from "../unary/unary-sessions.ts";
 import { indexOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 

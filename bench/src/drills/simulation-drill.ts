@@ -1,6 +1,12 @@
-import { brokenPromise, SCENARIOS, type SimulationResult, simulate, simulateBrake } from "@rollcall/health/simulation";
-import type { Drill, DrillResult } from "../drills/drill.ts";
-import { simulateWork } from "./simulate-work.ts";
+import {
+  brokenPromise,
+  SCENARIOS,
+  type SimulationResult,
+  simulate,
+  simulateBrake,
+  simulateWork,
+} from "@rollcall/simulation";
+import type { Drill, DrillResult } from "./drill.ts";
 
 const MINUTE_MS = 60_000;
 const WORK = { agents: 40, replicas: 3, durationMs: 15 * MINUTE_MS, faultEveryMs: 8_000 };

@@ -1,4 +1,4 @@
-import { type SimulationOptions, type SimulationResult, simulate, WORK_FAULTS } from "@rollcall/health/simulation";
+import { type SimulationOptions, type SimulationResult, simulate, WORK_FAULTS } from "../health/index.ts";
 import { SimulatedWorkWorld } from "./work-world.ts";
 
 /** Options of the simulation. By default, every fault occurs. */

@@ -5,7 +5,7 @@ import {
   type SimulationOptions,
   simulate,
   simulateBrake,
-} from "../simulation/index.ts";
+} from "../health/index.ts";
 import { wander } from "./explore.ts";
 
 /**

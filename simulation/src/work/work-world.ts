@@ -1,7 +1,7 @@
 import type { JobSpec, NewEvent, PlacedNode } from "@rollcall/domain";
-import { nodeIdOf, type SimulatedWork, type SimulatedWorkAgent, type WorkWorld } from "@rollcall/health/simulation";
 import type { LeaderStore } from "@rollcall/scheduler/leader";
 import { recheckedJobOf } from "@rollcall/wire";
+import { nodeIdOf, type SimulatedWork, type SimulatedWorkAgent, type WorkWorld } from "../health/index.ts";
 import { commitPlan } from "./commit-plan.ts";
 import { NodeReactions } from "./node-reactions.ts";
 import { readNodeWork, saveReports } from "./replica-view.ts";

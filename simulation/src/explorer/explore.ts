@@ -1,5 +1,5 @@
 import { seededRandom } from "@rollcall/domain";
-import { InvariantBroken } from "../simulation/invariants.ts";
+import { InvariantBroken } from "../health/invariants.ts";
 import { type Bounds, ExploredWorld } from "./explored-world.ts";
 
 /** The result of an exploration. */

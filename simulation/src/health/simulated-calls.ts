@@ -1,10 +1,6 @@
 import type { ReportHeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { handOver, LocalSessions, type Peers, type SessionHost, type UnaryAnswer } from "@rollcall/health/parts";
 import type { Logger } from "@rollcall/process";
-import type { Peers } from "../internal/peers.ts";
-import type { SessionHost } from "../session/session-host.ts";
-import { handOver } from "../unary/hand-over.ts";
-import { LocalSessions } from "../unary/local-sessions.ts";
-import type { UnaryAnswer } from "../unary/unary-sessions.ts";
 import type { Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedClient } from "./simulated-peers.ts";

@@ -3,8 +3,7 @@ import {
   ReportHeartbeatRequestSchema,
   type ReportHeartbeatResponse,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import type { Farewell } from "../replica/farewell.ts";
-import { farewellFrom } from "../session/farewell-error.ts";
+import { type Farewell, farewellFrom } from "@rollcall/health/parts";
 import { nodeIdOf, policyOf } from "./simulation-options.ts";
 import type { World, WorldAgent } from "./world.ts";
 

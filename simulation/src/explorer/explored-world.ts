@@ -1,11 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { AgentSession } from "../session/agent-session.ts";
-import { farewellFrom } from "../session/farewell-error.ts";
-import type { AgentLink, SessionEnd } from "../session/session-host.ts";
-import { Invariants } from "../simulation/invariants.ts";
-import { SimulatedStore } from "../simulation/simulated-store.ts";
-import { type BrokenRule, nodeIdOf } from "../simulation/simulation-options.ts";
+import { type AgentLink, AgentSession, farewellFrom, type SessionEnd } from "@rollcall/health/parts";
+import { Invariants } from "../health/invariants.ts";
+import { SimulatedStore } from "../health/simulated-store.ts";
+import { type BrokenRule, nodeIdOf } from "../health/simulation-options.ts";
 import { ExploredReplica, type StoreCall } from "./explored-replica.ts";
 
 /** Limits of the exploration. */

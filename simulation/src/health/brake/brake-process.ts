@@ -1,9 +1,8 @@
 import type { LeaseTiming } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
+import { BrakeDecider, type BrakeStore } from "@rollcall/health/parts";
 import { createMetrics, silentLogger, superviseTasks } from "@rollcall/process";
 import { BRAKE_LEASE, type Lease, leasedTaskOf, type TaskLeaseStore } from "@rollcall/store";
-import { BrakeDecider } from "../../brake/brake-decider.ts";
-import type { BrakeStore } from "../../brake/brake-store.ts";
 import { createVirtualClock, type Schedule } from "../schedule.ts";
 import { LEASE_EXPIRY_MS, RENEW_EVERY_MS } from "../simulation-options.ts";
 

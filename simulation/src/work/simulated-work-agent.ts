@@ -22,8 +22,8 @@ import {
 } from "@rollcall/agent/work";
 import { ExecutionReportSchema, type Executions, type SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
-import type { SimulatedWorkAgent, WorkFrameOfServer } from "@rollcall/health/simulation";
 import { type Execution, toKept } from "@rollcall/keeper/execution";
+import type { SimulatedWorkAgent, WorkFrameOfServer } from "../health/index.ts";
 import type { MachineWorld, SimulatedKeeper } from "./simulated-keeper.ts";
 
 type Send = Parameters<SimulatedWorkAgent["opened"]>[0];

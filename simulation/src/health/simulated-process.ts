@@ -1,17 +1,21 @@
 import type { ReportHeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { collectPolicies, type EventInterest, type HealthPolicies, replicaInterest } from "@rollcall/domain";
+import {
+  type Core,
+  createCore,
+  HEALTH_KEYS,
+  type HealthConfig,
+  type HealthMetrics,
+  type HealthStore,
+  type LocalSessions,
+  type Peers,
+  type SessionHost,
+  STORE_RETRY,
+  type UnaryAnswer,
+  WorkDispatcher,
+} from "@rollcall/health/parts";
 import { type Clock, type Logger, silentLogger, superviseTasks } from "@rollcall/process";
 import { createLeaseKeeperOf, type LabelsOfNode, type LeaseStore, type NodeKeys } from "@rollcall/store";
-import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
-import { type Core, createCore } from "../core.ts";
-import type { Peers } from "../internal/peers.ts";
-import type { HealthMetrics } from "../metrics.ts";
-import type { HealthStore } from "../replica/health-store.ts";
-import { STORE_RETRY } from "../replica/health-store.ts";
-import type { SessionHost } from "../session/session-host.ts";
-import type { LocalSessions } from "../unary/local-sessions.ts";
-import type { UnaryAnswer } from "../unary/unary-sessions.ts";
-import { WorkDispatcher } from "../work/work-dispatcher.ts";
 import { Observer } from "./invariants.ts";
 import { ObservedFailureDetector } from "./observed-failure-detector.ts";
 import { createVirtualClock } from "./schedule.ts";

@@ -1,11 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { HeartbeatResponseSchema, type Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { Farewell } from "../replica/farewell.ts";
-import type { LiveNode } from "../replica/live-node.ts";
-import { type WorkFrame, workFrameToProto } from "../replica/work-frames.ts";
-import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
-import { farewellFrom } from "../session/farewell-error.ts";
-import type { AgentLink, AgentWorkFrame, SessionEnd } from "../session/session-host.ts";
+import {
+  type AgentFrame,
+  type AgentLink,
+  AgentSession,
+  type AgentWorkFrame,
+  type Farewell,
+  farewellFrom,
+  type LiveNode,
+  type SessionEnd,
+  type WorkFrame,
+  workFrameToProto,
+} from "@rollcall/health/parts";
 import { nodeIdOf } from "./simulation-options.ts";
 import { WorkLane } from "./work-lane.ts";
 import type { StreamAgent, World, WorldProcess, WorldStream } from "./world.ts";

@@ -1,0 +1,22 @@
+// The parts of health that a simulation composes with a store, a network and a clock. Services import index.ts.
+export { BrakeDecider } from "./brake/brake-decider.ts";
+export type { BrakeStore, ReleasedReaction } from "./brake/brake-store.ts";
+export { HEALTH_KEYS, type HealthConfig } from "./config.ts";
+export { type Core, createCore } from "./core.ts";
+export { type PeerClient, Peers } from "./internal/peers.ts";
+export type { HealthMetrics } from "./metrics.ts";
+export { FailureDetector, type FailureDetectorOptions } from "./replica/failure-detector.ts";
+export type { Farewell } from "./replica/farewell.ts";
+export { type HealthStore, STORE_RETRY, type StoredOpening } from "./replica/health-store.ts";
+export type { LiveNode } from "./replica/live-node.ts";
+export type { LiveNodes } from "./replica/live-nodes.ts";
+export { type WorkFrame, workFrameToProto } from "./replica/work-frames.ts";
+export { contactsOf } from "./rpc/internal-methods.ts";
+export { type AgentFrame, AgentSession } from "./session/agent-session.ts";
+export { farewellFrom } from "./session/farewell-error.ts";
+export type { AgentLink, AgentWorkFrame, SessionEnd, SessionHost } from "./session/session-host.ts";
+export { handOver } from "./unary/hand-over.ts";
+export { LocalSessions } from "./unary/local-sessions.ts";
+export { responseOf, type UnaryAnswer } from "./unary/unary-sessions.ts";
+export { WorkDispatcher } from "./work/work-dispatcher.ts";
+export type { WorkStore } from "./work/work-store.ts";
