@@ -29,8 +29,8 @@ import {
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { acceptKey, decideRotation } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
-import { toGrpcStatus } from "@rollcall/rpc";
 import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
+import { toGrpcStatus } from "@rollcall/testkit/grpc-status";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { CLUSTER_ID, RecordedKeys } from "./recorded-keys.ts";
 import { StreamRules } from "./rules.ts";

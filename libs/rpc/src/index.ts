@@ -44,12 +44,12 @@ export {
 export { createRpcServer } from "./connect/rpc-server.ts";
 export type { HttpPage, PageRequest } from "./connect/serve-http-pages.ts";
 export { ListeningError } from "./connections/listening-error.ts";
+export { CallRequests } from "./grpc/call-requests.ts";
 export type { FrameCall, FrameReader } from "./grpc/frame-call.ts";
 export { sendAsEncoded } from "./grpc/grpc-envelope.ts";
-export { errorFromGrpc, toGrpcStatus } from "./grpc/grpc-error.ts";
+export { errorFromGrpc } from "./grpc/grpc-error.ts";
 export { type GrpcRoute, grpcRoute } from "./grpc/grpc-handlers.ts";
-export { statusOf } from "./grpc/grpc-observer.ts";
-export { createGrpcServer, type GrpcServer } from "./grpc/grpc-server.ts";
+export { createGrpcServer } from "./grpc/grpc-server.ts";
 export { AnonymousLog, type NoiseCounts } from "./limits/anonymous-log.ts";
 export type { CallCounts, CallParty } from "./limits/call-admission.ts";
 export { CallAdmission } from "./limits/call-admission.ts";

@@ -175,13 +175,12 @@ export function createApp(deps: HealthProcess): HealthApp {
     anonymousClients: deps.anonymousClients ?? new AnonymousLog({ log }),
     limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
     onBeat: deps.onBeat ?? null,
-    onWelcomed: deps.onWelcomed ?? null,
     clusterId: () => store.clusterId(),
     logId: () => store.logId(),
     onHello: queue.submit.bind(queue),
     onNodeInfo: infos.submit.bind(infos),
   };
-  const logs = new LogProxy({ clock, ...(deps.onOutput === undefined ? {} : { onTaken: deps.onOutput }) });
+  const logs = new LogProxy({ clock });
   const shared = { store: deps.store, replica, clock, log, peers };
   const methods: InternalServices = {
     ...shared,

@@ -31,16 +31,6 @@ export interface HealthProcess {
   readonly random?: () => number;
   /** Called for each heartbeat that takes effect. The callback must neither throw nor block. */
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
-  /**
-   * Called for each welcomed agent with the peer address of its connection, as getPeer() returns it. The callback must
-   * not throw.
-   */
-  readonly onWelcomed?: (peer: string) => void;
-  /**
-   * Called for each piece of output that an agent sends to a log reader, with the agent's peer address and the size in
-   * bytes.
-   */
-  readonly onOutput?: (peer: string, bytes: number) => void;
   /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts;
   /** Reports streams that never had a session. When absent, each such stream is logged. */

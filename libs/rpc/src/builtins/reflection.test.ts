@@ -7,12 +7,11 @@ import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/pr
 import { type Client, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ServerReflection } from "@rollcall/api/grpc/reflection/v1/reflection_pb";
-import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createMetrics, silentLogger } from "@rollcall/process";
 import { needs } from "@rollcall/testkit/needs";
+import { healthRoute } from "../../test/health-route.ts";
 import { RpcFixture } from "../../test/rpc-fixture.ts";
-import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer } from "../grpc/grpc-server.ts";
 import type { RunningServer } from "../server-options.ts";
 
@@ -29,7 +28,7 @@ beforeAll(async () => {
   grpcServer = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
-    routes: [grpcRoute(HealthService, { heartbeat: (call) => call.end(), serveLogs: (_, answer) => answer(null) })],
+    routes: [healthRoute({})],
     log: silentLogger,
     metrics: createMetrics({ defaults: false }),
   });

@@ -24,22 +24,6 @@ export function addressOf(peer: string, headers: Headers, clientAddress: ClientA
   return clientAddress(peer, { xForwardedFor, forwarded: textOf(headers.forwarded) });
 }
 
-/** The parts of a grpc-js call that show which address it comes from. */
-interface GrpcCall {
-  readonly metadata: { get(name: string): readonly (string | Buffer)[] };
-  getPeer(): string;
-}
-
-/** Find the address that a grpc-js call comes from. */
-export function grpcAddressOf(call: GrpcCall, clientAddress: ClientAddress | undefined): string {
-  const peer = call.getPeer();
-  if (clientAddress === undefined) return peer;
-  const texts = (name: string) => call.metadata.get(name).map(String);
-  const named = (name: string) => (texts(name).length === 0 ? undefined : texts(name));
-  const headers = { "x-forwarded-for": named("x-forwarded-for"), forwarded: named("forwarded") };
-  return addressOf(peer, headers, clientAddress);
-}
-
 /** Join the values of a repeated header to one list. */
 function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(",") : value;
@@ -55,9 +39,7 @@ export function isLoopbackAddress(address: string): boolean {
  * The address of a connection's peer as HOST:PORT, with an IPv6 address in brackets. Limits and logs identify callers
  * by this string.
  */
-export function peerOf({
-  remoteAddress = "",
-  remotePort = 0,
-}: Pick<net.Socket, "remoteAddress" | "remotePort">): string {
+export function peerOf(socket: Pick<net.Socket, "remoteAddress" | "remotePort"> | undefined): string {
+  const { remoteAddress = "", remotePort = 0 } = socket ?? {};
   return remoteAddress.includes(":") ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`;
 }

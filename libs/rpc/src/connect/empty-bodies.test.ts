@@ -1,11 +1,10 @@
 import http2 from "node:http2";
 import { credentials, Client as GrpcClient, type ServiceError } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { createMetrics } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
+import { ending, healthRoute } from "../../test/health-route.ts";
 import { RpcFixture } from "../../test/rpc-fixture.ts";
-import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer } from "../grpc/grpc-server.ts";
 
 /**
@@ -47,12 +46,7 @@ describe("many calls at once with an empty body", () => {
       port: 0,
       log: captureLog().log,
       metrics: createMetrics({ defaults: false }),
-      routes: [
-        grpcRoute(HealthService, {
-          serveLogs: () => {},
-          heartbeat: (call) => call.on("end", () => call.end()).resume(),
-        }),
-      ],
+      routes: [healthRoute({ heartbeat: ending })],
     });
     closers.push(() => server.close());
     const client = new GrpcClient(`127.0.0.1:${server.port}`, credentials.createInsecure());

@@ -14,10 +14,10 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { describeError } from "@rollcall/errors";
 import { renderMetrics } from "@rollcall/process";
+import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
 import { until } from "@rollcall/testkit/time";
 import { failureOf, RpcFixture } from "../../test/rpc-fixture.ts";
 import { Outbox } from "../calls/outbox.ts";
-import { toGrpcMethod } from "../grpc/grpc-service.ts";
 
 const HEARTBEAT = "rollcall.health.v1.HealthService/Heartbeat";
 let fixture: RpcFixture;
@@ -90,7 +90,7 @@ describe.each([
     });
     // Use grpc-js, because connect-node properly ends its half before it resets the stream.
     const client = new GrpcClient(`127.0.0.1:${fixture.server.port}`, credentials.createInsecure());
-    const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
+    const { path, requestSerialize, responseDeserialize } = bareGrpcMethod(HealthService.method.heartbeat);
     const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
     const failed = once(call, "error");
     call.write(beat());

@@ -9,6 +9,7 @@ const owner: ConnectionOwner = {
   settled: () => {},
   callBegan: () => {},
   callEnded: () => {},
+  identified: () => {},
   nuisance: () => {},
 };
 

@@ -8,14 +8,13 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { credentials, Client as GrpcClient } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { TlsSource } from "@rollcall/identity";
 import { createMetrics, renderMetrics, systemClock } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
 import { TlsFixture } from "@rollcall/testkit/tls-fixture";
+import { healthRoute } from "../../test/health-route.ts";
 import { BREAKING, connectRaw, frame, PREFACE } from "../../test/raw-http2.ts";
-import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer } from "../grpc/grpc-server.ts";
 import { AnonymousLog } from "../limits/anonymous-log.ts";
 import { PolyglotListener } from "./polyglot-listener.ts";
@@ -84,7 +83,16 @@ async function openAgents(isSecure: boolean, answerMs = 20_000): Promise<Port> {
     connectionTimes: { tickMs: 20, answerMs },
     log: captureLog().log,
     metrics,
-    routes: [grpcRoute(HealthService, { heartbeat: (call) => call.end(), serveLogs: () => {} })],
+    routes: [
+      healthRoute({
+        heartbeat: {
+          open: (call) => {
+            call.end();
+            return { onFrame: () => {}, onHalfClose: () => {}, onGone: () => {} };
+          },
+        },
+      }),
+    ],
     ...(isSecure ? { tls: source } : {}),
   });
   closers.push(() => server.close());

@@ -4,16 +4,7 @@ import type net from "node:net";
 import { type Clock, errorCode, gauge, type Logger, type MetricsRegistry, onScrape } from "@rollcall/process";
 import type { AnonymousAccounts } from "../limits/anonymous-log.ts";
 import { AddressKeeper } from "./address-keeper.ts";
-import {
-  Connection,
-  type ConnectionOwner,
-  grpcPeerOf,
-  held,
-  hold,
-  watchHttp1,
-  watchHttp2,
-  watchSocket,
-} from "./connection.ts";
+import { Connection, type ConnectionOwner, held, hold, watchHttp1, watchHttp2, watchSocket } from "./connection.ts";
 import { type ConnectionLimits, ConnectionTable, type Standing } from "./connection-table.ts";
 import { ConnectionTally, type EndReason } from "./connection-tally.ts";
 import { FloodBudget, NUISANCE_COSTS, type Nuisance } from "./flood-budget.ts";
@@ -76,8 +67,8 @@ export class ConnectionKeeper {
   readonly #checks: SessionChecks;
   readonly #owner: ConnectionOwner;
   readonly #clock: Pick<Clock, "nowMs">;
-  /** Anonymous connections, keyed by HOST:PORT; null on ports where callers are never identified. */
-  readonly #anonymousClients: Map<string, Connection> | null;
+  /** Whether new connections are served without waiting, because their callers are soon identified. */
+  readonly #servesAtOnce: boolean;
   readonly #addresses: AddressKeeper;
   /** Connections that will be closed for flooding before the next iteration of the event loop. */
   readonly #flooding = new Set<Connection>();
@@ -86,7 +77,7 @@ export class ConnectionKeeper {
   constructor(options: ConnectionKeeperOptions) {
     const { limits, clock, tickMs = TICK_MS, answerMs = ANSWER_MS, knownEveryMs = KNOWN_EVERY_MS } = options;
     this.#table = new ConnectionTable(limits);
-    this.#anonymousClients = Number.isFinite(limits.maxAnonymousOfAddress) ? new Map() : null;
+    this.#servesAtOnce = Number.isFinite(limits.maxAnonymousOfAddress);
     this.#tally = new ConnectionTally(options.name, options);
     this.#clock = clock;
     const nowMs = () => this.#nowMs();
@@ -129,7 +120,6 @@ export class ConnectionKeeper {
     }
     if (admission.shed !== null) this.#cut(admission.shed, "shed");
     watchSocket(socket, connection);
-    this.#anonymousClients?.set(grpcPeerOf(socket), connection);
     connection.isTrusted = this.#addresses.isSpared(host);
     let putBack: (() => void) | null = null;
     const begin = () => {
@@ -140,7 +130,7 @@ export class ConnectionKeeper {
     };
     // Serve connections on agents' ports without waiting: a thousand agents behind one address can reconnect at the
     // same moment, and must not wait for each other.
-    if (connection.isTrusted || this.#anonymousClients !== null) begin();
+    if (connection.isTrusted || this.#servesAtOnce) begin();
     else if (!this.#addresses.enter(connection, begin)) this.#cut(connection, "refused_address");
     // Remove a waiting connection when its peer disconnects. Otherwise the closed connection would delay the other
     // waiting connections.
@@ -164,20 +154,6 @@ export class ConnectionKeeper {
   recognised(socket: net.Socket): void {
     const connection = held(socket);
     if (connection?.standing === "fresh") this.#move(connection, "idle");
-  }
-
-  /**
-   * Report that the caller on an anonymous connection was identified. The connection becomes anonymous again when its
-   * last call has ended.
-   *
-   * @param peer HOST:PORT.
-   */
-  known(peer: string): void {
-    const connection = this.#anonymousClients?.get(peer);
-    if (connection === undefined || connection.calls === 0) return;
-    this.#anonymousClients?.delete(peer);
-    connection.askedAtMs = 0;
-    this.#move(connection, "known");
   }
 
   /**
@@ -234,6 +210,11 @@ export class ConnectionKeeper {
         if (this.#addresses.callBegan(connection)) this.#onNuisance(connection, "owing");
       },
       callEnded: (connection) => this.#onCallEnd(connection),
+      identified: (connection) => {
+        if (connection.standing === "known" || connection.calls === 0) return;
+        connection.askedAtMs = 0;
+        this.#move(connection, "known");
+      },
       nuisance: (connection, nuisance) => this.#onNuisance(connection, nuisance),
     };
   }
@@ -246,8 +227,6 @@ export class ConnectionKeeper {
     this.#addresses.leave(connection);
     this.#table.remove(connection);
     this.#checks.delete(connection);
-    const peer = grpcPeerOf(connection.socket);
-    if (this.#anonymousClients?.get(peer) === connection) this.#anonymousClients.delete(peer);
   }
 
   #onCallEnd(connection: Connection): void {
@@ -255,7 +234,6 @@ export class ConnectionKeeper {
     if (connection.calls > 0) return;
     connection.provedAtMs = this.#nowMs();
     this.#move(connection, "idle");
-    if (connection.isListed) this.#anonymousClients?.set(grpcPeerOf(connection.socket), connection);
   }
 
   #onNuisance(connection: Connection, nuisance: Nuisance): void {

@@ -16,6 +16,8 @@ export interface ConnectionOwner {
   settled(connection: Connection): void;
   callBegan(connection: Connection): void;
   callEnded(connection: Connection): void;
+  /** The caller is identified. The connection becomes anonymous again when its last call has ended. */
+  identified(connection: Connection): void;
   /** The peer did something that well-behaved peers rarely do. */
   nuisance(connection: Connection, nuisance: Nuisance): void;
 }
@@ -74,11 +76,6 @@ export class Connection extends TableEntry {
     this.owner = owner;
     this.socket = socket;
   }
-}
-
-/** The address of a connection's peer as HOST:PORT, in the format of grpc-js. */
-export function grpcPeerOf({ remoteAddress, remotePort }: net.Socket): string {
-  return `${remoteAddress}:${remotePort}`;
 }
 
 const CONNECTION = Symbol("connection");

@@ -2,15 +2,16 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import net from "node:net";
 import { afterEach, describe, it } from "@jest/globals";
-import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { HeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { needs } from "@rollcall/testkit/needs";
 import { ManualClock, until } from "@rollcall/testkit/time";
+import { healthRoute } from "../../test/health-route.ts";
 import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
-import { grpcRoute } from "../grpc/grpc-handlers.ts";
-import { createGrpcServer, type GrpcServer } from "../grpc/grpc-server.ts";
+import type { FrameHandler } from "../grpc/frame-call.ts";
+import { createGrpcServer } from "../grpc/grpc-server.ts";
 import { AnonymousLog } from "../limits/anonymous-log.ts";
-import type { ConnectionTimes } from "../server-options.ts";
+import type { ConnectionTimes, GuardedServer } from "../server-options.ts";
 import { PolyglotListener } from "./polyglot-listener.ts";
 
 const closers: (() => unknown)[] = [];
@@ -19,15 +20,22 @@ afterEach(async () => {
 });
 
 async function openAgents(): Promise<number> {
-  return (await openServer({}, new ManualClock(), () => {})).port;
+  return (await openServer({}, new ManualClock())).port;
 }
 
 /** Start a server. The clock moves only when the test advances it, so that no other limit ends a connection. */
 async function openServer(
   connectionTimes: ConnectionTimes,
   clock: ManualClock,
-  heartbeat: (call: { getPeer(): string }) => void,
-): Promise<GrpcServer> {
+  onCall: () => void = () => {},
+): Promise<GuardedServer> {
+  const heartbeat: FrameHandler<HeartbeatRequest> = {
+    open: (call) => {
+      call.identified();
+      onCall();
+      return { onFrame: () => {}, onHalfClose: () => {}, onGone: () => {} };
+    },
+  };
   const server = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
@@ -36,7 +44,7 @@ async function openServer(
     log: silentLogger,
     metrics: createMetrics({ defaults: false }),
     closeGraceMs: 100,
-    routes: [grpcRoute(HealthService, { heartbeat, serveLogs: () => {} })],
+    routes: [healthRoute({ heartbeat })],
   });
   closers.push(() => server.close());
   return server;
@@ -107,17 +115,16 @@ describe("keepalives", () => {
   it("should probe identified agents, and close the connections of those that do not answer", async () => {
     const clock = new ManualClock();
     const times = { tickMs: 5, answerMs: 10_000, knownEveryMs: 300_000 };
-    let peer = "";
-    const server = await openServer(times, clock, (call) => {
-      server.known(call.getPeer());
-      peer = call.getPeer();
+    let isKnown = false;
+    const server = await openServer(times, clock, () => {
+      isKnown = true;
     });
     const socket = await connectRaw(server.port);
     closers.push(() => socket.destroy());
     // Acknowledge settings but not pings, like a proxy whose machine is gone.
     socket.write(Buffer.concat([PREFACE, frame("SETTINGS", { flags: 1 })]));
     socket.write(frame("HEADERS", { flags: 4, stream: 1, payload: HEARTBEAT_HEADERS }));
-    await until("the agent is known", () => peer !== "");
+    await until("the agent is known", () => isKnown);
     let hasClosed = false;
     socket.on("close", () => {
       hasClosed = true;

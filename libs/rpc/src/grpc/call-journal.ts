@@ -1,13 +1,9 @@
-import type { Code } from "@connectrpc/connect";
-import { status as GrpcCode, type ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import { Code, type ConnectError } from "@connectrpc/connect";
 import { describeError, isCallersFault } from "@rollcall/errors";
 import type { Clock, MetricsRegistry } from "@rollcall/process";
 import { codeName } from "../calls/policy.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
 import type { AnonymousLog } from "../limits/anonymous-log.ts";
-import { DETAILS_TRAILER, errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
-
-export type Status = Parameters<ServerInterceptingCallInterface["sendStatus"]>[0];
 
 /** What the journal knows about a call until the call ends. */
 export interface JournaledCall {
@@ -60,14 +56,14 @@ export class CallJournal {
     this.#log.write({ ...line, message: "stream opened" });
   }
 
-  /** Record the status of a call. Further statuses of the call are ignored. */
-  ended(call: JournaledCall, status: Status): void {
+  /** Record that a call has ended with an error, or with status OK if it is null. Further ends are ignored. */
+  ended(call: JournaledCall, error: ConnectError | null): void {
     if (call.hasEnded) return;
-    if (status.code === GrpcCode.OK) {
+    if (error === null) {
       this.#end(call, undefined, {});
       return;
     }
-    const { code, reason, message } = describeError(errorFromGrpc(status));
+    const { code, reason, message } = describeError(error);
     this.#end(call, code, { reason, message });
   }
 
@@ -79,7 +75,7 @@ export class CallJournal {
 
   /** Record the end of a call, with or without a status. */
   over(call: JournaledCall): void {
-    if (!call.hasEnded) this.#end(call, GrpcCode.CANCELLED as number, { reason: "CANCELLED" });
+    if (!call.hasEnded) this.#end(call, Code.Canceled, { reason: "CANCELLED" });
   }
 
   #end(
@@ -108,11 +104,4 @@ export class CallJournal {
       isFault: code !== undefined && isCallersFault({ code, reason: fields.reason }),
     });
   }
-}
-
-/** Add the documented code and reason to a status that grpc-js created itself. */
-export function completeStatus(status: Status): Status {
-  if (status.code === GrpcCode.OK) return status;
-  if ((status.metadata?.get(DETAILS_TRAILER).length ?? 0) > 0) return status;
-  return toGrpcStatus(errorFromGrpc({ code: status.code, details: status.details ?? "" }));
 }

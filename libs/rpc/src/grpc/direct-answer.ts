@@ -1,8 +1,7 @@
 import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
-import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { piecesOf } from "../limits/answer-pieces.ts";
-import { forgetSentHeaders } from "./grpc-envelope.ts";
+import { forgetSentHeaders, trailersOf } from "./grpc-envelope.ts";
 
 /** The headers of a response, as the interceptors and the implementation have set them. */
 export interface AnswerHeaders {
@@ -69,9 +68,7 @@ export class DirectAnswer {
   end(headers: AnswerHeaders, error?: ConnectError): void {
     this.begin(headers);
     if (this.isLeft) return;
-    const trailer = headers.responseTrailer;
-    setTrailerStatus(trailer, error);
-    this.#response.addTrailers(Object.fromEntries(trailer));
+    this.#response.addTrailers(trailersOf(error ?? null, Object.fromEntries(headers.responseTrailer)));
     this.#response.end();
     if (this.#messages <= 1) endWithLastWrite(this.#response.stream);
   }

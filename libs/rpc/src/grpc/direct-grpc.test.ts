@@ -11,10 +11,10 @@ import {
   type WatchNodesResponse,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { describeError } from "@rollcall/errors";
+import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
 import { until } from "@rollcall/testkit/time";
 import { type FixtureOptions, failureOf, RpcFixture } from "../../test/rpc-fixture.ts";
 import { sendAsEncoded } from "./grpc-envelope.ts";
-import { toGrpcMethod } from "./grpc-service.ts";
 
 // Use grpc-js as the client, because it checks the output of this code independently.
 const { getNode, watchNodes } = RegistryService.method;
@@ -42,7 +42,7 @@ function asViewer(extra: Readonly<Record<string, string>> = {}): Metadata {
 }
 
 function askForNode(node: string, metadata = asViewer(), deadlineMs = 60_000) {
-  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(getNode);
+  const { path, requestSerialize, responseDeserialize } = bareGrpcMethod(getNode);
   const request = create(GetNodeRequestSchema, { node });
   const seen: { header?: Metadata } = {};
   const answer = new Promise<GetNodeResponse>((resolve, reject) => {
@@ -63,7 +63,7 @@ function askForNode(node: string, metadata = asViewer(), deadlineMs = 60_000) {
 }
 
 function watch() {
-  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(watchNodes);
+  const { path, requestSerialize, responseDeserialize } = bareGrpcMethod(watchNodes);
   const request = create(watchNodes.input, {});
   const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, asViewer());
   const messages: WatchNodesResponse[] = [];

@@ -5,7 +5,6 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import {
-  HealthService,
   type HeartbeatRequest,
   HeartbeatRequestSchema,
   HeartbeatResponseSchema,
@@ -14,11 +13,11 @@ import { describeError, refuse } from "@rollcall/errors";
 import { createMetrics, renderMetrics } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
+import { healthRoute } from "../../test/health-route.ts";
 import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
 import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
 import type { FrameCall, FrameHandler } from "./frame-call.ts";
-import { errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
-import { grpcRoute } from "./grpc-handlers.ts";
+import { errorFromGrpc } from "./grpc-error.ts";
 import { createGrpcServer } from "./grpc-server.ts";
 
 type Call = FrameCall<HeartbeatRequest>;
@@ -26,6 +25,8 @@ const METHOD = "rollcall.health.v1.HealthService/Heartbeat";
 
 /** The sequence number of a Beat for which the handler fails. */
 const FAILING = 99;
+/** The sequence number of a Beat with which the handler pauses the call. */
+const PAUSING = 98;
 
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
@@ -47,6 +48,7 @@ async function start(first = 0) {
           if (frame.case === "beat" && frame.value.sequence === FAILING) throw new Error("as it was told");
           told.push(frame.case === "beat" ? `beat ${frame.value.sequence}` : "other");
           if (frame.case === "beat") call.write(ack(frame.value.sequence));
+          if (frame.case === "beat" && frame.value.sequence === PAUSING) call.pause();
         },
         onHalfClose: () => {
           told.push("half-close");
@@ -59,7 +61,7 @@ async function start(first = 0) {
   const server = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
-    routes: [grpcRoute(HealthService, { heartbeat, serveLogs: () => {} })],
+    routes: [healthRoute({ heartbeat })],
     log,
     metrics,
     closeGraceMs: 200,
@@ -302,6 +304,34 @@ describe("frames on the wire", () => {
     expect(await patient.ended()).toEqual({ status: 0, reason: null });
   });
 
+  it("should arrive after a pause, before the end of their caller's half", async () => {
+    const { server, calls, told } = await start();
+    const session = connect(server.port);
+    const { stream, ended } = open(session);
+    stream.end(Buffer.concat([beat(PAUSING), beat(2)]));
+    await until("it is paused", () => told.length === 1);
+    // The server has read everything that was sent before the ping.
+    expect(await new Promise((resolve) => session.ping(resolve))).toBeNull();
+    expect(told).toEqual([`beat ${PAUSING}`]);
+    calls[0]?.resume();
+    expect(await ended()).toEqual({ status: 0, reason: null });
+    await until("it is gone", () => told.includes("gone"));
+    expect(told).toEqual([`beat ${PAUSING}`, "beat 2", "half-close", "gone"]);
+  });
+
+  it("should end a call that is paused, and let its caller send the rest", async () => {
+    const { server, calls, told } = await start();
+    const { stream, ended } = open(connect(server.port));
+    stream.write(beat(PAUSING));
+    await until("it is paused", () => told.length === 1);
+    calls[0]?.end(refuse("OVERLOADED", "enough"));
+    stream.write(Buffer.alloc(200_000));
+    const closed = once(stream, "close");
+    expect(await ended()).toEqual({ status: Code.ResourceExhausted, reason: "OVERLOADED" });
+    await closed;
+    expect(told).toEqual([`beat ${PAUSING}`, "gone"]);
+  });
+
   it("should be cancelled, and not half-closed, if the server cuts their connection", async () => {
     const { server, told, counted } = await start();
     const { stream } = open(connect(server.port));
@@ -354,7 +384,7 @@ describe("frames on the wire", () => {
     const goaway = once(session, "goaway");
     const closed = server.close();
     await goaway;
-    calls[0]?.end(toGrpcStatus(refuse("OVERLOADED", "going away")));
+    calls[0]?.end(refuse("OVERLOADED", "going away"));
     expect(await ending.ended()).toEqual({ status: Code.ResourceExhausted, reason: "OVERLOADED" });
     await closed;
     await until("both are gone", () => told.filter((what) => what === "gone").length === 2);

@@ -11,12 +11,12 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { describeError, refuse } from "@rollcall/errors";
 import { createMetrics, silentLogger } from "@rollcall/process";
+import { bareGrpcMethod, type Encodable } from "@rollcall/testkit/grpc-method";
 import { until } from "@rollcall/testkit/time";
+import { healthRoute } from "../../test/health-route.ts";
 import type { FrameHandler } from "./frame-call.ts";
-import { errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
-import { grpcRoute } from "./grpc-handlers.ts";
+import { errorFromGrpc } from "./grpc-error.ts";
 import { createGrpcServer } from "./grpc-server.ts";
-import { type Encodable, toGrpcMethod } from "./grpc-service.ts";
 
 const closers: (() => unknown)[] = [];
 afterEach(async () => {
@@ -27,7 +27,7 @@ async function callOf(heartbeat: FrameHandler<HeartbeatRequest>) {
   const server = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
-    routes: [grpcRoute(HealthService, { heartbeat, serveLogs: () => {} })],
+    routes: [healthRoute({ heartbeat })],
     log: silentLogger,
     metrics: createMetrics({ defaults: false }),
     closeGraceMs: 100,
@@ -35,7 +35,7 @@ async function callOf(heartbeat: FrameHandler<HeartbeatRequest>) {
   closers.push(() => server.close());
   const client = new GrpcClient(`127.0.0.1:${server.port}`, credentials.createInsecure());
   closers.push(() => client.close());
-  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
+  const { path, requestSerialize, responseDeserialize } = bareGrpcMethod(HealthService.method.heartbeat);
   const decode = responseDeserialize as (bytes: Buffer) => HeartbeatResponse;
   const metadata = new Metadata();
   metadata.set("x-asked", "asked");
@@ -94,7 +94,7 @@ describe("FrameCall", () => {
     const ending: FrameHandler<HeartbeatRequest> = {
       open: (call) => ({
         onFrame: () => {
-          call.end(toGrpcStatus(refuse("NODE_NOT_FOUND", "no such node")));
+          call.end(refuse("NODE_NOT_FOUND", "no such node"));
           call.end();
           call.write(ack(1));
         },
@@ -117,9 +117,7 @@ describe("FrameCall", () => {
       open: (it, headers) => {
         it.sendMetadata({ "x-first": String(headers["x-asked"]) });
         it.sendMetadata({ "x-first": "too late" });
-        const metadata = new Metadata();
-        metadata.set("x-last", "2");
-        return { onFrame: () => {}, onHalfClose: () => it.end({ code: 0, details: "", metadata }), onGone: () => {} };
+        return { onFrame: () => {}, onHalfClose: () => it.end(undefined, { "x-last": "2" }), onGone: () => {} };
       },
     });
     const header = once(call, "metadata");

@@ -1,23 +1,22 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
-import { status as GrpcCode } from "@grpc/grpc-js";
 import { describeError, mapError, reasonOf, refuse } from "@rollcall/errors";
-import { addressOf, type ClientAddress } from "../calls/client-address.ts";
+import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import { compressionNotNamed, tooLarge } from "../calls/message-parts.ts";
-import { grpcPeerOf } from "../connections/connection.ts";
+import { held } from "../connections/connection.ts";
 import type { CallAdmission, CallSlot } from "../limits/call-admission.ts";
 import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
-import { type CallJournal, completeStatus, type JournaledCall, type Status } from "./call-journal.ts";
+import type { CallJournal, JournaledCall } from "./call-journal.ts";
 import {
   ANSWER_HEADERS,
-  answerWithStatus,
+  answerWithTrailers,
   forgetSentHeaders,
   HEADER_BYTES,
   PartialMessage,
   trailersOf,
   writeEnvelope,
 } from "./grpc-envelope.ts";
-import { toGrpcStatus } from "./grpc-error.ts";
 
 /** Receives the events of a call. */
 export interface FrameReader<I> {
@@ -25,11 +24,15 @@ export interface FrameReader<I> {
   onFrame(message: I): void;
   /** The peer has ended its half and will send nothing more. */
   onHalfClose(): void;
-  /** The call has ended for any reason. No events follow. */
-  onGone(): void;
+  /**
+   * The call has ended. No events follow.
+   *
+   * @param error what the call ended with: null for status OK, CANCELLED if the peer has disconnected.
+   */
+  onGone(error: ConnectError | null): void;
 }
 
-/** Handles calls whose messages in both directions are frames of one long stream. */
+/** Handles the calls of a method. */
 export interface FrameHandler<I> {
   /** @param headers the headers of the request. A long call must not keep them. */
   open(call: FrameCall<I>, headers: IncomingHttpHeaders): FrameReader<I>;
@@ -60,12 +63,14 @@ const NOTHING = Buffer.alloc(0);
 /** The longest timer of Node.js, 25 days. A call with a longer timeout has no limit. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-const OK: Status = { code: GrpcCode.OK, details: "OK", metadata: null };
 const WITH_TRAILERS = { waitForTrailers: true };
 
+/** The error of calls whose peers have disconnected. They share it, because many calls can end at the same moment. */
+const DISCONNECTED = mapError(refuse("CANCELLED", "the caller disconnected"));
+
 /**
- * A call directly on an HTTP/2 stream. Through grpc-js, an agent's call would need twice the memory,
- * and twice the time per message. Flow control is left to Node.js. All calls share their listeners, see below.
+ * A gRPC call directly on an HTTP/2 stream, without a promise or an iterator for each message. Flow control is left to
+ * Node.js. All calls share their listeners, see below.
  */
 export class FrameCall<I> implements JournaledCall {
   /** The caller's address as HOST:PORT, according to trusted proxies. */
@@ -80,13 +85,16 @@ export class FrameCall<I> implements JournaledCall {
   #deadline: NodeJS.Timeout | null = null;
   #slot: CallSlot | null = null;
   #isPaused = false;
+  /** Whether the peer has ended its half while the call was paused. */
+  #endsPaused = false;
+  #error: ConnectError | null = null;
   #unread = 0;
   #onAllRead: (() => void) | null = null;
 
   private constructor(method: FrameMethod<I>, stream: ServerHttp2Stream, headers: IncomingHttpHeaders) {
     this.#method = method;
     this.#stream = stream;
-    this.peer = addressOf(this.getPeer(), headers, method.clientAddress);
+    this.peer = addressOf(peerOf(stream.session?.socket), headers, method.clientAddress);
     this.startMs = method.journal.nowMs();
   }
 
@@ -113,10 +121,18 @@ export class FrameCall<I> implements JournaledCall {
     return this.#method.isStream;
   }
 
-  /** The address of the connection's peer as HOST:PORT. */
-  getPeer(): string {
-    const socket = this.#stream.session?.socket;
-    return socket?.remoteAddress === undefined ? "unknown" : grpcPeerOf(socket);
+  /**
+   * Report that the caller is identified. While it has a call, its connection does not count as anonymous, and is not
+   * closed to make room.
+   */
+  identified(): void {
+    const connection = held(this.#stream);
+    connection?.owner.identified(connection);
+  }
+
+  /** Report bytes that the service has requested from the peer, so that they do not count as a flood. */
+  explain(bytes: number): void {
+    held(this.#stream)?.budget?.explain(bytes);
   }
 
   /** Number of frames that have not been sent yet. */
@@ -156,22 +172,30 @@ export class FrameCall<I> implements JournaledCall {
     process.nextTick(() => {
       this.#isPaused = false;
       this.received(NOTHING);
-      if (!this.#isPaused) this.#stream.resume();
+      if (this.#isPaused) return;
+      if (this.#endsPaused) this.halfClosed();
+      else this.#stream.resume();
     });
   }
 
-  /** End the call after all written frames, by default with status OK. */
-  end(status: Status = OK): void {
+  /**
+   * End the call after all written frames.
+   *
+   * @param error see mapError(); status OK if it is undefined.
+   * @param metadata more trailing metadata.
+   */
+  end(error?: unknown, metadata?: OutgoingHttpHeaders): void {
     // Send no status to a peer that has cut the call. The end of the stream will notify the reader.
     if (this.hasEnded || this.#isLeft) return;
-    const completed = completeStatus(status);
-    this.#method.journal.ended(this, completed);
+    this.#error = error === undefined ? null : mapError(error);
+    this.#method.journal.ended(this, this.#error);
     this.#settle();
+    const trailers = trailersOf(this.#error, metadata);
     if (this.#stream.headersSent) {
-      this.#trailers = trailersOf(completed);
+      this.#trailers = trailers;
       this.#stream.end();
     } else {
-      answerWithStatus(this.#stream, completed);
+      answerWithTrailers(this.#stream, trailers);
       this.#leave();
     }
   }
@@ -187,7 +211,7 @@ export class FrameCall<I> implements JournaledCall {
     if (error !== undefined) throw refuse("INVALID_REQUEST", `${headerTimeout} is not a valid timeout`);
     if (timeoutMs === undefined || timeoutMs > LONGEST_TIMER_MS) return;
     const message = `the call took longer than its caller's timeout of ${timeoutMs} ms`;
-    const end = () => this.end(toGrpcStatus(refuse("DEADLINE_EXCEEDED", message)));
+    const end = () => this.end(refuse("DEADLINE_EXCEEDED", message));
     this.#deadline = setTimeout(end, timeoutMs);
   }
 
@@ -198,7 +222,7 @@ export class FrameCall<I> implements JournaledCall {
     while (!this.hasEnded && !this.#isPaused && bytes.byteLength - at >= HEADER_BYTES) {
       const length = bytes.readUInt32BE(at + 1);
       if (length > MESSAGE_LIMIT_BYTES) {
-        this.end(toGrpcStatus(tooLarge(MESSAGE_LIMIT_BYTES)));
+        this.end(tooLarge(MESSAGE_LIMIT_BYTES));
         return;
       }
       const end = at + HEADER_BYTES + length;
@@ -239,8 +263,10 @@ export class FrameCall<I> implements JournaledCall {
    */
   halfClosed(): void {
     if (this.hasEnded || this.#isLeft) return;
+    this.#endsPaused = this.#isPaused;
+    if (this.#isPaused) return;
     if (this.#partial !== null) {
-      this.end(toGrpcStatus(refuse("MALFORMED_MESSAGE", "the last message is truncated")));
+      this.end(refuse("MALFORMED_MESSAGE", "the last message is truncated"));
       return;
     }
     this.#guard(() => this.#reader?.onHalfClose());
@@ -248,12 +274,13 @@ export class FrameCall<I> implements JournaledCall {
 
   /** Send the status, after everything else has been sent. */
   sendTrailers(): void {
-    this.#stream.sendTrailers(this.#trailers ?? trailersOf(OK));
+    this.#stream.sendTrailers(this.#trailers ?? trailersOf(null));
     this.#leave();
   }
 
   /** Called when the stream has closed. */
   closed(): void {
+    if (!this.hasEnded) this.#error = DISCONNECTED;
     this.#method.journal.over(this);
     this.#settle();
     this.#leave();
@@ -271,11 +298,13 @@ export class FrameCall<I> implements JournaledCall {
   #fail(error: unknown): void {
     const mapped = mapError(error);
     if (describeError(mapped).reason === "INTERNAL") this.#method.journal.failed(this, error);
-    this.end(toGrpcStatus(mapped));
+    this.end(mapped);
   }
 
   #settle(): void {
     this.#partial = null;
+    // Discard what the peer sends after the end. Otherwise a paused stream would never close.
+    if (this.#isPaused) this.resume();
     this.#slot?.leave();
     this.#slot = null;
     if (this.#deadline !== null) clearTimeout(this.#deadline);
@@ -294,7 +323,7 @@ export class FrameCall<I> implements JournaledCall {
   tellGone(): void {
     const reader = this.#reader;
     this.#reader = null;
-    this.#guard(() => reader?.onGone());
+    this.#guard(() => reader?.onGone(this.#error));
   }
 
   readonly #onSent = (error?: Error | null): void => {

@@ -40,9 +40,8 @@ export function grpcHealthRoute(serving: ServingStatus): GrpcRoute {
 export function grpcReflectionRoutes(services: readonly DescService[]): readonly GrpcRoute[] {
   return reflectionServices(services).map((reflection) => ({
     service: reflection.service,
-    handlers: {},
+    handlers: { [reflection.method.localName]: reflectionHandler(reflection) },
     decoders: {},
-    frames: { [reflection.method.localName]: reflectionHandler(reflection) },
   }));
 }
 

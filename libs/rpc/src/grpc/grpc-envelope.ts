@@ -1,5 +1,7 @@
 import { constants, type Http2ServerRequest, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { DescMessage, Message } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { refuse } from "@rollcall/errors";
 import { encodeFast } from "@rollcall/wire";
 import type { LargeTurn } from "../calls/large-turn.ts";
@@ -12,7 +14,6 @@ import {
   tooLarge,
 } from "../calls/message-parts.ts";
 import { MESSAGE_LIMIT_BYTES } from "../server-options.ts";
-import type { Status } from "./call-journal.ts";
 
 /** The size of a message's header in bytes: a flag and the message's length. */
 export const HEADER_BYTES = 5;
@@ -116,22 +117,17 @@ export const ANSWER_HEADERS: OutgoingHttpHeaders = Object.freeze({
   "grpc-accept-encoding": "identity",
 });
 
-/** Convert a status to trailers. Binary values have no padding, as gRPC asks of senders; grpc-js would add it. */
-export function trailersOf({ code, details, metadata }: Status): OutgoingHttpHeaders {
-  const trailers: OutgoingHttpHeaders = {
-    "grpc-status": String(code),
-    "grpc-message": encodeURI(details ?? ""),
-    ...metadata?.toHttp2Headers(),
-  };
-  for (const [name, value] of Object.entries(trailers)) {
-    if (name.endsWith("-bin")) trailers[name] = [value].flat().map((one) => String(one).replace(/=+$/, ""));
-  }
+/** The trailers that carry a status, OK if the error is null, after other trailing metadata. */
+export function trailersOf(error: ConnectError | null, metadata?: OutgoingHttpHeaders): OutgoingHttpHeaders {
+  const trailers = { ...metadata, ...Object.fromEntries(setTrailerStatus(new Headers(), error ?? undefined)) };
+  // Encode fewer characters than Connect does: grpc-js decodes only what encodeURI() encodes.
+  if (error !== null) trailers["grpc-message"] = encodeURI(error.rawMessage);
   return trailers;
 }
 
-/** Answer a call with only a status. The stream must be open. */
-export function answerWithStatus(stream: ServerHttp2Stream, status: Status): void {
-  stream.respond({ ...ANSWER_HEADERS, ...trailersOf(status) }, { endStream: true });
+/** Answer a call with only trailers. The stream must be open. */
+export function answerWithTrailers(stream: ServerHttp2Stream, trailers: OutgoingHttpHeaders): void {
+  stream.respond({ ...ANSWER_HEADERS, ...trailers }, { endStream: true });
 }
 
 let sentHeaders: symbol | null | undefined;

@@ -1,9 +1,6 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { anyPack } from "@bufbuild/protobuf/wkt";
+import { fromBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { Metadata, type StatusObject } from "@grpc/grpc-js";
 import { type Status, StatusSchema } from "@rollcall/api/google/rpc/status_pb";
-import { mapError } from "@rollcall/errors";
 
 /** The error of a failed call of a grpc-js client. It has the fields of grpc-js' ServiceError that are used here. */
 interface GrpcServiceError {
@@ -13,7 +10,7 @@ interface GrpcServiceError {
 }
 
 /** The gRPC trailer that carries an error's details. */
-export const DETAILS_TRAILER = "grpc-status-details-bin";
+const DETAILS_TRAILER = "grpc-status-details-bin";
 
 /**
  * Convert the error of a grpc-js client, so that reasonOf() and describeError() understand it. Anything that is not a
@@ -45,26 +42,4 @@ function detailsOf(error: GrpcServiceError): Status | null {
     // Ignore details in another format: the code and the message are still useful.
     return null;
   }
-}
-
-/**
- * Convert a thrown value to the status of a failed call. A grpc-js handler passes the status to the callback of a
- * unary call, or emits it as the "error" of a stream. See mapError() for the conversion.
- */
-export function toGrpcStatus(error: unknown): StatusObject {
-  const mapped = mapError(error);
-  const metadata = new Metadata();
-  metadata.set(DETAILS_TRAILER, encodeStatus(mapped));
-  // Connect and gRPC use the same codes.
-  return { code: mapped.code as number, details: mapped.rawMessage, metadata };
-}
-
-function encodeStatus(error: ConnectError): Buffer {
-  const details = error.details.map((detail) =>
-    "desc" in detail
-      ? anyPack(detail.desc, create(detail.desc, detail.value))
-      : { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value },
-  );
-  const status = create(StatusSchema, { code: error.code, message: error.rawMessage, details });
-  return Buffer.from(toBinary(StatusSchema, status));
 }

@@ -13,13 +13,13 @@ import {
 import { describeError } from "@rollcall/errors";
 import type { TlsSource } from "@rollcall/identity";
 import { createMetrics } from "@rollcall/process";
+import { bareGrpcMethod, type Encodable } from "@rollcall/testkit/grpc-method";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { TlsFixture } from "@rollcall/testkit/tls-fixture";
+import { healthRoute } from "../../test/health-route.ts";
 import { createProbeServer } from "../builtins/probe-server.ts";
 import { errorFromGrpc } from "./grpc-error.ts";
-import { grpcRoute } from "./grpc-handlers.ts";
 import { createGrpcServer } from "./grpc-server.ts";
-import { type Encodable, toGrpcMethod } from "./grpc-service.ts";
 
 let fixture: TlsFixture;
 beforeEach(() => {
@@ -37,8 +37,7 @@ async function startAgents(source: TlsSource) {
     ...{ host: "127.0.0.1", port: 0, log, tls: source, closeGraceMs: 200 },
     metrics: createMetrics({ defaults: false }),
     routes: [
-      grpcRoute(HealthService, {
-        serveLogs: () => {},
+      healthRoute({
         heartbeat: {
           open: (call) => ({ onFrame: () => call.write(ack), onHalfClose: () => call.end(), onGone: () => {} }),
         },
@@ -52,7 +51,7 @@ async function startAgents(source: TlsSource) {
 function openStream(port: number, by: ChannelCredentials) {
   const client = new GrpcClient(`localhost:${port}`, by, { "grpc.use_local_subchannel_pool": 1 });
   fixture.atEnd(() => client.close());
-  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
+  const { path, requestSerialize, responseDeserialize } = bareGrpcMethod(HealthService.method.heartbeat);
   const decode = responseDeserialize as (bytes: Buffer) => HeartbeatResponse;
   const stream = client.makeBidiStreamRequest<Encodable, HeartbeatResponse>(path, requestSerialize, decode);
   // Ignore the error of a stream that is still open when the test ends and its client is closed.

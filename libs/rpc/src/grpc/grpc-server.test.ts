@@ -19,19 +19,21 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { describeError, refuse } from "@rollcall/errors";
 import { createMetrics, renderMetrics } from "@rollcall/process";
+import { bareGrpcMethod, type Encodable } from "@rollcall/testkit/grpc-method";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
+import { healthRoute } from "../../test/health-route.ts";
 import { failureOf } from "../../test/rpc-fixture.ts";
 import { ServingStatus } from "../builtins/serving-status.ts";
 import { MESSAGE_LIMIT_BYTES, type RunningServer } from "../server-options.ts";
-import { errorFromGrpc, toGrpcStatus } from "./grpc-error.ts";
-import { type GrpcHandlers, grpcRoute } from "./grpc-handlers.ts";
+import type { FrameHandler } from "./frame-call.ts";
+import { errorFromGrpc } from "./grpc-error.ts";
 import { createGrpcServer, type GrpcServerOptions } from "./grpc-server.ts";
-import { type Encodable, toGrpcMethod } from "./grpc-service.ts";
 
-type Heartbeat = GrpcHandlers<typeof HealthService>["heartbeat"];
+type Heartbeat = FrameHandler<HeartbeatRequest>;
 const METHOD = "rollcall.health.v1.HealthService/Heartbeat";
 const ack = create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence: 7 } } });
+const encodedAck = Buffer.from(toBinary(HeartbeatResponseSchema, ack));
 const beat = create(HeartbeatRequestSchema, { frame: { case: "beat", value: { sequence: 7 } } });
 
 const closers: (() => unknown)[] = [];
@@ -45,7 +47,7 @@ async function start(heartbeat: Heartbeat, options: Partial<GrpcServerOptions> =
   const server = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
-    routes: [grpcRoute(HealthService, { heartbeat, serveLogs: () => {} })],
+    routes: [healthRoute({ heartbeat })],
     log,
     metrics,
     closeGraceMs: 200,
@@ -64,7 +66,7 @@ function clientOf({ port }: RunningServer): GrpcClient {
 }
 
 function open(client: GrpcClient): ClientDuplexStream<Encodable, HeartbeatResponse> {
-  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
+  const { path, requestSerialize, responseDeserialize } = bareGrpcMethod(HealthService.method.heartbeat);
   return client.makeBidiStreamRequest(
     path,
     requestSerialize,
@@ -78,11 +80,14 @@ async function errorOf(call: ClientDuplexStream<Encodable, HeartbeatResponse>) {
   return describeError(errorFromGrpc(error));
 }
 
-const answerEach: Heartbeat = (call) => {
-  call.on("data", (request: HeartbeatRequest) => {
-    if (request.frame.case === "beat") call.write(ack);
-  });
-  call.on("end", () => call.end());
+const answerEach: Heartbeat = {
+  open: (call) => ({
+    onFrame: ({ frame }) => {
+      if (frame.case === "beat") call.write(encodedAck);
+    },
+    onHalfClose: () => call.end(),
+    onGone: () => {},
+  }),
 };
 
 describe("createGrpcServer()", () => {
@@ -128,13 +133,13 @@ describe("createGrpcServer()", () => {
     expect(lines.map(({ method }) => method)).not.toContain("a.B/C");
   });
 
-  it("should carry messages, and bytes that a handler encoded itself, unchanged", async () => {
-    const encoded = Buffer.from(toBinary(HeartbeatResponseSchema, ack));
-    const { client, lines } = await start((call) => {
-      call.write(ack);
-      call.write(encoded);
-      call.on("data", () => {});
-      call.on("end", () => call.end());
+  it("should carry the messages of a handler, and log the stream", async () => {
+    const { client, lines } = await start({
+      open: (call) => {
+        call.write(encodedAck);
+        call.write(encodedAck);
+        return { onFrame: () => {}, onHalfClose: () => call.end(), onGone: () => {} };
+      },
     });
     const call = open(client);
     const received: HeartbeatResponse[] = [];
@@ -165,7 +170,11 @@ describe("createGrpcServer()", () => {
       metadata: { limit: "10" },
       retryAfterMs: 1_234,
     });
-    const { client, server, lines } = await start((call) => call.emit("error", toGrpcStatus(refusal)));
+    const { client, server, lines } = await start({
+      open: () => {
+        throw refusal;
+      },
+    });
     const expected = {
       code: 8,
       message: "too many hellos: try again",
@@ -205,12 +214,10 @@ describe("createGrpcServer()", () => {
 
   it("should distinguish a caller that cancels from one that ends, and write no lines if configured so", async () => {
     // Keep the call open when the caller ends its half, because a client on Node ends its half before it cancels.
-    const { client, lines, metrics } = await start(
-      (call) => {
-        call.on("data", () => call.write(ack));
-      },
-      { logCalls: false },
-    );
+    const keeping: Heartbeat = {
+      open: (call) => ({ onFrame: () => call.write(encodedAck), onHalfClose: () => {}, onGone: () => {} }),
+    };
+    const { client, lines, metrics } = await start(keeping, { logCalls: false });
     const call = open(client);
     call.write(beat);
     await once(call, "data");

@@ -7,7 +7,7 @@ import { createMetrics, renderMetrics } from "@rollcall/process";
 import { captureLog, type LogLine } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
 import { connectRaw, PREFACE } from "../../test/raw-http2.ts";
-import { grpcRoute } from "../grpc/grpc-handlers.ts";
+import type { FrameHandler } from "../grpc/frame-call.ts";
 import { createGrpcServer, type GrpcServerOptions } from "../grpc/grpc-server.ts";
 
 const closers: (() => unknown)[] = [];
@@ -23,23 +23,17 @@ async function start(options: Partial<GrpcServerOptions>) {
   const { log, lines } = captureLog();
   const metrics = createMetrics({ defaults: false });
   let calls = 0;
-  const route = grpcRoute(
-    HealthService,
-    {
-      serveLogs: () => {},
-      heartbeat: {
-        open: (call) => {
-          calls += 1;
-          const onFrame = (message: unknown) => {
-            server.known(call.getPeer());
-            call.write(message as Buffer);
-          };
-          return { onFrame, onHalfClose: () => call.end(), onGone: () => {} };
-        },
-      },
+  const heartbeat: FrameHandler<unknown> = {
+    open: (call) => {
+      calls += 1;
+      const onFrame = (message: unknown) => {
+        call.identified();
+        call.write(message as Buffer);
+      };
+      return { onFrame, onHalfClose: () => call.end(), onGone: () => {} };
     },
-    { heartbeat: same as never },
-  );
+  };
+  const route = { service: HealthService, handlers: { heartbeat }, decoders: { heartbeat: same as never } };
   const server = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,

@@ -3,18 +3,14 @@ import http2 from "node:http2";
 import net from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import {
-  HealthService,
-  ServeLogsRequestSchema,
-  ServeLogsResponseSchema,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { ServeLogsRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { createMetrics, renderMetrics, systemClock } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { until } from "@rollcall/testkit/time";
+import { healthRoute } from "../../test/health-route.ts";
 import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
 import { PolyglotListener } from "../connections/polyglot-listener.ts";
-import { grpcRoute } from "../grpc/grpc-handlers.ts";
-import { createGrpcServer, type GrpcServer } from "../grpc/grpc-server.ts";
+import { createGrpcServer } from "../grpc/grpc-server.ts";
 import { type AnonymousAccounts, AnonymousLog } from "./anonymous-log.ts";
 
 const closers: (() => unknown)[] = [];
@@ -56,7 +52,7 @@ async function openApi(accounts?: AnonymousAccounts, tickMs = 20): Promise<Port>
 async function openAgents({ explains = false } = {}): Promise<Port> {
   const metrics = createMetrics({ defaults: false });
   let calls = 0;
-  const server: GrpcServer = await createGrpcServer({
+  const server = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
     connectionTimes: { tickMs: 20 },
@@ -64,17 +60,22 @@ async function openAgents({ explains = false } = {}): Promise<Port> {
     metrics,
     closeGraceMs: 100,
     routes: [
-      grpcRoute(HealthService, {
-        serveLogs: (call, answer) => {
-          call.on("data", ({ data }) => {
-            if (explains) server.explain(call.getPeer(), data.byteLength);
-          });
-          call.on("end", () => answer(null, create(ServeLogsResponseSchema)));
+      healthRoute({
+        serveLogs: {
+          open: (call) => ({
+            onFrame: ({ data }) => {
+              if (explains) call.explain(data.byteLength);
+            },
+            onHalfClose: () => call.end(),
+            onGone: () => {},
+          }),
         },
-        heartbeat: (call) => {
-          calls += 1;
-          call.sendMetadata(call.metadata);
-          call.on("data", () => {});
+        heartbeat: {
+          open: (call) => {
+            calls += 1;
+            call.sendMetadata();
+            return { onFrame: () => {}, onHalfClose: () => {}, onGone: () => {} };
+          },
         },
       }),
     ],

@@ -4,13 +4,12 @@ import { gzipSync } from "node:zlib";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { StatusSchema } from "@rollcall/api/google/rpc/status_pb";
-import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ListNodesResponseSchema, RegisterNodeResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createMetrics } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
+import { healthRoute } from "../../test/health-route.ts";
 import { RpcFixture, TEST_POLICIES } from "../../test/rpc-fixture.ts";
-import { grpcRoute } from "../grpc/grpc-handlers.ts";
 import { createGrpcServer } from "../grpc/grpc-server.ts";
 
 const METHOD = "rollcall.registry.v1.RegistryService/RegisterNode";
@@ -188,8 +187,7 @@ describe("a compressed message on the agents' port", () => {
       metrics: createMetrics({ defaults: false }),
       closeGraceMs: 100,
       routes: [
-        grpcRoute(HealthService, {
-          serveLogs: () => {},
+        healthRoute({
           heartbeat: {
             open: (call) => {
               calls += 1;

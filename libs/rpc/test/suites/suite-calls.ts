@@ -1,11 +1,10 @@
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { create, toBinary } from "@bufbuild/protobuf";
-import type { ConnectError, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
-import { Metadata } from "@grpc/grpc-js";
-import type { FrameCall, FrameHandler, FrameReader } from "../../src/grpc/frame-call.ts";
+import type { FrameCall, FrameHandler } from "../../src/grpc/frame-call.ts";
 import { oneRequest } from "../../src/grpc/grpc-builtins.ts";
-import { type GrpcRoute, type PolicyTable, toGrpcStatus } from "../../src/index.ts";
+import { CallRequests, type GrpcRoute, type PolicyTable } from "../../src/index.ts";
 
 /** What the handlers of the suites' services use of a call. Connect's HandlerContext has it. */
 export interface SuiteContext {
@@ -46,11 +45,11 @@ export function toConnect(service: DescService, handlers: SuiteHandlers): Servic
 
 /** The same handlers for the agents' port. */
 export function toFrames(service: DescService, handlers: SuiteHandlers): GrpcRoute {
-  const frames = served(service, handlers).map(([method, handler]) => {
+  const methods = served(service, handlers).map(([method, handler]) => {
     const { methodKind } = method;
     const takesOne = methodKind === "unary" || methodKind === "server_streaming";
     const open: FrameHandler<Fields>["open"] = (call, headers) => {
-      const requests = new Requests(call);
+      const requests = new CallRequests<Fields>(call);
       answer(call, method, handler(requests, contextOf(call, headers)));
       return requests;
     };
@@ -61,7 +60,7 @@ export function toFrames(service: DescService, handlers: SuiteHandlers): GrpcRou
       }).open(call, headers);
     return [method.localName, { open: takesOne ? openOne : open }] as const;
   });
-  return { service, handlers: {}, decoders: {}, frames: Object.fromEntries(frames) as GrpcRoute["frames"] };
+  return { service, handlers: Object.fromEntries(methods) as GrpcRoute["handlers"], decoders: {} };
 }
 
 /** Policies that let anyone call the methods of a service. */
@@ -109,18 +108,13 @@ function contextOf(call: FrameCall<Fields>, headers: Readonly<Record<string, str
 }
 
 function answer(...[call, ...rest]: Parameters<typeof run>): void {
-  run(call, ...rest).catch((error: unknown) => call.end(toGrpcStatus(error)));
+  run(call, ...rest).catch((error: unknown) => call.end(error));
 }
 
 /** Send the responses of a call on the agents' port, with the metadata that the handler sets. */
 async function run(call: FrameCall<Fields>, { output }: DescMethod, responses: AsyncIterable<Init>): Promise<void> {
   const context = contexts.get(call);
-  const trailer = (metadata = new Metadata()) => {
-    for (const [name, value] of context?.responseTrailer ?? []) {
-      metadata.add(name, name.endsWith("-bin") ? Buffer.from(value, "base64") : value);
-    }
-    return metadata;
-  };
+  const trailers = () => Object.fromEntries(context?.responseTrailer ?? []);
   const begin = () => call.sendMetadata(Object.fromEntries(context?.responseHeader ?? []));
   try {
     for await (const response of responses) {
@@ -128,52 +122,9 @@ async function run(call: FrameCall<Fields>, { output }: DescMethod, responses: A
       call.write(Buffer.from(toBinary(output, create(output, response))));
     }
     begin();
-    call.end({ code: 0, details: "", metadata: trailer() });
+    call.end(undefined, trailers());
   } catch (error) {
     begin();
-    const status = toGrpcStatus(error as ConnectError);
-    call.end({ ...status, metadata: trailer(status.metadata) });
-  }
-}
-
-/** The requests of a call on the agents' port. */
-class Requests implements FrameReader<Fields>, AsyncIterable<Fields> {
-  readonly #arrived: Fields[] = [];
-  readonly #call: FrameCall<Fields>;
-  #hasEnded = false;
-  #wake: () => void = () => {};
-
-  constructor(call: FrameCall<Fields>) {
-    this.#call = call;
-  }
-
-  onFrame(request: Fields): void {
-    this.#arrived.push(request);
-    this.#call.pause();
-    this.#wake();
-  }
-
-  onHalfClose(): void {
-    this.#hasEnded = true;
-    this.#wake();
-  }
-
-  onGone(): void {
-    this.onHalfClose();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Fields> {
-    for (;;) {
-      const next = this.#arrived.shift();
-      if (next !== undefined) yield next;
-      else if (this.#hasEnded) return;
-      else {
-        const woken = new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-        this.#call.resume();
-        await woken;
-      }
-    }
+    call.end(error, trailers());
   }
 }

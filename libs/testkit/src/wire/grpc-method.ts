@@ -2,7 +2,7 @@ import { type DescMessage, type DescMethod, fromBinary, type Message, toBinary }
 import type { MethodDefinition } from "@grpc/grpc-js";
 
 /** A message, or raw bytes that match no schema. */
-type Encodable = Message | Buffer;
+export type Encodable = Message | Buffer;
 
 /**
  * Create a method for a plain grpc-js server with the codecs of the library, without the checks of Rollcall's

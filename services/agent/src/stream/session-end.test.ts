@@ -3,7 +3,7 @@ import { describe, expect, it } from "@jest/globals";
 import { GoAwayAction, GoAwaySchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { refuse } from "@rollcall/errors";
-import { toGrpcStatus } from "@rollcall/rpc";
+import { toGrpcStatus } from "@rollcall/testkit/grpc-status";
 import { toDuration } from "./hello.ts";
 import { endOfGoAway, endOfStatus } from "./session-end.ts";
 

@@ -22,8 +22,8 @@ import {
 import { proofText } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { verifyProof } from "@rollcall/identity";
-import { toGrpcStatus } from "@rollcall/rpc";
 import { bareGrpcMethod } from "@rollcall/testkit/grpc-method";
+import { toGrpcStatus } from "@rollcall/testkit/grpc-status";
 import { HEARTBEAT_METHOD, toDuration } from "../stream/hello.ts";
 
 /** The server's side of a stream over the wire. */

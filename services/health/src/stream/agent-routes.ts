@@ -10,11 +10,11 @@ import { AgentStream, type HeartbeatCall, type StreamHost } from "./agent-stream
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERFULL, OVERSIZED } from "./oversized.ts";
 
-/** The agents' methods, for a grpc-js server. */
+/** The agents' methods. */
 export function createAgentRoutes(host: StreamHost, logs: LogProxy): readonly GrpcRoute[] {
   const handlers = {
     heartbeat: { open: (call: HeartbeatCall) => new AgentStream(call, host) },
-    serveLogs: (call: LogCall, answer: Parameters<LogProxy["serve"]>[1]) => logs.serve(call, answer),
+    serveLogs: { open: (call: LogCall) => logs.serve(call) },
   };
   return [grpcRoute(HealthService, handlers, { heartbeat: decodeFrame })];
 }

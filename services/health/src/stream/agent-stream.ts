@@ -2,7 +2,7 @@ import { GoodbyeKind, type HeartbeatRequest } from "@rollcall/api/rollcall/healt
 import type { Membership } from "@rollcall/domain";
 import { CODE_OF_REASON, describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
-import { type AnonymousLog, type FrameCall, type FrameReader, toGrpcStatus } from "@rollcall/rpc";
+import type { AnonymousLog, FrameCall, FrameReader } from "@rollcall/rpc";
 import type { Farewell } from "../replica/farewell.ts";
 import type { LiveNode } from "../replica/live-node.ts";
 import type { SettingsTerms } from "../replica/node-terms.ts";
@@ -35,8 +35,6 @@ export interface StreamHost extends SessionHost {
   /** Reports streams that never had a session. */
   readonly anonymousClients: AnonymousLog;
   readonly limits: StreamLimits;
-  /** See HealthProcess. */
-  readonly onWelcomed: ((peer: string) => void) | null;
   clusterId(): string;
   /** The id of the store's history. Farewells carry it. */
   logId(): string;
@@ -110,7 +108,7 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
   }
 
   sendWelcome(node: LiveNode, facts: WelcomeFacts): void {
-    this.#host.onWelcomed?.(this.#call.getPeer());
+    this.#call.identified();
     this.#outgoing.send(welcomeFrame(node.epoch, facts));
   }
 
@@ -145,7 +143,7 @@ export class AgentStream implements AgentLink, DrainListener, FrameReader<Heartb
         const { reason, message } = end.farewell;
         const isFault = isCallersFault({ code: CODE_OF_REASON[reason], reason });
         this.#logEnd(node, { reason, detail: message }, isFault);
-        this.#outgoing.fail(goAwayFrame(end.farewell, this.#host.logId()), toGrpcStatus(errorOf(end.farewell)));
+        this.#outgoing.fail(goAwayFrame(end.farewell, this.#host.logId()), errorOf(end.farewell));
         return;
       }
       case "goodbye":

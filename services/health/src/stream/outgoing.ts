@@ -1,4 +1,3 @@
-import type { StatusObject } from "@grpc/grpc-js";
 import type { Clock } from "@rollcall/process";
 
 /** The writing side of a call: see FrameCall. */
@@ -6,7 +5,7 @@ export interface WritableCall {
   readonly unread: number;
   write(frame: Buffer): boolean;
   onceAllRead(listener: () => void): void;
-  end(status?: StatusObject): void;
+  end(error?: unknown): void;
 }
 
 export interface OutgoingLimits {
@@ -61,10 +60,10 @@ export class Outgoing {
     });
   }
 
-  /** Send a last frame and end the call with an error's status. */
-  fail(lastFrame: Buffer, status: StatusObject): void {
+  /** Send a last frame and end the call with an error. */
+  fail(lastFrame: Buffer, error: unknown): void {
     this.#call.write(lastFrame);
-    this.#call.end(status);
+    this.#call.end(error);
   }
 
   /** End the call with status OK. */

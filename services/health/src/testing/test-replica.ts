@@ -9,7 +9,7 @@ import {
   silentLogger,
   superviseTasks,
 } from "@rollcall/process";
-import { createGrpcServer, createRpcServer, type GrpcServer, type RunningServer } from "@rollcall/rpc";
+import { createGrpcServer, createRpcServer, type RunningServer } from "@rollcall/rpc";
 import {
   currentRevision,
   EventFeed,
@@ -79,7 +79,6 @@ export class TestReplica {
     const instance = randomUUID();
     const metrics = createMetrics({ defaults: false });
     const feed = new EventFeed({ store: store.reserved, log, pollMs: options.feedPollMs ?? 200 });
-    let agents: GrpcServer | null = null;
     const app = createApp({
       store,
       feed,
@@ -90,7 +89,6 @@ export class TestReplica {
       log,
       metrics,
       gatherMs: 0,
-      onOutput: (peer, bytes) => agents?.explain(peer, bytes),
       ...(limits === undefined ? {} : { limits }),
       ...(random === undefined ? {} : { random }),
       ...(options.brakeTimes === undefined ? {} : { brakeTimes: options.brakeTimes }),
@@ -105,7 +103,6 @@ export class TestReplica {
       logCalls: false,
       closeGraceMs: 500,
     });
-    agents = server;
     const internal = await createRpcServer({
       host: "127.0.0.1",
       port: 0,

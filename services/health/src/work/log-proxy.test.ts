@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import { describe, expect, it } from "@jest/globals";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { describeError } from "@rollcall/errors";
@@ -6,8 +5,9 @@ import { ManualClock, settle } from "@rollcall/testkit/time";
 import { LiveWork } from "../replica/live-work.ts";
 import type { WorkFrame } from "../replica/work-frames.ts";
 import { BareStream } from "../testing/bare-replica.ts";
+import { FakeLogCall } from "../testing/fake-log-call.ts";
 import { liveNode } from "../testing/live-node.ts";
-import { type LogCall, LogProxy } from "./log-proxy.ts";
+import { LogProxy } from "./log-proxy.ts";
 
 const QUERY = {
   ...{ executionId: "e1", stream: OutputStream.UNSPECIFIED, offset: 0n, stderrOffset: 0n, tailBytes: 0n },
@@ -23,11 +23,11 @@ function setUp(pieces: readonly string[] | null) {
   const queue = new LogProxy({ clock, bytesPerSecond: 10, openWithinMs: 5_000 });
   const sendWork = (frame: WorkFrame): boolean => {
     if (frame.kind !== "log-request" || pieces === null) return true;
-    const sent = pieces.map((text, index) => ({
-      ...(index === 0 && { token: frame.token }),
-      ...{ stream: 1, offset: 0n, data: Buffer.from(text), failure: "" },
-    }));
-    queue.serve(Readable.from(sent) as unknown as LogCall, () => {});
+    const call = new FakeLogCall(queue);
+    for (const [index, text] of pieces.entries()) {
+      call.push({ ...(index === 0 && { token: frame.token }), stream: 1, data: Buffer.from(text) });
+    }
+    call.push(null);
     return true;
   };
   const stream = Object.assign(new BareStream(), { sendWork });

@@ -1,22 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import type { ServerReadableStream, sendUnaryData } from "@grpc/grpc-js";
-import {
-  type ServeLogsRequest,
-  type ServeLogsResponse,
-  ServeLogsResponseSchema,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { type ServeLogsRequest, ServeLogsResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { OutputTime } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { describeError, isErrorReasonName, refuse } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
-import { errorFromGrpc, statusOf, toGrpcStatus } from "@rollcall/rpc";
+import { CallRequests, type FrameCall, type FrameReader } from "@rollcall/rpc";
 import type { LiveNode } from "../replica/live-node.ts";
 import type { LogQuery } from "../replica/work-frames.ts";
 
-/** A call of HealthService.ServeLogs, and the type of its response callback. */
-export type LogCall = ServerReadableStream<ServeLogsRequest, ServeLogsResponse | Buffer>;
-type Answer = sendUnaryData<ServeLogsResponse | Buffer>;
+/** What is used of a call of HealthService.ServeLogs. */
+export type LogCall = Pick<FrameCall<ServeLogsRequest>, "pause" | "resume" | "write" | "end" | "explain">;
 
 /** A piece of output. */
 export interface LogPiece {
@@ -36,8 +30,6 @@ export interface LogProxyOptions {
   readonly openWithinMs?: number;
   /** Maximum bytes per second of one reader. Default 4 MiB. */
   readonly bytesPerSecond?: number;
-  /** Called for each piece of output, with its size in bytes and the peer address of the agent's call. */
-  readonly onTaken?: (peer: string, bytes: number) => void;
 }
 
 /** Maximum number of concurrent readers of one node, which every agent also enforces, and of this replica. */
@@ -55,6 +47,8 @@ const LEAST_PAUSE_MS = 20;
 const DEFAULT_OPEN_WITHIN_MS = 10_000;
 const DEFAULT_BYTES_PER_SECOND = 4 * 1_024 * 1_024;
 
+const RESPONSE = Buffer.from(toBinary(ServeLogsResponseSchema, create(ServeLogsResponseSchema)));
+
 /** An error that all calls share, because anonymous clients can cause many of these errors. */
 const UNNAMED = refuse("LOG_NOT_FOUND", "the first frame must carry the token of the LogRequest");
 
@@ -63,11 +57,10 @@ type Pieces = Pick<AsyncIterator<ServeLogsRequest>, "next">;
 
 /** A call that has sent its token. */
 interface Opened {
+  readonly call: LogCall;
   readonly pieces: Pieces;
   readonly first: ServeLogsRequest;
   readonly end: () => void;
-  /** Count a piece of this many bytes. */
-  readonly took: (bytes: number) => void;
 }
 
 interface Reading {
@@ -82,7 +75,7 @@ interface Reading {
  * Output that is not read is not sent: HTTP/2 flow control holds it back at the agent.
  */
 export class LogProxy {
-  readonly #options: Required<Omit<LogProxyOptions, "onTaken">> & Pick<LogProxyOptions, "onTaken">;
+  readonly #options: Required<LogProxyOptions>;
   /** Readers that wait for the agent's call, keyed by token. */
   readonly #waiting = new Map<string, Reading>();
   readonly #ofNode = new Map<string, number>();
@@ -137,38 +130,32 @@ export class LogProxy {
   }
 
   /** Handle a call of ServeLogs. Its first frame carries the token of a waiting reader. */
-  serve(call: LogCall, answer: Answer): void {
-    let isAnswered = false;
+  serve(call: LogCall): FrameReader<ServeLogsRequest> {
+    const requests = new CallRequests<ServeLogsRequest>(call);
     const end = (error?: unknown): void => {
-      if (isAnswered) return;
-      isAnswered = true;
       this.#unnamed.delete(end);
-      if (error === undefined) answer(null, create(ServeLogsResponseSchema));
-      else answer(toGrpcStatus(error));
-      // Discard what the agent has sent so far.
-      call.resume();
+      if (error === undefined) call.write(RESPONSE);
+      call.end(error);
     };
-    call.on("error", () => end());
-    call.on("cancelled", () => end());
     // When too many calls have sent no token, end the oldest, because an agent sends its token immediately.
     const [oldest] = this.#unnamed;
     if (oldest !== undefined && this.#unnamed.size >= MOST_UNNAMED) oldest(UNNAMED);
     this.#unnamed.add(end);
-    this.#begin(call, end)
+    this.#begin(call, requests, end)
       .catch(end)
       .finally(() => this.#unnamed.delete(end));
+    return requests;
   }
 
-  async #begin(call: LogCall, end: (error?: unknown) => void): Promise<void> {
-    const pieces = piecesOf(call);
+  async #begin(call: LogCall, requests: Pieces, end: (error?: unknown) => void): Promise<void> {
+    const pieces = piecesOf(requests);
     const first = await this.#inTime(pieces.next());
     if (first === null || first.done === true) throw UNNAMED;
     const key = keyOf(first.value.token);
     const reading = this.#waiting.get(key);
     if (reading === undefined) throw refuse("LOG_NOT_FOUND", "no reader is waiting for this output");
     this.#waiting.delete(key);
-    const took = (count: number) => this.#options.onTaken?.(call.getPeer(), count);
-    reading.begin({ pieces, first: first.value, end, took });
+    reading.begin({ call, pieces, first: first.value, end });
   }
 
   #enter(nodeId: string): () => void {
@@ -224,14 +211,14 @@ export class LogProxy {
   }
 
   /** Yield the pieces, limited to the maximum rate. */
-  async *#paced(nodeId: string, { pieces, first, took }: Opened, signal: AbortSignal): AsyncGenerator<LogPiece> {
+  async *#paced(nodeId: string, { call, pieces, first }: Opened, signal: AbortSignal): AsyncGenerator<LogPiece> {
     const { bytesPerSecond, clock } = this.#options;
     let windowMs = clock.nowMs();
     let bytes = 0;
     for (let next: ServeLogsRequest | null = first; next !== null; next = await nextOf(pieces, signal)) {
       if (next.failure !== "") throw failureOf(nodeId, next);
       if (next.data.byteLength === 0) continue;
-      took(next.data.byteLength);
+      call.explain(next.data.byteLength);
       yield {
         stream: next.stream === OutputStream.STDERR ? OutputStream.STDERR : OutputStream.STDOUT,
         offset: next.offset,
@@ -284,20 +271,18 @@ async function nextOf(pieces: Pieces, signal: AbortSignal): Promise<ServeLogsReq
 }
 
 /** The messages of a call. Rejects with the reason when the call ends before its output does. */
-function piecesOf(call: LogCall): Pieces {
-  const pieces = (call as AsyncIterable<ServeLogsRequest>)[Symbol.asyncIterator]();
+function piecesOf(requests: Pieces): Pieces {
   return {
     next: () =>
-      pieces.next().catch((cause: unknown) => {
-        throw whyEnded(call, cause);
+      requests.next().catch((cause: unknown) => {
+        throw whyEnded(cause);
       }),
   };
 }
 
-function whyEnded(call: LogCall, cause: unknown): Error {
-  const status = statusOf(call);
-  const { reason = "", message } = describeError(errorFromGrpc(status));
-  if (status === null || !isErrorReasonName(reason)) {
+function whyEnded(cause: unknown): Error {
+  const { reason = "", message } = describeError(cause);
+  if (reason === "CANCELLED" || !isErrorReasonName(reason)) {
     const retryAfterMs = RETRY_AFTER_MS;
     return refuse("LOG_UNAVAILABLE", "the node disconnected while its output was being read", { retryAfterMs, cause });
   }

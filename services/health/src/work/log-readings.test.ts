@@ -1,21 +1,22 @@
-import { Readable } from "node:stream";
 import { describe, expect, it } from "@jest/globals";
 import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { refuse } from "@rollcall/errors";
 import { type CountedResource, faultsAtLimit, type Use } from "@rollcall/testkit/limits";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { LiveNode } from "../replica/live-node.ts";
 import { LiveWork } from "../replica/live-work.ts";
 import type { WorkFrame } from "../replica/work-frames.ts";
 import { BareStream } from "../testing/bare-replica.ts";
+import { FakeLogCall } from "../testing/fake-log-call.ts";
 import { liveNode } from "../testing/live-node.ts";
-import { type LogCall, LogProxy } from "./log-proxy.ts";
+import { LogProxy } from "./log-proxy.ts";
 
 const QUERY = {
   ...{ executionId: "e1", stream: OutputStream.UNSPECIFIED, offset: 0n, stderrOffset: 0n, tailBytes: 0n },
   ...{ tailLines: 0, follow: true, times: false },
 };
 const OPEN_WITHIN_MS = 5_000;
-const PIECE = { stream: 1, offset: 0n, data: Buffer.from("x"), failure: "" };
+const PIECE = { stream: 1, data: Buffer.from("x") };
 
 /** A proxy with nodes. Their agents open their calls, and send what a test specifies. */
 class Readings {
@@ -24,14 +25,13 @@ class Readings {
   /** Whether the agents open their calls. */
   answers = true;
   /** The agents' most recent call. */
-  #call = new Readable({ objectMode: true, read: () => {} });
+  #call: FakeLogCall | null = null;
 
   node(id: string): LiveNode {
     const sendWork = (frame: WorkFrame): boolean => {
       if (frame.kind !== "log-request" || !this.answers) return true;
-      this.#call = new Readable({ objectMode: true, read: () => {} });
+      this.#call = new FakeLogCall(this.proxy);
       this.#call.push({ ...PIECE, token: frame.token });
-      this.proxy.serve(this.#call as unknown as LogCall, () => {});
       return true;
     };
     return liveNode(id, { work: new LiveWork(), stream: Object.assign(new BareStream(), { sendWork }) });
@@ -49,15 +49,15 @@ class Readings {
     return {
       endings: {
         "the end of the output": async () => {
-          call.push(null);
+          call?.push(null);
           await rest();
         },
         "a failure that the agent reports": async () => {
-          call.push({ ...PIECE, failure: "LOG_NOT_FOUND", failureMessage: "" });
+          call?.push({ ...PIECE, failure: "LOG_NOT_FOUND" });
           await rest().catch(() => {});
         },
         "a broken call of the agent": async () => {
-          call.destroy(new Error("broken"));
+          call?.fail(refuse("CANCELLED", "broken"));
           await rest().catch(() => {});
         },
         "a reader that stops": () => pieces.return(undefined),

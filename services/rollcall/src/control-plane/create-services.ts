@@ -60,10 +60,6 @@ export interface SharedParts {
   readonly failures: FailedAttempts;
   /** The log for lines about anonymous clients. */
   readonly anonymousClients: AnonymousLog;
-  /** Called for each welcomed agent. See HealthProcess. */
-  readonly onWelcomed?: (peer: string) => void;
-  /** See HealthProcess. */
-  readonly onOutput?: (peer: string, bytes: number) => void;
 }
 
 /** All services of one process. */

@@ -17,7 +17,7 @@ import {
   type Tracer,
   watchOpenFiles,
 } from "@rollcall/process";
-import { createGrpcServer, createRpcServer, type GrpcServer, type GuardedServer, ServingStatus } from "@rollcall/rpc";
+import { createGrpcServer, createRpcServer, type GuardedServer, ServingStatus } from "@rollcall/rpc";
 import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { exposeBuild, exposeLease, openTracer } from "../observability/expose-process.ts";
@@ -104,13 +104,10 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const { failures, anonymousClients } = guards;
   const shared = { ...common, failures, anonymousClients };
   if (hasAgents) boundGarbage();
-  let agents: GrpcServer | null = null;
   const authentication = parts.add(await openAuthentication({ store, config, clock, log }));
   const { authenticate } = authentication;
   const browsers = { authenticate, pages: await readConsolePages(plan) };
-  const onWelcomed = (peer: string) => agents?.known(peer);
-  const onOutput = (peer: string, bytes: number) => agents?.explain(peer, bytes);
-  const services = createServices(plan, { ...shared, ...browsers, onWelcomed, onOutput }, nats);
+  const services = createServices(plan, { ...shared, ...browsers }, nats);
   let isServing = true;
   const closeServices = async () => {
     if (!isServing) return;
@@ -132,7 +129,6 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
     tracer,
     closeServices,
   });
-  agents = servers.agents;
   const address = `${advertisedHost(plan, config)}:${servers.api.port}`;
   const shown = { service: shownName(plan), instance, address, port: servers.api.port, version };
   const node = new OrchestratorNode(store.reserved, shown, log);
@@ -193,7 +189,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
 }
 
 interface Servers {
-  readonly agents: GrpcServer | null;
+  readonly agents: GuardedServer | null;
   /** Serves other health replicas. */
   readonly internal: GuardedServer | null;
   readonly api: GuardedServer;
