@@ -1,7 +1,7 @@
 import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { piecesOf } from "../limits/answer-pieces.ts";
-import { forgetSentHeaders, trailersOf } from "./grpc-envelope.ts";
+import { beginAnswer, headerList, trailersOf } from "./grpc-envelope.ts";
 
 /** The headers of a response, as the interceptors and the implementation have set them. */
 export interface AnswerHeaders {
@@ -31,11 +31,10 @@ export class DirectAnswer {
     if (this.#begun || this.isLeft) return;
     const { stream } = this.#response;
     // Use the stream, because the response object would keep the headers for as long as the call lasts.
-    stream.respond({ ...Object.fromEntries(headers.takeHeader()), ...HEADERS }, { waitForTrailers: true });
-    // Set this after respond(), which throws if HTTP/2 forbids one of the headers. In that case, the response starts
-    // with the error.
+    beginAnswer(stream, headerList({ ...Object.fromEntries(headers.takeHeader()), ...HEADERS }));
+    // Set this afterwards, because beginAnswer() throws if HTTP/2 forbids one of the headers. In that case, the
+    // response starts with the error.
     this.#begun = true;
-    forgetSentHeaders(stream);
   }
 
   /** Send a framed message. Returns a promise to wait for if the reader is slower than the writer. */

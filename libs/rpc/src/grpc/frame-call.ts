@@ -11,8 +11,9 @@ import type { CallJournal, JournaledCall } from "./call-journal.ts";
 import {
   ANSWER_HEADERS,
   answerWithTrailers,
-  forgetSentHeaders,
+  beginAnswer,
   HEADER_BYTES,
+  headerList,
   PartialMessage,
   trailersOf,
   writeEnvelope,
@@ -63,7 +64,8 @@ const NOTHING = Buffer.alloc(0);
 /** The longest timer of Node.js, 25 days. A call with a longer timeout has no limit. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-const WITH_TRAILERS = { waitForTrailers: true };
+/** The headers of calls without initial metadata, which share them. */
+const NO_METADATA = headerList(ANSWER_HEADERS);
 
 /** The error of calls whose peers have disconnected. They share it, because many calls can end at the same moment. */
 const DISCONNECTED = mapError(refuse("CANCELLED", "the caller disconnected"));
@@ -141,10 +143,9 @@ export class FrameCall<I> implements JournaledCall {
   }
 
   /** Send the initial metadata, unless it has been sent. By default, it is empty, and is sent with the first frame. */
-  sendMetadata(metadata: OutgoingHttpHeaders = {}): void {
+  sendMetadata(metadata?: OutgoingHttpHeaders): void {
     if (this.hasEnded || this.#isLeft || this.#stream.headersSent) return;
-    this.#stream.respond({ ...metadata, ...ANSWER_HEADERS }, WITH_TRAILERS);
-    forgetSentHeaders(this.#stream);
+    beginAnswer(this.#stream, metadata === undefined ? NO_METADATA : headerList({ ...metadata, ...ANSWER_HEADERS }));
   }
 
   /** Send a frame. Returns whether the peer reads fast enough. Frames after the status are dropped. */

@@ -3,6 +3,7 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { refuse } from "@rollcall/errors";
+import { errorCode } from "@rollcall/process";
 import { encodeFast } from "@rollcall/wire";
 import type { LargeTurn } from "../calls/large-turn.ts";
 import {
@@ -130,19 +131,33 @@ export function answerWithTrailers(stream: ServerHttp2Stream, trailers: Outgoing
   stream.respond({ ...ANSWER_HEADERS, ...trailers }, { endStream: true });
 }
 
-let sentHeaders: symbol | null | undefined;
+const BEGINNING = { waitForTrailers: true, sendDate: false };
+/** Whether this version of Node.js takes headers as a list. The first versions of Node.js 22 do not. */
+let takesLists = true;
+
+/** Flatten headers to a list of names and values, for beginAnswer(). */
+export function headerList(headers: Readonly<OutgoingHttpHeaders>): readonly string[] {
+  return Object.freeze(Object.entries(headers).flat().map(String));
+}
 
 /**
- * Free the sent headers of a stream, some 500 bytes. Node.js keeps them for the stream's `sentHeaders` property, which
- * is not used here. Afterwards all streams share one object. No effect on a version of Node.js that keeps the headers
- * under another symbol.
+ * Send the initial headers of a response. They are a list, because Node.js keeps a list as it is for as long as the
+ * stream is open. Of an object, it keeps a copy of 300 bytes for each stream.
  */
-export function forgetSentHeaders(stream: ServerHttp2Stream): void {
-  if (sentHeaders === undefined) {
-    const named = Object.getOwnPropertySymbols(stream).find(({ description }) => description === "sent-headers");
-    sentHeaders = named ?? null;
+export function beginAnswer(stream: ServerHttp2Stream, list: readonly string[]): void {
+  if (takesLists) {
+    try {
+      stream.respond(list, BEGINNING);
+      return;
+    } catch (error) {
+      if (errorCode(error) !== "ERR_INVALID_ARG_TYPE") throw error;
+      takesLists = false;
+    }
   }
-  if (sentHeaders !== null) Object.assign(stream, { [sentHeaders]: ANSWER_HEADERS });
+  stream.respond(
+    Object.fromEntries(list.flatMap((name, at) => (at % 2 === 0 ? [[name, list[at + 1]]] : []))),
+    BEGINNING,
+  );
 }
 
 const FIRST_BYTES = 256;
