@@ -9,7 +9,9 @@ import {
   MAY_DEPEND_ON,
   mutualFolders,
   pathsIn,
+  prying,
   reasonsWithoutCode,
+  textReaders,
   untidyFiles,
   wideLines,
   widePageLines,
@@ -22,6 +24,22 @@ import { type Package, readPackages, readSources, referencesOf, workspaceRoot } 
 const packages = readPackages();
 /** The folder of the console's pages. They are a package inside the folder of the service that serves them. */
 const PAGES = "services/console/web/src";
+
+/** The files that access private members of a library, and why. */
+const PRIES: Readonly<Record<string, string>> = {
+  "libs/rpc/src/connections/fair-reading.ts": "no other way stops the reading of an HTTP/2 session's socket",
+  "libs/rpc/src/grpc/direct-answer.ts": "without it, each small response takes two packets, and a tenth more CPU",
+  "libs/store/src/database/store-client.ts": "pg decides about TLS before a connection chooses its server",
+  "services/agent/src/stream/grpc-heartbeat-transport.ts": "grpc-js connects through a tunnel in no other way",
+};
+
+/** The files that recognise errors by their text, and why. */
+const READS_TEXTS: Readonly<Record<string, string>> = {
+  "libs/errors/src/error-mapping.ts": "Connect reports mistakes of callers with codes of defects",
+  "libs/store/src/database/store-error.ts": "pg and PgBouncer report several causes without a code, or with one code",
+  "services/cli/src/client/describe-failure.ts": "Connect reports any other HTTP response with a code for its status",
+  "services/cli/src/run-cli.ts": "only the message has the name of an unknown command, which its code reports",
+};
 
 /** The libraries that convert refusals to statuses or serve calls, and the one that helps their tests. */
 const SPEAKS_CONNECT: readonly string[] = ["errors", "rpc", "testkit"];
@@ -62,6 +80,21 @@ describe("the workspace", () => {
     const others = packages.filter(({ folder, name }) => folder.startsWith("libs/") && !SPEAKS_CONNECT.includes(name));
     const sources = others.flatMap(({ files }) => files).filter((file) => !isTest(file));
     expect(sources.filter(({ text }) => text.includes("@connectrpc/")).map(({ path }) => path)).toEqual([]);
+  });
+
+  it("should access private members of libraries only where no public way is as good", () => {
+    expect(prying(productFiles()).toSorted()).toEqual(Object.keys(PRIES).toSorted());
+    for (const text of ["socket._handle.reading", 'Reflect.get(socket, "_handle")', "override _isSecure()"]) {
+      expect(prying([{ path: "libs/rpc/src/a.ts", text }])).toHaveLength(1);
+    }
+    const fine = ["override _transform(bytes) {}", "class A { #b = this.#c; }", "// See socket._handle."];
+    expect(prying(fine.map((text) => ({ path: "libs/rpc/src/a.ts", text })))).toEqual([]);
+  });
+
+  it("should recognise errors by their codes, and by their text only if they have none", () => {
+    expect(textReaders(productFiles()).toSorted()).toEqual(Object.keys(READS_TEXTS).toSorted());
+    const text = "if (/^timeout/.test(error.message)) return;";
+    expect(textReaders([{ path: "libs/rpc/src/a.ts", text }])).toHaveLength(1);
   });
 
   it("should use neither clocks nor randomness in the domain", () => {
@@ -145,7 +178,7 @@ describe("the workspace", () => {
       });
     const replacing = links(/^Replaces \[\d{4}\]\((\S+?)\)/m).map(({ name, other }) => `${other} -> ${name}`);
     const superseded = links(/^Superseded by \[\d{4}\]\((\S+?)\)/m).map(({ name, other }) => `${name} -> ${other}`);
-    expect(superseded).toEqual(replacing.sort());
+    expect(superseded.toSorted()).toEqual(replacing.toSorted());
     expect(superseded).not.toEqual([]);
   });
 
@@ -312,6 +345,12 @@ describe("reasonsWithoutCode()", () => {
     ]);
   });
 });
+
+/** The files of what is released. */
+function productFiles() {
+  const served = packages.filter(({ folder, name }) => folder !== "bench" && name !== "testkit");
+  return [...served.flatMap(({ files }) => files), ...readSources(PAGES)];
+}
 
 /** Find all pages in a folder and its subfolders. */
 function pagesBelow(folder: string): readonly string[] {

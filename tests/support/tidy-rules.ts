@@ -227,3 +227,38 @@ export function isTest(file: SourceFile): boolean {
 function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\/|(^|\s)\/\/.*$/gm, "$1");
 }
+
+/** Ways to reach private members of a library: names that begin with an underscore, and symbols by description. */
+const PRIVATE_MEMBERS = [
+  /\w\)?\??\._[a-z]/i,
+  /\[["'`]_\w+["'`]\]/,
+  /\bReflect\.\w+\([^"'`]*["'`]_/,
+  /getOwnPropertySymbols/,
+  // Classes of the standard library document the methods that begin with an underscore for those who extend them.
+  /\boverride _(?!(?:transform|flush|read|write|writev|final|construct|destroy)\b)/,
+  /\bas (?:unknown as )?\w*Internals\b/,
+];
+
+/** Ways to decide by the text of an error. */
+const TEXTS_OF_ERRORS = [
+  /\.(?:test|exec)\((?:\w+\.)*(?:message|rawMessage|details)\)/i,
+  /\.(?:test|exec)\(String\((?:error|err|cause|reason)\)\)/,
+  /\b(?:error|err|cause|failure)\.(?:message|rawMessage|details)\.(?:includes|startsWith|endsWith|match)\(/,
+];
+
+/** The files that access private members of a library. */
+export function prying(files: readonly SourceFile[]): readonly string[] {
+  return filesWith(PRIVATE_MEMBERS, files);
+}
+
+/** The files that recognise an error by its text. */
+export function textReaders(files: readonly SourceFile[]): readonly string[] {
+  return filesWith(TEXTS_OF_ERRORS, files);
+}
+
+function filesWith(patterns: readonly RegExp[], files: readonly SourceFile[]): readonly string[] {
+  return files
+    .filter((file) => !isTest(file) && !file.path.includes("/gen/"))
+    .filter(({ text }) => patterns.some((pattern) => pattern.test(withoutComments(text))))
+    .map(({ path }) => path);
+}

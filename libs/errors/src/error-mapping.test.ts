@@ -66,10 +66,10 @@ describe("mapError()", () => {
     [Code.Canceled, "x", "CANCELLED"],
     [Code.Aborted, "x", "CANCELLED"],
     [Code.Internal, "http/2 stream closed with error code CANCEL (0x8)", "CANCELLED"],
+    [Code.ResourceExhausted, "http/2 stream closed with error code ENHANCE_YOUR_CALM (0xb)", "CANCELLED"],
     [Code.DeadlineExceeded, "x", "DEADLINE_EXCEEDED"],
     [Code.InvalidArgument, "x", "MALFORMED_MESSAGE"],
     [Code.Internal, "parse binary: premature EOF", "MALFORMED_MESSAGE"],
-    [Code.Unimplemented, "Received no request message for server streaming method /a/B", "ONE_MESSAGE_REQUIRED"],
     [Code.ResourceExhausted, "x", "MESSAGE_TOO_LARGE"],
     [Code.Unimplemented, "x", "UNKNOWN_METHOD"],
   ])("should give code %i of the transport (%s) the reason %s", (code, text, reason) => {

@@ -63,15 +63,12 @@ const REASON_OF_TRANSPORT: Readonly<Partial<Record<Code, ErrorReasonName>>> = {
   [Code.Unimplemented]: "UNKNOWN_METHOD",
 };
 
-// Matches messages of errors that a caller's mistake causes but that Connect and grpc-js report as server errors or
-// unknown methods.
-const MALFORMED = /^(parse binary|premature end of|received parsed JSON|invalid compressed|Invalid grpc-timeout value)/;
-// Matches grpc-js's messages for a number of requests other than one. Their code alone would mean an unknown method.
-const NOT_ONE_MESSAGE = /^Received (a second|no) request message /;
-// Matches the start of messages that continue with the library's internal state. Callers see only the start.
-const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
-const TOO_LARGE = /^message size(?: (\d+))? is larger than configured readMaxBytes (\d+)$/;
+// Connect reports these mistakes of callers with the code of a defect.
+const MALFORMED = /^(parse binary|received parsed JSON)/;
+// For a stream that its caller has reset, Connect's code depends on the code of the reset, and has other meanings.
 const RESET_BY_PEER = /^http\/2 stream closed with error code/;
+// The sizes in a message about a request that is too large.
+const TOO_LARGE = /^message size(?: (\d+))? is larger than configured readMaxBytes (\d+)$/;
 const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
 /**
@@ -85,21 +82,22 @@ function transportRefusal(error: ConnectError): RefusalError | null {
   if (error.cause instanceof RefusalError) return error.cause;
   const { rawMessage } = error;
   const cause = error.cause ?? error;
-  if (UNDECODABLE.test(rawMessage)) return refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
-  if (NOT_ONE_MESSAGE.test(rawMessage)) return refuse("ONE_MESSAGE_REQUIRED", rawMessage, { cause });
-  if (MALFORMED.test(rawMessage)) return refuse("MALFORMED_MESSAGE", rawMessage, { cause });
   if (RESET_BY_PEER.test(rawMessage)) return refuse("CANCELLED", rawMessage, { cause });
-  const [tooLarge, bytes, most] = TOO_LARGE.exec(rawMessage) ?? [];
-  if (tooLarge !== undefined) {
-    const size = bytes === undefined ? "is larger" : `has ${bytes} bytes, more`;
-    const text = `the message ${size} than the limit of ${most} bytes: send less in one request`;
-    return refuse("MESSAGE_TOO_LARGE", text, { cause });
-  }
   const reason = REASON_OF_TRANSPORT[error.code];
+  if (reason === "MESSAGE_TOO_LARGE") return refuse(reason, withSizes(rawMessage), { cause });
+  if (reason !== undefined) return refuse(reason, rawMessage, { cause });
   // Keep errors of other protocols unchanged, such as NOT_FOUND of grpc.health.v1: they have no Rollcall reason.
-  if (reason === undefined && !DEFECTS.has(error.code)) return null;
-  if (reason === undefined) return refuse("INTERNAL", "internal error", { cause: error });
-  return refuse(reason, rawMessage, { cause });
+  if (!DEFECTS.has(error.code)) return null;
+  if (MALFORMED.test(rawMessage)) return refuse("MALFORMED_MESSAGE", rawMessage, { cause });
+  return refuse("INTERNAL", "internal error", { cause: error });
+}
+
+/** Say what to do about a message that is too large. */
+function withSizes(text: string): string {
+  const [tooLarge, bytes, most] = TOO_LARGE.exec(text) ?? [];
+  if (tooLarge === undefined) return text;
+  const size = bytes === undefined ? "is larger" : `has ${bytes} bytes, more`;
+  return `the message ${size} than the limit of ${most} bytes: send less in one request`;
 }
 
 function isAbort(error: unknown): boolean {

@@ -49,7 +49,7 @@ export function mutableClaims({ subjectClaim, roleClaim }: UsedClaims): readonly
  * that could grant a role was omitted.
  */
 export function groupsOverage(claims: Claims, roleClaim: string): string | null {
-  const elsewhere = claims._claim_names;
+  const { _claim_names: elsewhere } = claims;
   if (typeof elsewhere === "object" && elsewhere !== null && Object.hasOwn(elsewhere, roleClaim)) return "_claim_names";
   const hasGroups = claims.hasgroups === true || claims.hasgroups === "true";
   return hasGroups && roleClaim === "groups" && claims.groups === undefined ? "hasgroups" : null;

@@ -1,3 +1,5 @@
+import { errorCode } from "@rollcall/process";
+
 /** Why a server cannot listen, keyed by the system's error code. */
 const REASONS: Readonly<Record<string, (host: string, port: number) => string>> = {
   EADDRINUSE: (host, port) => `port ${port} of ${host} is in use by another process`,
@@ -21,8 +23,7 @@ export class ListeningError extends Error {
 
 /** Convert a system error to a ListeningError. Other errors are returned unchanged. */
 export function listeningError(error: unknown, host: string, port: number): unknown {
-  // Find the code in the text: the errors of grpc-js have no code, but contain the messages of system errors.
-  const code = /\bE[A-Z]{4,}\b/.exec(String(error))?.[0] ?? "";
+  const code = errorCode(error) ?? "";
   const reason = REASONS[code]?.(host, port);
   return reason === undefined ? error : new ListeningError(reason, { code, port, cause: error });
 }

@@ -24,12 +24,9 @@ interface Endpoint extends PostgresHost {
   readonly ssl: ConnectionOptions | false;
 }
 
-/** The driver's private fields that determine where it connects. The driver reads them when it starts to connect. */
+/** The driver's private field that decides about TLS. It is set when a client is created, and read when it connects. */
 interface Internals {
-  host: string;
-  port: number;
   ssl: ConnectionOptions | false;
-  connection: { ssl: ConnectionOptions | false; stream: { readonly destroyed: boolean } };
 }
 
 const DEFAULT_LIMIT_MS = 5_000;
@@ -78,12 +75,11 @@ export class StoreClient extends pg.Client {
   async #connectToChosen(): Promise<pg.Client> {
     const limit = AbortSignal.timeout(this.#config.connectionTimeoutMillis ?? DEFAULT_LIMIT_MS);
     const chosen = await choose(this.#url, this.#config, AbortSignal.any([this.#ending.signal, limit]));
-    const internals = this as unknown as Internals;
     this.#ending.signal.throwIfAborted();
     // Stop if the pool has destroyed the socket, because the client took too long.
-    if (internals.connection.stream.destroyed) throw new Error("Connection terminated due to connection timeout");
-    Object.assign(internals, { host: chosen.host, port: chosen.port, ssl: chosen.ssl });
-    internals.connection.ssl = chosen.ssl;
+    if (this.connection.stream.destroyed) throw new Error("Connection terminated due to connection timeout");
+    Object.assign(this, { host: chosen.host, port: chosen.port, ssl: chosen.ssl });
+    (this.connection as unknown as Internals).ssl = chosen.ssl;
     return await super.connect();
   }
 }

@@ -50,6 +50,9 @@ async function act(demo: Demo, action: string, name: string): Promise<string> {
   throw new Failure(`unknown action ${action}`);
 }
 
+/** The failure to reach a demo. */
+export class NoDemo extends Failure {}
+
 /**
  * Ask the running demo of a folder to carry out an action. Returns a description of what happened. Throws
  * Failure when the demo refuses or cannot be reached.
@@ -59,7 +62,7 @@ export async function requestAction(folder: string, action: DemoAction, name: st
   try {
     await once(socket, "connect");
   } catch (cause) {
-    throw new Failure(`no demo is running in ${folder}: start it with \`rollcall demo\``, { cause });
+    throw new NoDemo(`no demo is running in ${folder}: start it with \`rollcall demo\``, { cause });
   }
   socket.end(`${action} ${name}\n`);
   let text = "";

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { columnsOf, Failure, type Shell, UsageError, wrap } from "@rollcall/cli";
 import { Demo, type DemoPlace, dataDirectoryOf } from "../demo/demo.ts";
-import { DEMO_ACTIONS, type DemoAction, listenForActions, requestAction } from "../demo/demo-control.ts";
+import { DEMO_ACTIONS, type DemoAction, listenForActions, NoDemo, requestAction } from "../demo/demo-control.ts";
 import { DEMO_JOBS, DEMO_NODES } from "../demo/demo-nodes.ts";
 import { DEMO_AUDIENCE, DEMO_CLIENT_ID, DEMO_PEOPLE, DevelopmentIssuer } from "../demo/development-issuer.ts";
 import { programName } from "../up/local-agent-options.ts";
@@ -125,7 +125,7 @@ async function claimFolder(folder: string): Promise<void> {
 async function refuseRunning(folder: string): Promise<void> {
   const isRunning = await requestAction(folder, "start", "-").then(
     () => true,
-    (error: unknown) => !(error instanceof Failure && error.message.startsWith("no demo is running")),
+    (error: unknown) => !(error instanceof NoDemo),
   );
   if (isRunning) throw new Failure(`a demo is already running in ${folder}; use another directory with --dir`);
 }
