@@ -22,7 +22,7 @@ interface Hop {
  * X-Forwarded-For is used if present, even if empty, because nearly every proxy writes it. Forwarded (RFC 7239) is
  * used only without it.
  *
- * @param peer the socket's peer as HOST:PORT, with or without brackets around an IPv6 host.
+ * @param peer the socket's peer as HOST:PORT, with brackets around an IPv6 host.
  * @returns HOST:PORT, or only HOST if the proxy gave no port; an IPv6 host has brackets.
  */
 export function clientAddress(peer: string, headers: ForwardingHeaders, evaluate: (host: string) => HostKind): string {
@@ -92,11 +92,10 @@ function parseHop(text: string): Hop | null {
   return /^[0-9A-Fa-f:.]{2,45}$/.test(text) && text.includes(":") ? { host: text, port: "" } : null;
 }
 
-/** Parse a socket's peer. grpc-js writes no brackets, so the port is the part after the last colon. */
+/** Parse a socket's peer. */
 function parsePeer(peer: string): Hop | null {
-  const [, host = "", port = ""] = /^(.+):(\d{1,5})$/.exec(peer) ?? [];
-  if (host === "") return null;
-  return { host: host.replace(/^\[(.*)\]$/, "$1").replace(/%.*$/, ""), port };
+  const [, bracketed = "", host = bracketed, port = ""] = /^(?:\[(.*)\]|([^:]+)):(\d{1,5})$/.exec(peer) ?? [];
+  return host === "" ? null : { host: host.replace(/%.*$/, ""), port };
 }
 
 function formatHop({ host, port }: Hop): string {
@@ -113,9 +112,7 @@ function formatHop({ host, port }: Hop): string {
 export function addressGroup(peer: string): string {
   const host = hostOf(peer);
   if (!host.includes(":")) return host;
-  // Allow a port after the address, because grpc-js writes IPv6 addresses with a port but without brackets. The port
-  // is never among the first four groups.
-  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?$/i.exec(host)?.[1];
+  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(host)?.[1];
   if (mapped !== undefined) return mapped;
   const [address = ""] = host.split("%", 1);
   const [head = "", tail] = address.toLowerCase().split("::", 2);
