@@ -2,7 +2,8 @@ import { createServer, type Server as TcpServer } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { HeartbeatRequestSchema, type HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { eventually } from "@rollcall/testkit";
+import { eventually, until } from "@rollcall/testkit";
+import { FaultProxy } from "@rollcall/testkit/fault-proxy";
 import { FakeGrpcServer } from "../testing/fake-grpc-server.ts";
 import { createGrpcHeartbeatTransport } from "./grpc-heartbeat-transport.ts";
 import type { HeartbeatStream } from "./heartbeat-transport.ts";
@@ -63,6 +64,22 @@ describe("createGrpcHeartbeatTransport()", () => {
     await eventually(() => expect(ends).toHaveLength(1));
     stream.send(goodbye);
     stream.finish();
+  });
+
+  it.each([
+    ["this side finishes", ({ stream }: Heard) => stream.finish()],
+    ["this side cancels", ({ stream }: Heard) => stream.cancel()],
+    ["the server ends it", (_: Heard, peer: FakeGrpcServer) => peer.streams[0]?.end()],
+  ])("should close the connection of a stream when %s", async (_, end) => {
+    server = new FakeGrpcServer();
+    await server.listen();
+    const proxy = await FaultProxy.start(server.port);
+    const heard = open(`127.0.0.1:${proxy.port}`);
+    await eventually(() => expect(heard.frames).toHaveLength(1));
+    expect(proxy.sockets).toBe(2);
+    end(heard, server);
+    await eventually(() => expect(heard.ends).toHaveLength(1));
+    await until("a closed connection", () => proxy.sockets === 0, 10_000).finally(() => proxy.close());
   });
 
   it("should report a broken connection once", async () => {
