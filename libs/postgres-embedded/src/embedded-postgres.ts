@@ -1,6 +1,6 @@
 import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { type Clock, type Logger, systemClock } from "@rollcall/process";
+import { type Clock, errorCode, type Logger, systemClock } from "@rollcall/process";
 import {
   DATABASE_NAME,
   dataDirectoryOf,
@@ -11,7 +11,6 @@ import {
 } from "./data/data-directory.ts";
 import { refuseHalfRestored } from "./data/restore-mark.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { isErrno } from "./files.ts";
 import { chooseListen } from "./listen.ts";
 import { type Account, blockedFolder, foldersTo, openForPassage } from "./passage.ts";
 import { databaseUrl } from "./place.ts";
@@ -145,7 +144,7 @@ export async function findEmbeddedPostgres(dir: string): Promise<string | null> 
     dataDirectory = dataDirectoryOf(await realpath(dir));
     password = (await readFile(join(dir, "password"), "utf8")).trim();
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
+    if (errorCode(error) === "ENOENT") return null;
     throw error;
   }
   const place = (await readPostmasterFile(dataDirectory))?.place ?? null;

@@ -2,9 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { open, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type Clock, type Logger, processStart } from "@rollcall/process";
+import { type Clock, errorCode, type Logger, processStart } from "@rollcall/process";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { isErrno } from "./files.ts";
 import { listenArguments } from "./place.ts";
 import { inspectProcess, readPostmasterFile } from "./postmaster.ts";
 import { askServer, type ServerAddress } from "./probe.ts";
@@ -165,7 +164,7 @@ export async function stopServer(
   try {
     process.kill(pid, "SIGINT");
   } catch (error) {
-    if (!isErrno(error, "ESRCH")) throw error;
+    if (errorCode(error) !== "ESRCH") throw error;
   }
   while ((await inspectProcess(pid, dataDirectory)) === "postmaster") {
     if (clock.nowMs() >= deadlineMs) {

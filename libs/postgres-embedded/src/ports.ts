@@ -2,8 +2,8 @@ import { randomInt } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { replaceFile } from "@rollcall/process";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { writeFileAtomically } from "./files.ts";
 
 // The lowest port to use. Ports from 32768 up are not used, because outgoing connections can take them at any moment.
 const LOWEST_PORT = 20_000;
@@ -34,7 +34,7 @@ export async function rememberedPort(dir: string): Promise<number | null> {
 
 /** Store a port for the next start. */
 export async function rememberPort(dir: string, port: number): Promise<void> {
-  await writeFileAtomically(portFile(dir), `${port}\n`, 0o644);
+  await replaceFile(portFile(dir), `${port}\n`, 0o644);
 }
 
 /**

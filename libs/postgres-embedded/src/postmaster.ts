@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readFile, readlink, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { isErrno } from "./files.ts";
+import { errorCode } from "@rollcall/process";
 import { loopback, type ServerLocation } from "./place.ts";
 
 /** The content of a server's postmaster.pid. After a crash, the process id can belong to an unrelated process. */
@@ -20,7 +20,7 @@ export async function readPostmasterFile(dataDirectory: string): Promise<Postmas
   try {
     lines = (await readFile(postmasterPath(dataDirectory), "utf8")).split("\n");
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
+    if (errorCode(error) === "ENOENT") return null;
     throw error;
   }
   // The lines are: pid, data directory, start time, port, socket directory, address, shared memory, status. A
@@ -74,7 +74,7 @@ export async function commandLine(pid: number): Promise<readonly string[] | null
       // The command line is empty for a kernel thread and for a zombie.
       return text.split("\0");
     } catch (error) {
-      if (isErrno(error, "ENOENT") || isErrno(error, "ESRCH")) return null;
+      if (errorCode(error) === "ENOENT" || errorCode(error) === "ESRCH") return null;
       throw error;
     }
   }

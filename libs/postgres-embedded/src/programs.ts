@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { chmod, copyFile, mkdir, readdir, readFile, readlink, rename, rm, stat, symlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { errorCode } from "@rollcall/process";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { isErrno } from "./files.ts";
 import { type Account, blockedFolder, foldersTo } from "./passage.ts";
 
 const PREFIX = "programs-";
@@ -47,7 +47,7 @@ async function copyAside(from: string, target: string): Promise<void> {
     await rename(draft, target);
   } catch (error) {
     // Ignore the error if another start was faster, because it has made the same copy.
-    if (!isErrno(error, "ENOTEMPTY") && !isErrno(error, "EEXIST")) throw error;
+    if (errorCode(error) !== "ENOTEMPTY" && errorCode(error) !== "EEXIST") throw error;
   } finally {
     await rm(draft, { recursive: true, force: true });
   }

@@ -3,8 +3,8 @@ import { chown, lstat, mkdir, mkdtemp, readFile, rm, rmdir } from "node:fs/promi
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { errorCode, replaceFile } from "@rollcall/process";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { isErrno, writeFileAtomically } from "./files.ts";
 import { type ServerLocation, socketFile, socketIn } from "./place.ts";
 import { inspectProcess } from "./postmaster.ts";
 import type { RunAs } from "./run-as.ts";
@@ -54,7 +54,7 @@ export async function chooseSocketDirectory(input: SocketDirectoryInput): Promis
     });
     if (made === null) continue;
     if (await isUsable(made)) {
-      await writeFileAtomically(join(dir, REMEMBERED), made, 0o644);
+      await replaceFile(join(dir, REMEMBERED), made, 0o644);
       return { directory: made };
     }
     await rmdir(made).catch(() => {});
@@ -92,7 +92,7 @@ async function troubleWith(directory: string, runAs: RunAs): Promise<string | nu
 async function prepare(directory: string, runAs: RunAs): Promise<string | null> {
   try {
     await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
-      if (!isErrno(error, "EEXIST")) throw error;
+      if (errorCode(error) !== "EEXIST") throw error;
     });
     const found = await lstat(directory);
     if (!found.isDirectory()) return `${directory} is not a directory`;

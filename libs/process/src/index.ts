@@ -19,7 +19,7 @@ export {
 export { openFilesLimit, watchOpenFiles } from "./open-files.ts";
 export { Parts, startParts } from "./parts.ts";
 export { processStart } from "./process-start.ts";
-export { replaceFile } from "./replace-file.ts";
+export { createFile, type DurableFiles, replaceFile, syncDirectory } from "./replace-file.ts";
 export { surviveStraySignals } from "./stray-signals.ts";
 export { isSystemError, systemErrorText, systemErrorWords } from "./system-error.ts";
 export {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { errorCode } from "./error-code.ts";
-import { replaceFile } from "./replace-file.ts";
+import { createFile, replaceFile } from "./replace-file.ts";
 import { isSystemError, systemErrorText, systemErrorWords } from "./system-error.ts";
 
 let dir: string;
@@ -28,6 +28,15 @@ describe("replaceFile()", () => {
     expect(await readdir(dir)).toEqual([]);
     // The temporary file would be in the same directory.
     expect((await readdir(dirname(dir))).filter((name) => name.includes(basename(dir)))).toEqual([basename(dir)]);
+  });
+});
+
+describe("createFile()", () => {
+  it("should not overwrite an existing file", async () => {
+    await createFile(join(dir, "once"), "first", 0o600);
+    expect(await createFile(join(dir, "once"), "second", 0o600).then(() => null, errorCode)).toBe("EEXIST");
+    expect(await readFile(join(dir, "once"), "utf8")).toBe("first");
+    expect(await readdir(dir)).toEqual(["once"]);
   });
 });
 

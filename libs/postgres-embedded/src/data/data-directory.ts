@@ -3,9 +3,8 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { makeDirectory } from "@rollcall/process";
+import { createFile, errorCode, makeDirectory } from "@rollcall/process";
 import { EmbeddedPostgresError } from "../errors.ts";
-import { createFileAtomically, isErrno } from "../files.ts";
 import type { Binaries } from "../programs.ts";
 import { commandAs, type RunAs } from "../run-as.ts";
 
@@ -27,7 +26,10 @@ export async function prepareDirectory(dir: string): Promise<string> {
 export async function ensurePassword(dir: string): Promise<string> {
   const path = join(dir, "password");
   // When several first starts race, one creates the file, and all of them read it.
-  await createFileAtomically(path, `${randomBytes(24).toString("base64url")}\n`, 0o600);
+  await createFile(path, `${randomBytes(24).toString("base64url")}\n`, 0o600).catch((error: unknown) => {
+    // Another process has just created it.
+    if (errorCode(error) !== "EEXIST") throw error;
+  });
   const password = (await readFile(path, "utf8")).trim();
   if (password === "") {
     throw new EmbeddedPostgresError(`${path} is empty: restore it, or remove ${dir} to start over`);
@@ -45,7 +47,7 @@ export async function dataOwner(dir: string): Promise<number | null> {
   try {
     return (await stat(dataDirectoryOf(dir))).uid;
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
+    if (errorCode(error) === "ENOENT") return null;
     throw error;
   }
 }
@@ -74,7 +76,7 @@ export async function ensureDataDirectory(options: InitOptions): Promise<void> {
     await rename(join(draft, "data"), target);
   } catch (error) {
     // Another process created the directory first. Use that directory, because it has the same password.
-    if (!isErrno(error, "ENOTEMPTY") && !isErrno(error, "EEXIST")) throw error;
+    if (errorCode(error) !== "ENOTEMPTY" && errorCode(error) !== "EEXIST") throw error;
     await isInitialised(target);
   } finally {
     await rm(draft, { recursive: true, force: true });
@@ -95,7 +97,7 @@ async function dataVersion(target: string): Promise<string | null> {
   try {
     return (await readFile(join(target, "PG_VERSION"), "utf8")).trim();
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
+    if (errorCode(error) === "ENOENT") return null;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
-import { open, readFile, rename, rm, stat } from "node:fs/promises";
+import { readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { errorCode, replaceFile, syncDirectory } from "@rollcall/process";
 import { EmbeddedPostgresError } from "../errors.ts";
-import { isErrno, writeFileAtomically } from "../files.ts";
 import { dataDirectoryOf, oldDataPlace, prepareDirectory } from "./data-directory.ts";
 
 /** A restore in progress. The server must not be running when the restore is finished or undone. */
@@ -49,10 +49,10 @@ export async function beginRestore(directory: string, { archive, replace }: Rest
   }
   await writeMark(dir, { archive, setAside: target });
   if (target !== null && !isAside) await rename(data, target);
-  await sync(dir);
+  await syncDirectory(dir);
   const end = async () => {
     await rm(markOf(dir), { force: true });
-    await sync(dir);
+    await syncDirectory(dir);
   };
   return {
     setAside: target,
@@ -97,9 +97,7 @@ function markOf(dir: string): string {
 }
 
 async function writeMark(dir: string, mark: Mark): Promise<void> {
-  await writeFileAtomically(markOf(dir), `${JSON.stringify(mark)}\n`, 0o600);
-  // Sync the mark to disk before the change that it announces.
-  await sync(dir);
+  await replaceFile(markOf(dir), `${JSON.stringify(mark)}\n`, 0o600);
 }
 
 async function readMark(dir: string): Promise<Mark | null> {
@@ -107,7 +105,7 @@ async function readMark(dir: string): Promise<Mark | null> {
   try {
     text = await readFile(markOf(dir), "utf8");
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
+    if (errorCode(error) === "ENOENT") return null;
     throw error;
   }
   try {
@@ -130,13 +128,4 @@ async function isThere(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-async function sync(dir: string): Promise<void> {
-  const handle = await open(dir, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

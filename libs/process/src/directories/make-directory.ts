@@ -1,10 +1,12 @@
 import { mkdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { errorCode } from "../error-code.ts";
+import { syncDirectory } from "../replace-file.ts";
 
 /**
- * Create a directory and its missing parents. Succeeds if the directory exists. Rejects when it cannot be
- * created, whereas the recursive mkdir of Node.js never returns for a path such as /proc.
+ * Create a directory and its missing parents durably: they still exist after a power failure. Succeeds if the directory
+ * exists. Rejects when it cannot be created, whereas the recursive mkdir of Node.js never returns for a path such as
+ * /proc.
  *
  * @param mode permissions of each directory that is created.
  */
@@ -27,7 +29,9 @@ async function makeLast(path: string, mode: number): Promise<void> {
     await mkdir(path, { mode });
   } catch (error) {
     if (errorCode(error) !== "EEXIST" || !(await isDirectory(path))) throw error;
+    return;
   }
+  await syncDirectory(dirname(path));
 }
 
 async function isDirectory(path: string): Promise<boolean> {

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { PassThrough, pipeline, Readable, type Transform } from "node:stream";
 import { pipeline as piped } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { errorCode, systemErrorWords } from "@rollcall/process";
+import { syncDirectory, systemErrorWords } from "@rollcall/process";
 import { ArchiveError, damaged } from "./archive-frames.ts";
 import { createSeal, isSealHeader, openSeal, type SealHeader } from "./archive-seal.ts";
 
@@ -149,17 +149,4 @@ function readHeader(line: Buffer, path: string): Header {
   if (version !== VERSION) throw new ArchiveError(`${path} was written by a newer release: use that release`);
   if (seal !== null && !isSealHeader(seal)) throw damaged("its first line is invalid");
   return { format, version, seal };
-}
-
-/** Codes of errors that mean that a directory cannot be opened, or that its file system cannot sync it. */
-const UNSYNCED: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EINVAL", "ENOTSUP"]);
-
-/** Sync a directory if possible. The archive in it is complete even if this fails. */
-async function syncDirectory(path: string): Promise<void> {
-  try {
-    const directory = await open(path, "r");
-    await directory.sync().finally(() => directory.close());
-  } catch (error) {
-    if (!UNSYNCED.has(errorCode(error) ?? "")) throw error;
-  }
 }

@@ -7,12 +7,21 @@ interface OpenFile {
   close(): Promise<void>;
 }
 
+interface MemoryFile {
+  text: string;
+  mode: number;
+  /** The text that survives a power failure. */
+  synced: string;
+}
+
 /**
  * A file system in memory, with the calls and errors of node:fs/promises that files of state need. It keeps what was
  * written when a program is stopped, as a machine does. It has no links and no owners.
  */
 export class MemoryFiles {
-  readonly #files = new Map<string, { text: string; mode: number }>();
+  readonly #files = new Map<string, MemoryFile>();
+  /** The names of files that survive a power failure. */
+  #synced = new Map<string, MemoryFile>();
   readonly #directories = new Set<string>();
 
   /** The paths of all files, in order. */
@@ -25,6 +34,16 @@ export class MemoryFiles {
     return this.#files.get(path)?.text ?? "";
   }
 
+  /** Lose everything that was not synced: the texts of files, and their names in directories. */
+  failPower(): void {
+    this.#files.clear();
+    for (const [path, file] of this.#synced) {
+      file.text = file.synced;
+      this.#files.set(path, file);
+    }
+  }
+
+  /** Like the real one, it also syncs the parents of new directories. */
   readonly makeDirectory = async (path: string, _mode: number): Promise<void> => {
     for (let each = path; !this.#directories.has(each); each = dirname(each)) this.#directories.add(each);
   };
@@ -34,13 +53,16 @@ export class MemoryFiles {
     if (flags === "wx" && this.#files.has(path)) throw failure("EEXIST", "open", path);
     if (!isWritten && !this.#files.has(path) && !this.#directories.has(path)) throw failure("ENOENT", "open", path);
     if (isWritten && !this.#directories.has(dirname(path))) throw failure("ENOENT", "open", path);
-    const file = this.#files.get(path) ?? { text: "", mode };
+    const file = this.#files.get(path) ?? { text: "", mode, synced: "" };
     if (isWritten) this.#files.set(path, file);
     return {
       writeFile: async (text) => {
         file.text = text;
       },
-      sync: async () => {},
+      sync: async () => {
+        if (this.#directories.has(path)) this.#syncNames(path);
+        else file.synced = file.text;
+      },
       close: async () => {},
     };
   };
@@ -82,7 +104,13 @@ export class MemoryFiles {
     for (const each of this.#directories) if (each.startsWith(`${path}/`)) this.#directories.delete(each);
   };
 
-  #fileAt(call: string, path: string): { text: string; mode: number } {
+  #syncNames(directory: string): void {
+    const isWithin = ([path]: readonly [string, MemoryFile]) => dirname(path) === directory;
+    const others = [...this.#synced].filter((each) => !isWithin(each));
+    this.#synced = new Map([...others, ...[...this.#files].filter(isWithin)]);
+  }
+
+  #fileAt(call: string, path: string): MemoryFile {
     const file = this.#files.get(path);
     if (file === undefined) throw failure("ENOENT", call, path);
     return file;

@@ -1,6 +1,7 @@
-import { link, mkdir, open, readFile, unlink } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { accessTokenState } from "@rollcall/domain";
+import { createFile, errorCode, makeDirectory } from "@rollcall/process";
 import { accessTokenHash, ensureAccessToken, hasAccessToken, type Store } from "@rollcall/store";
 import { newTokenId, newTokenText } from "./token-text.ts";
 
@@ -74,35 +75,20 @@ async function readToken(file: string): Promise<string | null> {
   try {
     return (await readFile(file, "utf8")).trim();
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return null;
+    if (errorCode(error) === "ENOENT") return null;
     throw error;
   }
 }
 
 /** Write a token to a file unless the file exists. Returns the token that the file then contains. */
 async function writeToken(file: string, token: string): Promise<string> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const draft = `${file}.${newTokenId()}`;
-  const handle = await open(draft, "wx", 0o600);
+  await makeDirectory(dirname(file), 0o700);
   try {
-    await handle.writeFile(`${token}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  try {
-    // Create the file as a link, because a link appears atomically and never replaces a file that another process
-    // wrote.
-    await link(draft, file);
+    await createFile(file, `${token}\n`, 0o600);
     return token;
   } catch (error) {
-    if (!isErrno(error, "EEXIST")) throw error;
+    // Another process has just created the file.
+    if (errorCode(error) !== "EEXIST") throw error;
     return (await readToken(file)) ?? token;
-  } finally {
-    await unlink(draft);
   }
-}
-
-function isErrno(error: unknown, code: string): boolean {
-  return typeof error === "object" && error !== null && "code" in error && error.code === code;
 }

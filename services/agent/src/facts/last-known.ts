@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { replaceFile } from "../state/write-atomically.ts";
+import { replaceFile } from "@rollcall/process";
 import type { Probed } from "./gpus.ts";
 import type { ProbedFact, UnknownFact } from "./machine-facts.ts";
 
@@ -66,7 +66,11 @@ export class LastKnown {
     });
     if (!isDue) return;
     try {
-      await replaceFile(this.#path, `${JSON.stringify({ version: VERSION, probes: Object.fromEntries(entries) })}\n`);
+      await replaceFile(
+        this.#path,
+        `${JSON.stringify({ version: VERSION, probes: Object.fromEntries(entries) })}\n`,
+        0o600,
+      );
       for (const [name, entry] of entries) this.#written.set(name, entry);
     } catch {
       // Ignore the error, because a full disk is reported as a separate condition. The values stay in memory, and the

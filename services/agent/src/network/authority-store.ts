@@ -7,8 +7,7 @@ import {
   fetchAuthority,
   fingerprintOf,
 } from "@rollcall/identity";
-import { errorCode, type Logger } from "@rollcall/process";
-import { replaceFile } from "../state/write-atomically.ts";
+import { errorCode, type Logger, replaceFile } from "@rollcall/process";
 
 /** The options of an agent that knows its authority only by the fingerprint. */
 export interface AuthorityStoreOptions {
@@ -66,7 +65,7 @@ export class AuthorityStore {
 
   async #write(pems: readonly string[]): Promise<void> {
     const { file, fingerprint } = this.#options;
-    await replaceFile(file, `${MARK}${fingerprint}\n${pems.join("")}`);
+    await replaceFile(file, `${MARK}${fingerprint}\n${pems.join("")}`, 0o600);
   }
 
   #find(): readonly X509Certificate[] | null {

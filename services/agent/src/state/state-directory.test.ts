@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { openStateDirectory } from "./state-directory.ts";
-import { createFile } from "./write-atomically.ts";
 
 const SENTINEL = {
   nodeId: "node-1",
@@ -90,16 +89,5 @@ describe("openStateDirectory()", () => {
     await state.removeSentinel();
     await state.removeSentinel();
     expect(await state.readSentinel()).toBeUndefined();
-  });
-});
-
-describe("createFile()", () => {
-  it("should not overwrite an existing file", async () => {
-    await createFile(join(parent, "once"), "first");
-    await expect(createFile(join(parent, "once"), "second")).rejects.toMatchObject({
-      code: "EEXIST",
-    });
-    expect(await readFile(join(parent, "once"), "utf8")).toBe("first");
-    expect(await readdir(parent)).toEqual(["once"]);
   });
 });

@@ -1,14 +1,18 @@
+import { chmod, link, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { generateKeyPair, keyFingerprint, keyPairFromPem, type NodeKeyPair, privateKeyToPem } from "@rollcall/identity";
+import { createFile, type DurableFiles, makeDirectory, replaceFile, syncDirectory } from "@rollcall/process";
 import { parseSentinel, type Sentinel } from "./sentinel.ts";
-import {
-  createFile,
-  FILE_MODE,
-  MACHINE_FILES,
-  replaceFile,
-  type StateFiles,
-  syncDirectory,
-} from "./write-atomically.ts";
+
+/** The calls to the file system with which an agent keeps its state. */
+interface StateFiles extends DurableFiles {
+  readonly chmod: (path: string, mode: number) => Promise<void>;
+  readonly makeDirectory: typeof makeDirectory;
+  readonly readFile: (path: string, encoding: "utf8") => Promise<string>;
+  readonly stat: (path: string) => Promise<{ readonly mode: number; readonly mtimeMs: number }>;
+}
+
+const MACHINE_FILES: StateFiles = { chmod, link, makeDirectory, open, readFile, rename, rm, stat };
 
 /** The directory that contains an agent's identity. */
 export interface StateDirectory {
@@ -39,6 +43,8 @@ export interface StateDirectory {
 }
 
 const DIRECTORY_MODE = 0o700;
+/** Only the owner has access to the files. */
+const FILE_MODE = 0o600;
 const KEY_FILE = "node-key.pem";
 const NEXT_KEY_FILE = "node-key.next.pem";
 const SENTINEL_FILE = "sentinel.json";
@@ -58,7 +64,7 @@ export async function openStateDirectory(path: string, files = MACHINE_FILES): P
     return text === undefined ? undefined : parseSentinel(text);
   };
   const writeSentinel = (sentinel: Sentinel): Promise<void> =>
-    replaceFile(sentinelPath, `${JSON.stringify(sentinel, null, 2)}\n`, files);
+    replaceFile(sentinelPath, `${JSON.stringify(sentinel, null, 2)}\n`, FILE_MODE, files);
   return {
     path,
     keyPair: () => loadOrCreateKey(keyPath, files),
@@ -69,7 +75,7 @@ export async function openStateDirectory(path: string, files = MACHINE_FILES): P
       await narrow(nextKeyPath, FILE_MODE, files);
       return toKeyPair(nextKeyPath, pem);
     },
-    writeNextKey: (next) => replaceFile(nextKeyPath, privateKeyToPem(next.privateKey), files),
+    writeNextKey: (next) => replaceFile(nextKeyPath, privateKeyToPem(next.privateKey), FILE_MODE, files),
     adoptNextKey: async (fingerprint) => {
       const [current, next] = await Promise.all([keyPath, nextKeyPath].map((it) => readFingerprint(it, files)));
       const sentinel = await readSentinel();
@@ -102,7 +108,7 @@ async function loadOrCreateKey(path: string, files: StateFiles): Promise<NodeKey
   }
   const created = generateKeyPair();
   try {
-    await createFile(path, privateKeyToPem(created.privateKey), files);
+    await createFile(path, privateKeyToPem(created.privateKey), FILE_MODE, files);
     return created;
   } catch (error) {
     if (!hasCode(error, "EEXIST")) throw error;

@@ -67,10 +67,13 @@ describe("the identity of an agent", () => {
     expect(calls).toEqual(expect.arrayContaining(["files.link", "files.rename", "files.open.sync"]));
   });
 
-  it("should survive a stop before any call to the disk", async () => {
+  it.each(["stop", "power failure"])("should survive a %s before any call to the disk", async (end) => {
     await stopAtEachCall({
       world: async () => new World(),
-      life: async (world, ports) => void (await rotate(world, ports)),
+      life: async (world, ports) => {
+        if (end === "power failure") world.files.failPower();
+        await rotate(world, ports);
+      },
       check: async (world) => {
         const keys = await NodeKeys.load(await openStateDirectory(PATH, world.files), silentLogger);
         expect(keys.fingerprint).toBe(world.current);

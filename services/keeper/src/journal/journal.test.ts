@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { captureLog } from "@rollcall/testkit/log-capture";
+import { MemoryFiles } from "@rollcall/testkit/memory-files";
 import { beginExecution } from "../execution/execution-machine.ts";
 import { identityOf } from "../testing/keeper-fixture.ts";
 import type { Execution } from "./execution-entry.ts";
@@ -32,6 +33,20 @@ describe("Journal", () => {
     const { log, lines } = captureLog();
     expect(await journal.load(log)).toMatchObject([record]);
     expect(lines).toMatchObject([{ execution_id: "e-2" }]);
+  });
+
+  it("should keep after a power failure what was saved before it", async () => {
+    const files = new MemoryFiles();
+    const saved = await Journal.open("/keeper", files);
+    const record = recordOf("e-1");
+    await saved.create(record);
+    files.failPower();
+    expect(await saved.load(captureLog().log)).toMatchObject([record]);
+    for (const forgottenWallMs of [1_000, 2_000]) {
+      await saved.save({ ...record, forgottenWallMs });
+      files.failPower();
+      expect(await saved.load(captureLog().log)).toMatchObject([{ forgottenWallMs }]);
+    }
   });
 
   it("should not skip a record that cannot be read, because its execution may run", async () => {

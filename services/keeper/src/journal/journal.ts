@@ -1,30 +1,21 @@
-import { randomBytes } from "node:crypto";
 import { chmod, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { errorCode, type Logger, makeDirectory } from "@rollcall/process";
+import { type DurableFiles, errorCode, type Logger, makeDirectory, replaceFile } from "@rollcall/process";
 import { type Execution, formatRecord, isExecutionId, parseRecord } from "./execution-entry.ts";
 
 /** The calls of a journal to the file system. */
-export interface JournalFiles {
+export interface JournalFiles extends Pick<DurableFiles, "open" | "rename"> {
   readonly chmod: (path: string, mode: number) => Promise<void>;
   readonly makeDirectory: typeof makeDirectory;
-  readonly open: (path: string, flags: string, mode: number) => Promise<JournalFile>;
   readonly readFile: (path: string, encoding: "utf8") => Promise<string>;
   readonly readdir: (path: string) => Promise<string[]>;
-  readonly rename: (from: string, to: string) => Promise<void>;
   readonly rm: (path: string, options: { readonly recursive?: boolean; readonly force: boolean }) => Promise<void>;
-}
-
-/** A file that a journal writes. */
-interface JournalFile {
-  writeFile(text: string): Promise<void>;
-  sync(): Promise<void>;
-  close(): Promise<void>;
 }
 
 const MACHINE_FILES: JournalFiles = { chmod, makeDirectory, open, readdir, readFile, rename, rm };
 
 const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
 const RECORD = "record.json";
 
 /** A keeper's executions on disk, each in a directory that is closed to all other users. */
@@ -74,23 +65,12 @@ export class Journal {
   }
 
   /**
-   * Replace a record. Once this resolves, the new record is on disk. A crash leaves either the old or the new one.
+   * Replace a record. Once this resolves, the new record is on disk. A power failure leaves either the old or the new
+   * one.
    */
   async save(record: Execution): Promise<void> {
     const path = join(this.directoryOf(record.identity.id), RECORD);
-    const temporary = `${path}.${randomBytes(4).toString("hex")}`;
-    try {
-      const file = await this.#files.open(temporary, "wx", 0o600);
-      try {
-        await file.writeFile(formatRecord(record));
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await this.#files.rename(temporary, path);
-    } finally {
-      await this.#files.rm(temporary, { force: true });
-    }
+    await replaceFile(path, formatRecord(record), FILE_MODE, this.#files);
   }
 
   /** Remove an execution and its output. */
