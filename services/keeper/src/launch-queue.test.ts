@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
-import { until } from "@rollcall/testkit/time";
+import { faultsAtLimit, type Use } from "@rollcall/testkit/limits";
+import { settle, until } from "@rollcall/testkit/time";
 import type { Executor, Launch, Program } from "./execution/executor.ts";
 import { machineClock } from "./execution/keeper-services.ts";
 import { Journal } from "./journal/journal.ts";
@@ -94,6 +95,45 @@ function phaseOf(keeper: Keeper, id: string) {
 }
 
 describe("LaunchQueue", () => {
+  it("should launch a limited number at a time, and the next one however a launch ends", async () => {
+    const limit = 3;
+    const queue = new LaunchQueue(limit, silentLogger);
+    let launching = 0;
+    const begin = async (): Promise<Use> => {
+      const ends = Promise.withResolvers<void>();
+      let isLaunching = false;
+      const remove = queue.add({
+        launch: async () => {
+          isLaunching = true;
+          launching += 1;
+          await ends.promise.finally(() => {
+            launching -= 1;
+          });
+        },
+      });
+      if (!isLaunching) {
+        remove();
+        throw new Error("it waits");
+      }
+      const settled = (end: () => void) => async () => {
+        end();
+        await settle();
+      };
+      return {
+        endings: {
+          "its start": settled(() => ends.resolve()),
+          "an error": settled(() => ends.reject(new Error("it cannot be launched"))),
+          "its removal while it is launched": settled(() => {
+            remove();
+            ends.resolve();
+          }),
+        },
+      };
+    };
+    const held = () => launching + queue.waiting;
+    expect(await faultsAtLimit({ limit, reason: "it waits", begin, held })).toEqual([]);
+  });
+
   it("should start the next launch after one that failed", async () => {
     const queue = new LaunchQueue(1, silentLogger);
     const begun: number[] = [];

@@ -16,6 +16,25 @@ function outcomes(limiter: ArrivalLimiter, key: string | null, count: number, no
 }
 
 describe("ArrivalLimiter", () => {
+  it.each([
+    ["a key", "a", 200, 2],
+    ["all arrivals", null, 100, 4],
+  ] as const)(
+    "should admit one arrival of %s per interval, and its burst again after a rest",
+    (_, key, everyMs, burst) => {
+      const limiter = new ArrivalLimiter(LIMITS, 0);
+      expect(outcomes(limiter, key, burst)).toEqual(Array(burst).fill("in"));
+      let nowMs = 0;
+      for (let interval = 0; interval < 100; interval += 1) {
+        nowMs += everyMs;
+        // Those that are turned away do not postpone the next admission.
+        expect(outcomes(limiter, key, 3, nowMs).map((it) => it === "in")).toEqual([true, false, false]);
+      }
+      nowMs += burst * everyMs;
+      expect(outcomes(limiter, key, burst + 1, nowMs).filter((it) => it === "in")).toHaveLength(burst);
+    },
+  );
+
   it("should give agents that it turns away different times to return", () => {
     const limiter = new ArrivalLimiter(LIMITS, 0);
     expect(outcomes(limiter, null, 7)).toEqual(["in", "in", "in", "in", "total 100", "total 200", "total 300"]);

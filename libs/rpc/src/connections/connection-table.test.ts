@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import { type ConnectionLimits, ConnectionTable, TableEntry } from "./connection-table.ts";
+import { faultsAtLimit, type Use } from "@rollcall/testkit/limits";
+import { type ConnectionLimits, ConnectionTable, type Standing, TableEntry } from "./connection-table.ts";
 
 class Entry extends TableEntry {
   readonly name: string;
@@ -32,6 +33,43 @@ function names(entries: readonly Entry[]): readonly string[] {
 }
 
 describe("ConnectionTable", () => {
+  it.each([
+    [
+      "anonymous connections of an address",
+      LIMITS.maxAnonymousOfAddress,
+      { ...LIMITS, maxConnections: 100 },
+      "address",
+    ],
+    ["connections of a port", LIMITS.maxConnections, PORT_ONLY, "port"],
+  ])("should limit %s, and count none after they end in any way", async (_, limit, limits, crowd) => {
+    const table = new ConnectionTable<Entry>({ ...limits, spareBusyMs: Number.POSITIVE_INFINITY });
+    const begin = (): Use => {
+      const entry = new Entry("one");
+      const refused = admit(table, entry, 0);
+      if (refused !== null) throw new Error(refused);
+      table.move(entry, "busy", 0);
+      const afterOthers = (...standings: readonly Standing[]) => {
+        return () => {
+          for (const standing of standings) table.move(entry, standing, 1);
+          table.remove(entry);
+          // Whatever is still reported about a closed connection does not count.
+          for (const standing of ["idle", "busy"] as const) table.move(entry, standing, 2);
+          table.remove(entry);
+        };
+      };
+      return {
+        endings: {
+          "its end with calls": afterOthers(),
+          "its end without calls": afterOthers("idle"),
+          "its end after its caller was known": afterOthers("known"),
+          "its end after its caller was known for a while": afterOthers("known", "idle", "busy", "known", "idle"),
+        },
+      };
+    };
+    const held = () => table.size + table.anonymousClients + [...table.anonymousOf("a")].length;
+    expect(await faultsAtLimit({ limit, reason: `refused by ${crowd}`, begin, held })).toEqual([]);
+  });
+
   it("should shed the longest idle anonymous connection when the port is full", () => {
     const table = new ConnectionTable<Entry>(PORT_ONLY);
     const [a, b, c] = ["a", "b", "c"].map((name) => new Entry(name)) as [Entry, Entry, Entry];

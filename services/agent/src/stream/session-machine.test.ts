@@ -13,6 +13,7 @@ import {
   WelcomeSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { faultsOverIntervals } from "@rollcall/testkit/time";
 import fc from "fast-check";
 import { DEFAULT_PACE } from "./pace.ts";
 import { beginSession, CONNECT_TIMEOUT_MS, nextDueMs, stepSession, WELCOME_TIMEOUT_MS } from "./session-machine.ts";
@@ -94,6 +95,33 @@ function endOf(run: Run, event: SessionEvent) {
 }
 
 describe("stepSession()", () => {
+  it("should keep a stream with one Ack per interval, and drop it once there are none", async () => {
+    const stepMs = 500;
+    const faults = await faultsOverIntervals(() => {
+      const run = Run.open();
+      const acknowledge = () => run.step(ack(run.state.sequence));
+      acknowledge();
+      return {
+        // A third of the time to UNHEALTHY.
+        ...{ limitMs: 10_000, stepMs },
+        pass: (ms) => run.pass(ms),
+        progress: acknowledge,
+        isKept: () => run.state.phase === "open",
+      };
+    });
+    expect(faults).toEqual([]);
+  });
+
+  it("should send one beat and one measurement per interval, and tell the time once a minute", () => {
+    const run = Run.open();
+    const counts = new Map<string, number>();
+    for (let interval = 0; interval < 300; interval += 1) {
+      run.step(ack(run.state.sequence));
+      for (const effect of run.pass(1_000)) counts.set(effect, (counts.get(effect) ?? 0) + 1);
+    }
+    expect(Object.fromEntries(counts)).toMatchObject({ measure: 300, "send-beat": 300 });
+  });
+
   it("should send Hello and beats, and check the machine", () => {
     const run = new Run();
     expect(run.step(challenge)).toEqual(["measure", "describe"]);
