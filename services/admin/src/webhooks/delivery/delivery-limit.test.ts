@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createMetrics, silentLogger, startTasks, systemClock } from "@rollcall/process";
+import { createMetrics, type RunningTasks, silentLogger, startTasks, systemClock } from "@rollcall/process";
 import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { DEFAULT_CONFIG } from "../../testing/rig.ts";
 import { append, WebhookRig } from "../../testing/webhook-rig.ts";
@@ -14,6 +14,7 @@ const SUBJECTS = Array.from({ length: 8 }, (_, index) => `n${index}`);
 
 let database: TestDatabase;
 let rig: WebhookRig;
+let tasks: RunningTasks | null = null;
 beforeAll(async () => {
   database = await createTestDatabase();
   const { store } = database;
@@ -26,6 +27,7 @@ beforeAll(async () => {
   }
 });
 afterAll(async () => {
+  await tasks?.close();
   await rig.close();
   await database.drop();
 });
@@ -56,7 +58,7 @@ describe("deliverWebhooks()", () => {
         seal: createSecretSeal(store.clusterSecret(), undefined),
       },
     );
-    const tasks = startTasks([task], { log, clock });
+    tasks = startTasks([task], { log, clock });
     const ends: ((delivery: PromiseWithResolvers<Outcome>) => void)[] = [
       ({ resolve }) => resolve(answered),
       ({ resolve }) => resolve({ kind: "failed", error: "no answer" }),
@@ -76,6 +78,5 @@ describe("deliverWebhooks()", () => {
         });
       }
     }
-    await tasks.close();
   });
 });
