@@ -68,8 +68,8 @@ describe("rollcall demo", () => {
     "docs/demo.md",
     [
       ["fleet", /gpu-1[\s\S]*train/],
-      ["approve", /edge-1 approved[\s\S]*APPROVED/],
-      ["crash", /UNHEALTHY[\s\S]*web-2/],
+      ["approve", /edge-1 approved[\s\S]*approved/],
+      ["crash", /unhealthy[\s\S]*web-2/],
       ["start", /connected, healthy/],
       ["why", /insufficient GPUs/],
     ],

@@ -53,7 +53,7 @@ for (const [version, node] of VERSIONS) {
         const rollcall = async (...words: readonly string[]) =>
           (await execute(node, [PROGRAM, ...words, "--server", `127.0.0.1:${port}`], { env })).stdout;
         expect(await rollcall("version")).toContain(`Node.js ${version}.`);
-        await until("a HEALTHY node", async () => (await rollcall("node", "list")).includes(" HEALTHY "), PATIENCE_MS);
+        await until("a HEALTHY node", async () => (await rollcall("node", "list")).includes(" healthy "), PATIENCE_MS);
       } finally {
         await up.end();
       }

@@ -48,7 +48,7 @@ describe("access list and revoke", () => {
       .split("\n")
       .map((line) => line.split(/ {2,}/).slice(0, 4).join(" "));
     expect(rows[0]).toBe("ID NAME ROLE STATE");
-    expect(rows.slice(-3)).toEqual([`${one.id} one viewer VALID`, `${two.id} two operator VALID`, ""]);
+    expect(rows.slice(-3)).toEqual([`${one.id} one viewer valid`, `${two.id} two operator valid`, ""]);
     // Revoke a token by its text. The command sends only the id in the text.
     const answer = await rig.run(`access revoke ${two.text} -m lost`);
     expect(answer).toEqual({ code: 0, out: expect.stringMatching(/^Ok: access token \S+ revoked\n$/), err: "" });

@@ -24,7 +24,7 @@ describe("audit list", () => {
     expect(code).toBe(0);
     const [heading, ...rows] = out.trimEnd().split("\n");
     expect(heading).toMatch(/^SEQ +TIME +ACTOR +METHOD +TARGET +OUTCOME +ADDRESS +REASON$/);
-    expect(rows[0]).toMatch(/^5 +\d{4}-\S+ \S+Z +token viewer +ApproveNode +n2 +ROLE_TOO_LOW +127\.0\.0\.1:\d+ +try$/);
+    expect(rows[0]).toMatch(/^5 +\d{4}-\S+ \S+Z +token viewer +ApproveNode +n2 +role too low +127\.0\.0\.1:\d+ +try$/);
     expect(rows[1]).toMatch(/ CordonNode +n1 +OK .* a, b$/);
     expect(rows).toHaveLength(5);
     const narrow = (await rig.run("audit list", { env: { COLUMNS: "80" } })).out.split("\n");

@@ -98,7 +98,7 @@ describe("console", () => {
     const signedIn = await window.signIn({ code: URL_LINE.exec(out)?.[2] });
     const id = String(signedIn.body.sessionId);
     const list = await rig.run("access list --output wide");
-    expect(list.out).toMatch(new RegExp(`^${id} +console from 127\\.0\\.0\\.1 +admin +VALID .* session$`, "m"));
+    expect(list.out).toMatch(new RegExp(`^${id} +console from 127\\.0\\.0\\.1 +admin +valid .* session$`, "m"));
     expect((await rig.run(`access revoke ${id}`)).code).toBe(0);
     await eventually(async () => expect((await window.call("SignOut")).reason).toBe("TOKEN_REVOKED"));
   });

@@ -248,7 +248,7 @@ describe("apply and diff", () => {
     }
     const right = write("job.yaml", JOB);
     expect((await rig.run(["apply", "-f", right])).out).toBe("job/huge created\n");
-    expect((await rig.run("job list")).out).toMatch(/^huge +service +ACTIVE +1 /m);
+    expect((await rig.run("job list")).out).toMatch(/^huge +service +active +1 /m);
     const other = write("job.yaml", JOB.replace("count: 2", "count: 3"));
     const { out } = await rig.run(["diff", "-f", other]);
     expect(out).toBe("job/huge updated\n  count: 2 -> 3\n");

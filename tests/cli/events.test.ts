@@ -74,7 +74,7 @@ describe("events", () => {
     const { out } = await rig.run("events --last 1 --wide");
     expect(out).toMatch(/^REVISION +TIME +TYPE +SUBJECT +CHANGE +REASON +ACTOR +MESSAGE\n/);
     expect(out).toMatch(
-      /\n\d+ +\d{4}-\S+ \S+Z +node\.approved +many +PENDING -> APPROVED +OPERATOR_APPROVED +token:ops +change 599\n$/,
+      /\n\d+ +\d{4}-\S+ \S+Z +node\.approved +many +pending -> approved +operator approved +token:ops +change 599\n$/,
     );
     const csv = (await rig.run("events --last 1 -o csv")).out.split("\r\n");
     expect(csv[0]).toBe("revision,time,type,subject,change,reason,actor,message");

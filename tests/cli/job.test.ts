@@ -75,11 +75,11 @@ describe("job run", () => {
     expect(changed.out).toMatch(/^web: submitted version 2\nweb: 2 of 2 ready(, 1 stopping)?\n$/);
     expect((await rig.run("job history web -o csv")).out).toMatch(/^version,.*\r\n2,.*\r\n1,.*,2,[^,]*,,first\r\n$/);
     const listed = await rig.run("job list --states active --types service");
-    expect(listed.out).toMatch(/^NAME .*\nweb +service +ACTIVE +2 +2 +2 /);
+    expect(listed.out).toMatch(/^NAME .*\nweb +service +active +2 +2 +2 /);
     const described = await rig.run("job status web");
-    expect(described.out).toMatch(/^web {2}service {2}ACTIVE/);
+    expect(described.out).toMatch(/^web {2}service {2}active/);
     expect(described.out).toContain("python3 -m http.server $PORT_HTTP");
-    expect(described.out).toMatch(/READY +http=20\d{3}/);
+    expect(described.out).toMatch(/ready +http=20\d{3}/);
     expect((await rig.run("node list --show work -o csv")).out).toMatch(/^n1,.*,HEALTHY,3750,8321499136,0,1\r$/m);
     expect((await rig.run("node summary")).out).toMatch(/^Executions: +2$/m);
     expect((await rig.run("job executions web --states ready -o name")).out.split("\n")).toHaveLength(3);
@@ -159,8 +159,8 @@ describe("the result of a job", () => {
 
   it.each<[string, Fate, number, RegExp]>([
     ["batch", "COMPLETES", 0, /^ends-\d+: completed\n$/],
-    ["batch", "FAILS", 1, /^job ends-\d+: failed: .*\n {2}execution \w+ on node n\d FAILED: EXITED, exit code 1\n/m],
-    ["batch", "RUNS_OUT_OF_MEMORY", 1, /KILLED_OOM/],
+    ["batch", "FAILS", 1, /^job ends-\d+: failed: .*\n {2}execution \w+ on node n\d failed: exited, exit code 1\n/m],
+    ["batch", "RUNS_OUT_OF_MEMORY", 1, /killed: out of memory/],
     ["ops", "COMPLETES", 0, /^ends-\d+: completed\n$/],
     ["ops", "FAILS", 1, /exit code 1/],
     ["service", "RUNS", 0, /^ends-\d+: 1 of 1 ready\n$/],
@@ -190,8 +190,8 @@ describe("the result of a job", () => {
   });
 
   it.each([
-    ["COMPLETES", "COMPLETED", 0],
-    ["FAILS", "FAILED", 1],
+    ["COMPLETES", "completed", 0],
+    ["FAILS", "failed", 1],
   ] as const)("should stay what it is where a job that %s is stopped", async (fate, state, code) => {
     workers.fate = () => fate;
     expect(await rig.run(`job run ${jobFile("batch")}`)).toMatchObject({ code });

@@ -133,7 +133,7 @@ describe("node approve and the like, of many nodes", () => {
     expect(answer).toEqual({
       code: 0,
       out: lines("NODE  OUTCOME", "n1    Ok", "n2    Ok"),
-      err: lines("NODE  APPROVAL  STATUS   OUTCOME", "n1    PENDING   UNKNOWN  Ok", "n2    PENDING   UNKNOWN  Ok"),
+      err: lines("NODE  APPROVAL  STATUS   OUTCOME", "n1    pending   unknown  Ok", "n2    pending   unknown  Ok"),
     });
     expect((await eventsOf("n1")).last).toMatchObject({ type: "node.approved", message: "fine" });
     expect(await membershipOf("n3")).toBe("PENDING");
@@ -196,7 +196,7 @@ describe("node approve and the like, of many nodes", () => {
     await addPending("n1");
     const answer = await rig.run("node approve n1 --dry-run");
     expect(answer.code).toBe(0);
-    expect(answer.out).toContain("n1    PENDING   UNKNOWN  Ok");
+    expect(answer.out).toContain("n1    pending   unknown  Ok");
     expect(await membershipOf("n1")).toBe("PENDING");
   });
 

@@ -33,8 +33,8 @@ describe("node drain", () => {
     });
     expect(await stateOf("n1")).toBe("DRAINED");
     const { out: shown } = await rig.run("node describe n1");
-    expect(shown).toMatch(/Scheduling +DRAINED .*NODE_DRAINED: disk/);
-    expect((await rig.run("node list --show scheduling --filter-status unknown")).out).toContain("DRAINED");
+    expect(shown).toMatch(/Scheduling +drained .*node drained: disk/);
+    expect((await rig.run("node list --show scheduling --filter-status unknown")).out).toContain("drained");
     expect((await rig.run("node why n1")).out).toContain("rollcall node undrain n1");
   });
 
@@ -122,6 +122,6 @@ describe("node cordon --until", () => {
     const untilOf = async (id: string) => (await getNode(rig.store.db, id))?.holds[0]?.untilMs ?? 0;
     expect(await untilOf("n2")).toBe(Date.UTC(2099, 4, 1, 12));
     expect((await untilOf("n1")) - Date.now()).toBeGreaterThan(6_000_000);
-    expect((await rig.run("node describe n2")).out).toContain("hold OPERATOR until 2099-05-01 12:00:00Z");
+    expect((await rig.run("node describe n2")).out).toContain("hold operator until 2099-05-01 12:00:00Z");
   });
 });

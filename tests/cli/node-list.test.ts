@@ -30,12 +30,12 @@ describe("node list", () => {
     const [heading, n1, n2, ...others] = words(out);
     expect(heading).toEqual(headings.map((title) => title.replace("-", " ")));
     const ago = expect.stringMatching(/^\d+s ago$/);
-    const first = ["n1", "Compute", "APPROVED", "HEALTHY", "ELIGIBLE", "gpu=h100,zone=a", "8", "16.0 GiB", "0"];
-    expect(n1).toEqual([...first, ago, "CONNECTED"]);
-    expect(n2?.slice(0, 6)).toEqual(["n2", "Compute", "APPROVED", "UNKNOWN", "ELIGIBLE", "-"]);
+    const first = ["n1", "Compute", "approved", "healthy", "eligible", "gpu=h100,zone=a", "8", "16.0 GiB", "0"];
+    expect(n1).toEqual([...first, ago, "connected"]);
+    expect(n2?.slice(0, 6)).toEqual(["n2", "Compute", "approved", "unknown", "eligible", "-"]);
     expect(others).toEqual([]);
     const all = words((await list("--all --hide-header")).out);
-    expect(all).toContainEqual(expect.arrayContaining(["Control-plane", "APPROVED", "CONNECTED"]));
+    expect(all).toContainEqual(expect.arrayContaining(["Control-plane", "approved", "connected"]));
     expect(all).toHaveLength(3);
     for (const word of ["control-plane", "requester", "Orchestrator"]) {
       const { out: some } = await list(`--type ${word} --hide-header`);
@@ -63,7 +63,7 @@ describe("node list", () => {
     const shown = words((await list("--show version,connection")).out);
     expect(shown).toEqual([
       ["ID", "TYPE", "APPROVAL", "STATUS", "CONNECTION", "VERSION", "ARCHITECTURE", "OS"],
-      ["n1", "Compute", "APPROVED", "UNKNOWN", "DISCONNECTED", "0.1.0", "x64", "Debian"],
+      ["n1", "Compute", "approved", "unknown", "disconnected", "0.1.0", "x64", "Debian"],
     ]);
     const wide = (await list("-o wide")).out;
     for (const title of ["LABELS", "VERSION", "REASON", "MESSAGE"]) expect(wide).toContain(title);
@@ -73,7 +73,7 @@ describe("node list", () => {
     await rig.register("n1");
     await rig.run(["node", "reject", "n1", "-m", "wrong rack"]);
     expect((await list("--show reasons --hide-header")).out).toMatch(
-      /^n1 {2}Compute {2}REJECTED {2}UNKNOWN {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}OPERATOR_REJECTED {2}wrong rack\n$/,
+      /^n1 {2}Compute {2}rejected {2}unknown {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}operator rejected {2}wrong rack\n$/,
     );
   });
 
@@ -140,7 +140,7 @@ describe("node list", () => {
     await rig.addNodes(201);
     const { code, out, err } = await list("--health 127.0.0.1:1");
     expect(code).toBe(0);
-    expect(out.split("\n")[1]).toMatch(/^n000 .* {2}- +DISCONNECTED$/);
+    expect(out.split("\n")[1]).toMatch(/^n000 .* {2}- +disconnected$/);
     expect(err).toBe(
       "warning: last seen and usage are missing: cannot reach the health service at 127.0.0.1:1: connection refused\n",
     );
@@ -162,7 +162,7 @@ describe("node list", () => {
   it("should colour states on a terminal by default", async () => {
     await addNode(rig.store, "n1");
     const terminal = { columns: 120, rows: 40 };
-    expect((await list("", { terminal })).out).toContain("\u001b[33mUNKNOWN");
+    expect((await list("", { terminal })).out).toContain("\u001b[33munknown");
     for (const options of ["--no-color", "--no-style"]) {
       expect((await list(options, { terminal })).out).not.toContain("\u001b[");
     }
@@ -192,7 +192,7 @@ describe("node list --deleted", () => {
       "Compute",
       time,
       actor,
-      "OPERATOR_DELETED",
+      "operator deleted",
       "sold",
       "APPROVED",
       "UNKNOWN",

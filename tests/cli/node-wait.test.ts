@@ -23,7 +23,7 @@ describe("node wait", () => {
     await rig.register("n1");
     await rig.run("node reject n1 --yes");
     const { code, err } = await rig.run("node wait n1 --for eligible --timeout 300ms");
-    expect([code, err]).toEqual([1, expect.stringContaining("it is REJECTED, DISCONNECTED, UNKNOWN\n")]);
+    expect([code, err]).toEqual([1, expect.stringContaining("it is rejected, disconnected, unknown\n")]);
     const described = await rig.run("node describe n1");
     expect(described).toMatchObject({ code: 0, out: expect.stringMatching(/\nScheduling +- /) });
   });
@@ -40,7 +40,7 @@ describe("node wait", () => {
 
   it.each([
     [
-      ...["n1", "drained", "waiting for node n1 to be drained: it is APPROVED, DISCONNECTED, UNKNOWN, ELIGIBLE"],
+      ...["n1", "drained", "waiting for node n1 to be drained: it is approved, disconnected, unknown, eligible"],
       "`rollcall node why n1` explains its state",
     ],
     [

@@ -67,7 +67,7 @@ describe("token list, show and revoke", () => {
     const newer = await create("--label zone=a --ephemeral");
     const [heading, ...rows] = (await rig.run("token list")).out.split("\n");
     expect(heading).toMatch(/^ID +STATE +USES +EXPIRES +LAST USE +NAMES +GRANTS +DESCRIPTION$/);
-    expect(rows[0]).toMatch(new RegExp(`^${newer.id} +ACTIVE +0 of 1 +\\d{4}-\\S+ \\S+Z +- +- +ephemeral, zone=a +-$`));
+    expect(rows[0]).toMatch(new RegExp(`^${newer.id} +active +0 of 1 +\\d{4}-\\S+ \\S+Z +- +- +ephemeral, zone=a +-$`));
     expect(rows[1]).toMatch(new RegExp(`^${id} +ACTIVE +0, unlimited +never `));
     expect((await rig.run("token list --hide-header")).out).toMatch(new RegExp(`^${newer.id} `));
     const csv = (await rig.run("token list -o csv")).out.split("\r\n");
@@ -80,7 +80,7 @@ describe("token list, show and revoke", () => {
   it("should show a token by its id or its text, and the machines that used it", async () => {
     const { id, text } = await create("--group edge");
     const { out } = await rig.run(`token show ${text}`);
-    expect(out).toMatch(new RegExp(`^ID: +${id}\nDescription: -\nState: +ACTIVE\nUses: +0 of 1\n`));
+    expect(out).toMatch(new RegExp(`^ID: +${id}\nDescription: -\nState: +active\nUses: +0 of 1\n`));
     expect(out).toMatch(/^Grants: +rollcall\.io\/group=edge$/m);
     const missing = await rig.run("token show 0123456789ab");
     expect(missing.code).toBe(1);
@@ -94,7 +94,7 @@ describe("token list, show and revoke", () => {
       out: `Ok: join token ${id} revoked\n`,
       err: "",
     });
-    expect((await rig.run(`token show ${id}`)).out).toMatch(/^State: +REVOKED$[\s\S]*^Reason: +leaked$/m);
+    expect((await rig.run(`token show ${id}`)).out).toMatch(/^State: +revoked$[\s\S]*^Reason: +leaked$/m);
     const again = await rig.run(`token revoke ${id}`);
     expect(again).toMatchObject({ code: 0, out: `Ok: join token ${id} was already revoked\n` });
     expect((await rig.run(`token revoke ${id} -o json`)).out).toContain('"JOIN_TOKEN_STATE_REVOKED"');

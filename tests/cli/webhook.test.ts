@@ -47,7 +47,7 @@ describe("webhook", () => {
     const { webhook } = await json("webhook show one");
     expect(webhook.spec).toMatchObject({ types: ["node.approved"], labelSelector: "zone=a", description: "x" });
     const { out: list } = await rig.run("webhook list");
-    expect(list).toContain("ACTIVE");
+    expect(list).toContain("active");
     expect(list).not.toContain("of-the-path");
     const { out: shown } = await rig.run("webhook show one");
     expect(shown).toContain("https://127.0.0.1");

@@ -30,7 +30,7 @@ describe("the commands of the how-to pages about nodes", () => {
   testPage(
     "docs/how-to/approve.md",
     [
-      ["pending", /gpu-7[\s\S]*web-1[\s\S]*web-2[\s\S]*PENDING[\s\S]*^id: web-1$/m],
+      ["pending", /gpu-7[\s\S]*web-1[\s\S]*web-2[\s\S]*pending[\s\S]*^id: web-1$/m],
       ["approve", /Ok[\s\S]*web-2/],
       ["reject", /Ok[\s\S]*not in the inventory[\s\S]*Ok/],
       ["ban", /Ok[\s\S]*its disk was stolen[\s\S]*Ok[\s\S]*Ok/],
@@ -63,10 +63,10 @@ describe("the commands of the how-to pages about nodes", () => {
     "docs/how-to/drain.md",
     [
       ["cordon", /Ok[\s\S]*replacing a disk[\s\S]*Ok/],
-      ["drain", /DRAINED/],
-      ["rack", /web-1[\s\S]*DRAINED[\s\S]*web-2[\s\S]*DRAINED/],
-      ["undrain", /web-1[\s\S]*ELIGIBLE/],
-      ["freeze", /FROZEN/],
+      ["drain", /drained/],
+      ["rack", /web-1[\s\S]*drained[\s\S]*web-2[\s\S]*drained/],
+      ["undrain", /web-1[\s\S]*eligible/],
+      ["freeze", /frozen/],
     ],
     here,
   );
@@ -76,7 +76,7 @@ describe("the commands of the how-to pages about nodes", () => {
     [
       ["create", /rollcall agent --server .* --join-token/],
       ["script", /web-\*/],
-      ["revoke", /ACTIVE[\s\S]*Ok[\s\S]*REVOKED/],
+      ["revoke", /active[\s\S]*Ok[\s\S]*revoked/],
     ],
     here,
   );
@@ -85,7 +85,7 @@ describe("the commands of the how-to pages about nodes", () => {
     "docs/how-to/troubleshoot.md",
     [
       ["first", /Postgres[\s\S]*web-1/],
-      ["brake", /NORMAL/],
+      ["brake", /normal/],
     ],
     here,
   );

@@ -68,7 +68,7 @@ describe("the commands of the page on changing the authority", () => {
       ["announce", /^$/],
       ["check", /next-certificate[\s\S]*locks out none of 1 agent/],
       ["switch", /^$/],
-      ["finish", /web-1[\s\S]*HEALTHY[\s\S]*--ca-fingerprint sha256:/],
+      ["finish", /web-1[\s\S]*healthy[\s\S]*--ca-fingerprint sha256:/],
     ],
     () => place,
     {

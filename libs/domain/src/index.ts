@@ -57,6 +57,7 @@ export {
   jobSubmittedEvent,
   schedulerActor,
 } from "./events/job-events.ts";
+export { apiNames, describeChange } from "./explain/describe-change.ts";
 export { EVENT_CATALOGUE, EVENT_TYPES, isEventType } from "./explain/event-catalogue.ts";
 export {
   EVERY_EVENT,
@@ -72,9 +73,9 @@ export {
   SESSION_EVENTS,
   unitedInterest,
 } from "./explain/event-meaning.ts";
-export { eventSentence, inPlural } from "./explain/event-sentence.ts";
-export { describeChange, explainEvent } from "./explain/explain-event.ts";
+export { eventSentence, explainEvent, inPlural } from "./explain/event-sentence.ts";
 export { holdEnds, mayTakeWork, type Obstacle, obstaclesOf, summarizeNode } from "./explain/explain-node.ts";
+export { reasonText, stateWords } from "./explain/state-words.ts";
 export { Detector, type Due, type Timing } from "./health/detector.ts";
 export { FLAPPING_OUTAGES, type Outage, type OutageHistory } from "./health/flapping.ts";
 export { healthAfter } from "./health/health.ts";

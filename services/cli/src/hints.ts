@@ -9,7 +9,10 @@ import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 type Details = Readonly<Record<string, string>>;
 
 const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new Map([
-  [ErrorReason.NODE_NOT_FOUND, () => "`rollcall node list` shows all nodes"],
+  [
+    ErrorReason.NODE_NOT_FOUND,
+    () => "`rollcall node list` shows all nodes, `rollcall node list --deleted` those that are gone",
+  ],
   [ErrorReason.NODE_BANNED, ({ node }) => `\`rollcall node unban ${node}\` lifts the ban`],
   [
     ErrorReason.LABEL_NOT_SET_BY_OPERATOR,

@@ -5,11 +5,14 @@ import { counted, printable, wrap } from "./output/text.ts";
 import { formatTime } from "./output/units.ts";
 
 const INDENT = "    ";
+const LEAST_WIDTH = 20;
 
 /**
  * Format why executions wait, move or are lost. Each reason has its start, its latest end, and a command that helps.
+ * `columns` is the width of the lines.
  */
-export function waitLines(waits: readonly ExecutionWait[], width: number): readonly string[] {
+export function waitLines(waits: readonly ExecutionWait[], columns: number): readonly string[] {
+  const width = Math.max(LEAST_WIDTH, columns - INDENT.length);
   return waits.flatMap((wait) => {
     const { text, command } = wait;
     const head = wrap(printable(`${headOf(wait)}: ${text}`), width).split("\n");

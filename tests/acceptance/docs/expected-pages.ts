@@ -11,22 +11,22 @@ export const PATIENT: readonly string[] = [
 
 /** The expected output of docs/tutorial.md. */
 export const TUTORIAL: Expected = [
-  ["look", /CONNECTED[\s\S]*(PENDING|APPROVED)/],
-  ["agents", /alpha is connected, healthy[\s\S]*alpha\s[\s\S]*PENDING[\s\S]*HEALTHY/],
-  ["approve", /Ok[\s\S]*APPROVED[\s\S]*rack 7, checked/],
-  ["crash", /beta is disconnected[\s\S]*beta\s.*\bHEALTHY/],
+  ["look", /connected[\s\S]*(pending|approved)/i],
+  ["agents", /alpha is connected, healthy[\s\S]*alpha\s[\s\S]*pending[\s\S]*healthy/],
+  ["approve", /Ok[\s\S]*approved[\s\S]*rack 7, checked/],
+  ["crash", /beta is disconnected[\s\S]*beta\s.*\bhealthy/],
   ["back", /beta is connected[\s\S]*beta\s/],
-  ["drain", /DRAINED[\s\S]*Ok/],
+  ["drain", /drained[\s\S]*Ok/],
   ["end", /node\.drain/],
 ];
 
 /** The expected output of docs/tutorial-work.md. */
 export const WORK: Expected = [
   ["agents", /gamma is approved, connected, healthy/],
-  ["service", /web: 2 of 2 ready[\s\S]*READY[\s\S]*on port \d+/],
-  ["crash", /web: 2 of 2 ready[\s\S]*LOST|REPLACED/],
+  ["service", /web: 2 of 2 ready[\s\S]*ready[\s\S]*on port \d+/],
+  ["crash", /web: 2 of 2 ready[\s\S]*lost|replaced/],
   ["back", /connected, healthy[\s\S]*web: 2 of 2 ready/],
-  ["drain", /DRAINED/],
+  ["drain", /drained/],
   ["run", /^Linux$/m],
   ["end", /^Ok: web /m],
 ];
@@ -46,16 +46,16 @@ export function firstDay({ before, schema }: { readonly before: string; readonly
     ["configuration", /ManualApproval\s+true/],
     ["start", /Postgres/],
     ["login", /Logged in to .* as (?:user:)?ana, role admin[\s\S]*user:ana/],
-    ["machines", /alpha[\s\S]*PENDING/],
-    ["approve", /Key[\s\S]*Ok|APPROVED[\s\S]*user:ana/],
+    ["machines", /alpha[\s\S]*pending/i],
+    ["approve", /Key[\s\S]*Ok|approved[\s\S]*user:ana/i],
     ["prometheus", /SUCCESS/],
     // The earlier release says "whole".
     ["backup", /The archive is (intact|whole)/],
     ["upgrade", new RegExp(`rollcall ${before}.*rollcall 0\\.1\\.0`, "s")],
     ["alert", /RollcallProcessDown.*firing/],
-    ["start-next", new RegExp(`${schema}.*gamma[^\\n]*HEALTHY`, "s")],
+    ["start-next", new RegExp(`${schema}.*gamma[^\\n]*healthy`, "is")],
     ["upgrade-agents", /3 on 0\.1\.0/],
-    ["restore", /gamma.*APPROVED.*HEALTHY/],
+    ["restore", /gamma.*approved.*healthy/i],
     ["end", /^/],
   ];
 }

@@ -44,7 +44,7 @@ describe("the commands of the how-to pages about connections", () => {
       [
         ["certificates", /control plane/],
         ["login", /Logged in to https:.*role admin/],
-        ["agent", /tls-1[\s\S]*APPROVED[\s\S]*HEALTHY/],
+        ["agent", /tls-1[\s\S]*approved[\s\S]*healthy/],
         ["renew", /certificate/i],
       ],
       place,

@@ -54,7 +54,7 @@ asRoot("the pages for newcomers, one after the other in one folder", () => {
   };
   const place = () => ({ checkout, instead: { "127.0.0.1:7700": fixture.server } });
 
-  testPage("README.md", [["list", /\bHEALTHY\b/]], place, { before: { list: () => restart() } });
+  testPage("README.md", [["list", /\bhealthy\b/]], place, { before: { list: () => restart() } });
   testPage("docs/tutorial.md", TUTORIAL, place, { before: { look: () => restart("--manual-approval", ...PATIENT) } });
   testPage("docs/tutorial-work.md", WORK, place, { before: { agents: () => restart() } });
   testPage(

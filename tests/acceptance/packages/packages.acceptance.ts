@@ -173,7 +173,7 @@ describe("make dist", () => {
     const rollcall = (...words: readonly string[]) => run(join(server, "bin/rollcall"), words, { env });
     await until(
       "a HEALTHY node",
-      async () => (await rollcall("node", "list")).stdout.includes(" HEALTHY "),
+      async () => (await rollcall("node", "list")).stdout.includes(" healthy "),
       PATIENCE_MS,
     );
     const command = commandIn(await rollcall("token", "create"));
@@ -271,7 +271,7 @@ needs("qemu-aarch64-static", canEmulate).describe("the tarballs of linux-arm64",
     await agent.prints('"msg":"connected"');
     await until(
       "a HEALTHY node",
-      async () => (await run(rollcall, ["node", "list"], { env })).stdout.includes(" HEALTHY "),
+      async () => (await run(rollcall, ["node", "list"], { env })).stdout.includes(" healthy "),
       PATIENCE_MS,
     );
     expect((await run(rollcall, ["node", "describe", "arm"], { env })).stdout).toContain("arm64");
@@ -305,7 +305,7 @@ describeOnDebian("packages on fresh machines", () => {
     await up.prints("everything is up");
     const list = async () => (await first.run(["/opt/bin/rollcall", "node", "list"])).split("\n");
     const isHealthy = (name: string) => async () =>
-      (await list()).some((line) => line.startsWith(`${name} `) && line.includes(" HEALTHY "));
+      (await list()).some((line) => line.startsWith(`${name} `) && line.includes(" healthy "));
     await until("the first machine to be HEALTHY", isHealthy("first"), PATIENCE_MS);
 
     copyTo(second, packages.path(deb("rollcall-agent")), "root");

@@ -1,4 +1,5 @@
 import type { Decided } from "../decided.ts";
+import { stateWords } from "../explain/state-words.ts";
 import { refused } from "../refusal.ts";
 import { BRAKE_CLUSTER } from "./brake.ts";
 import { brakeEvent } from "./brake-events.ts";
@@ -66,7 +67,7 @@ export function releaseBrake(
     const hint =
       mode === "NORMAL"
         ? "it releases reactions automatically"
-        : `it is ${mode} because most of its nodes are gone; use --now to release all pending reactions`;
+        : `it is ${stateWords(mode)} because most of its nodes are gone; use --now to release all pending reactions`;
 
     return refused("BRAKE_NOT_FROZEN", `the brake of ${group} is not frozen: ${hint}`, { group, mode });
   }

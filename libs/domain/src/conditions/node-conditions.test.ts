@@ -20,11 +20,11 @@ describe("conditionsOf()", () => {
 describe("holdsAfterReport()", () => {
   it("should hold a node while it reports a condition, and keep other holds", () => {
     const held = holdsAfterReport([OPERATOR], { conditions: [FULL] }, BY);
-    const message = "DISK_FULL: no space left in /state";
+    const message = "disk full: no space left in /state";
     expect(held).toEqual([OPERATOR, { kind: "CONDITION", sinceMs: 5, message, actor: "node:n" }]);
     expect(holdsAfterReport(held, { conditions: [FULL] }, { ...BY, atMs: 9 })).toBe(held);
     const more = holdsAfterReport(held, { conditions: [DEAD, FULL] }, { ...BY, atMs: 9 });
-    expect(more[1]).toMatchObject({ sinceMs: 5, message: `KEEPER_DOWN; ${message}` });
+    expect(more[1]).toMatchObject({ sinceMs: 5, message: `keeper down; ${message}` });
     expect(holdsAfterReport(more, {}, BY)).toEqual([OPERATOR]);
     const free = [OPERATOR];
     expect(holdsAfterReport(free, {}, BY)).toBe(free);
@@ -58,7 +58,7 @@ describe("impairedHealth()", () => {
     expect(impairedHealth(health, [FULL, DEAD])).toMatchObject({
       state: "HEALTHY",
       reason: "DISK_FULL",
-      message: "DISK_FULL: no space left in /state; KEEPER_DOWN",
+      message: "disk full: no space left in /state; keeper down",
     });
     expect(impairedHealth(health, [])).toBe(health);
     const away = { ...health, state: "UNKNOWN" } as const;
@@ -75,12 +75,12 @@ describe("nodeInfoEvents()", () => {
       { type: "node.conditions.changed", reason: "DISK_FULL", after: { conditions: ["DISK_FULL"] } },
       {
         type: "node.scheduling.changed",
-        message: "DISK_FULL: no space left in /state",
+        message: "disk full: no space left in /state",
         before: { holds: ["OPERATOR"] },
         after: { scheduling: "INELIGIBLE", holds: ["OPERATOR", "CONDITION"] },
       },
     ]);
-    const hold = { kind: "CONDITION", sinceMs: 5, message: "DISK_FULL: no space left in /state", actor: "" } as const;
+    const hold = { kind: "CONDITION", sinceMs: 5, message: "disk full: no space left in /state", actor: "" } as const;
     const held = nodeRecord({ holds: [hold], info: { conditions: [FULL] } });
     expect(nodeInfoEvents(held, report([])).slice(1)).toMatchObject([
       { type: "node.conditions.changed", reason: "CONDITIONS_OVER" },

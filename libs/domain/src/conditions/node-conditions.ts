@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type NewEvent } from "../events/events.ts";
+import { reasonText } from "../explain/state-words.ts";
 import type { Health, Hold } from "../states.ts";
 import { withHold } from "./condition-holds.ts";
 
@@ -43,7 +44,7 @@ const MOST_CHARACTERS = 1_024;
 
 /** Describe conditions in one line for people, the most serious first. */
 export function describeConditions(conditions: readonly NodeCondition[]): string {
-  const all = conditions.map(({ reason, message }) => (message === "" ? reason : `${reason}: ${message}`));
+  const all = conditions.map(({ reason, message }) => reasonText(reason, message));
   return all.join("; ").slice(0, MOST_CHARACTERS);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { EVENT_CATALOGUE } from "../explain/event-catalogue.ts";
-import { explainEvent } from "../explain/explain-event.ts";
+import { explainEvent } from "../explain/event-sentence.ts";
 import type { NewEvent } from "./events.ts";
 import {
   executionEvent,
@@ -83,7 +83,7 @@ describe("executionsPlacedEvents()", () => {
 
   it("should be described by their number", () => {
     const [event] = executionsPlacedEvents("web", ["e1", "e2"], "scheduler:s1");
-    expect(event === undefined ? "" : told(event)).toBe("2 executions: PLACED");
+    expect(event === undefined ? "" : told(event)).toBe("had 2 executions placed");
   });
 });
 
@@ -114,7 +114,7 @@ describe("executionsOrphanedEvent()", () => {
     const found = { count: 600, nodes: ["n1", "n2"], jobs: ["web"], actor: "scheduler:s1" };
     const event = executionsOrphanedEvent(found);
     expect(event).toMatchObject({ subject: "cluster", after: { count: 600 } });
-    expect(told(event)).toBe("count 600, on nodes n1 + n2, of jobs web: EXECUTIONS_ORPHANED");
+    expect(told(event)).toBe("has 600 executions that no job knows, count 600, on nodes n1 + n2, of jobs web");
     expectCatalogued(event);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { EVENT_TYPES } from "./event-catalogue.ts";
-import { eventSentence, inPlural } from "./event-sentence.ts";
-import type { ToldEvent } from "./explain-event.ts";
+import type { ToldEvent } from "./describe-change.ts";
+import { EVENT_CATALOGUE, EVENT_TYPES } from "./event-catalogue.ts";
+import { eventSentence, explainEvent, inPlural } from "./event-sentence.ts";
 
 const event = (change: Partial<ToldEvent>): ToldEvent => ({
   ...{ type: "node.registered", atMs: 0, reason: "", message: "", actor: "", before: null, after: null },
@@ -37,7 +37,7 @@ describe("eventSentence()", () => {
       { type: "node.session.moved", before: { replica: "h1" }, after: { replica: "h2" } },
     ],
     [
-      "alpha had its execution e1 on gpu-1 end as killed oom",
+      "alpha had its execution e1 on gpu-1 end as killed: out of memory",
       { type: "job.execution.ended", after: { execution: "e1", node: "gpu-1", state: "KILLED_OOM" } },
     ],
     ["alpha changed", { type: "job.changed" }],
@@ -48,6 +48,108 @@ describe("eventSentence()", () => {
 
   it("should have words for every type, also when an event has no fields", () => {
     for (const type of EVENT_TYPES) expect(eventSentence(event({ type })).did).toMatch(/^\w/);
+  });
+});
+
+describe("explainEvent()", () => {
+  it.each<[string, Partial<ToldEvent>]>([
+    [
+      "joined the cluster, from 192.0.2.7: approval required",
+      {
+        reason: "APPROVAL_REQUIRED",
+        after: { membership: "PENDING", joinedFrom: "192.0.2.7" },
+      },
+    ],
+    [
+      "was approved: the demo",
+      {
+        ...{ type: "node.approved", reason: "OPERATOR_APPROVED", message: "the demo" },
+        ...{ before: { membership: "PENDING" }, after: { membership: "APPROVED" } },
+      },
+    ],
+    [
+      "became ineligible, held by operator: operator cordoned, repair",
+      {
+        ...{ type: "node.scheduling.changed", reason: "OPERATOR_CORDONED", message: "repair" },
+        ...{ before: { scheduling: "ELIGIBLE" }, after: { scheduling: "INELIGIBLE", holds: ["OPERATOR"] } },
+      },
+    ],
+    [
+      "is still ineligible, held by flapping + operator: node flapping",
+      {
+        ...{ type: "node.scheduling.changed", reason: "NODE_FLAPPING" },
+        ...{
+          before: { scheduling: "INELIGIBLE" },
+          after: { scheduling: "INELIGIBLE", holds: ["FLAPPING", "OPERATOR"] },
+        },
+      },
+    ],
+    [
+      "has a condition: disk full: 1 MiB left",
+      {
+        ...{ type: "node.conditions.changed", reason: "DISK_FULL", message: "disk full: 1 MiB left" },
+        after: { conditions: ["DISK_FULL"] },
+      },
+    ],
+    ["was scaled, count 3", { type: "job.changed", reason: "JOB_SCALED", before: { count: 1 }, after: { count: 3 } }],
+    ["is rolled out: every wanted execution is ready", { type: "job.changed", reason: "JOB_ROLLED_OUT", after: {} }],
+    [
+      "changed: waiting on 2 nodes: job waiting",
+      {
+        ...{ type: "job.changed", reason: "JOB_WAITING", after: { waitingNodes: 2 } },
+      },
+    ],
+    [
+      "replaced its execution e1 on n1, replaced by e2: node drained",
+      {
+        ...{ type: "job.execution.replaced", reason: "NODE_DRAINED", before: { state: "LIVE" } },
+        after: { execution: "e1", node: "n1", index: 1, state: "LIVE", replacedBy: "e2" },
+      },
+    ],
+    [
+      "got an order to stop its execution e1 on n1",
+      {
+        ...{
+          type: "job.execution.ordered",
+          reason: "STOP_ORDERED",
+          after: { execution: "e1", node: "n1", order: "STOP" },
+        },
+      },
+    ],
+  ])("should say %s", (words, change) => {
+    expect(explainEvent(event(change))).toBe(words);
+  });
+
+  it("should have no names of the API for any type", () => {
+    for (const type of EVENT_TYPES) {
+      const { before, after, reasons } = EVENT_CATALOGUE[type];
+      const sideOf = (fields: readonly string[] | null) =>
+        fields && Object.fromEntries(fields.map((name) => [name, name === "halted" ? null : "SOME_STATE"]));
+      for (const reason of reasons) {
+        const text = explainEvent(event({ type, reason, before: sideOf(before), after: sideOf(after) }));
+        expect(`${type} ${text}`).not.toMatch(
+          new RegExp(`${reason.includes("_") ? reason : "^$"}|(?<!labels )[a-z][A-Z]`),
+        );
+      }
+    }
+  });
+
+  it.each([
+    [61_000, 2_000, "last received 61.0 s before; 2.0 s not counted, because heartbeats could not be received then"],
+    [null, 0, "this replica never received anything"],
+  ])("should explain the evidence of a silence: %j", (lastReceivedAgoMs, grantedMs, expected) => {
+    const evidence = {
+      ...{ silentMs: 60_000, thresholdMs: 60_000, value: "unhealthyAfter", policy: "group gpus", replica: "h1" },
+      ...{ lastReceivedAgoMs, grantedMs },
+    };
+    const silence = event({
+      ...{ type: "node.health.changed", reason: "HEARTBEATS_MISSED" },
+      ...{ before: { health: "HEALTHY" }, after: { health: "UNHEALTHY", evidence } },
+    });
+    expect(explainEvent(silence)).toBe(
+      "became unhealthy: nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s; " +
+        `${expected}; decided by replica h1`,
+    );
   });
 });
 

@@ -1,5 +1,6 @@
 import { type EventType, isJsonObject, type Json } from "../events/events.ts";
-import { describeChange, silenceSummary, type ToldEvent } from "./explain-event.ts";
+import { describeChange, describeDetails, silenceSummary, silenceWords, type ToldEvent } from "./describe-change.ts";
+import { stateWords } from "./state-words.ts";
 
 /** An event as a sentence about its subject. */
 export interface EventSentence {
@@ -19,6 +20,26 @@ export function eventSentence(event: ToldEvent): EventSentence {
   return { did, cause };
 }
 
+/**
+ * Describe an event in one line for people, with its details and its evidence, without its subject: "became unhealthy:
+ * nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s; ...".
+ */
+export function explainEvent(event: ToldEvent): string {
+  const { did } = eventSentence(event);
+  const details = describeDetails(event);
+  const evidence = field(event.after, "evidence");
+  const causes = isJsonObject(evidence)
+    ? [silenceWords(evidence)]
+    : [saysReason(event) ? "" : stateWords(event.reason), event.message];
+  const cause = causes.filter((part) => part !== "").join(", ");
+  return `${did}${did.includes(details) ? "" : `, ${details}`}${cause === "" ? "" : `: ${cause}`}`;
+}
+
+/** Whether an event's sentence or message already contains its reason. */
+function saysReason({ type, reason }: ToldEvent): boolean {
+  return IN_SENTENCE.has(reason) || type === "node.conditions.changed";
+}
+
 /** Say the same of several subjects: "was approved" is "were approved". */
 export function inPlural(did: string): string {
   return did.replace(/^was /, "were ").replace(/^has /, "have ").replace(/^is /, "are ");
@@ -30,7 +51,10 @@ const always =
   (did: string): Words =>
   () =>
     did;
-const became: (name: string) => Words = (name) => (event) => `became ${lower(field(event.after, name))}`;
+const became: (name: string) => Words = (name) => (event) => {
+  const state = stateOf(event, name);
+  return field(event.before, name) === field(event.after, name) ? `is still ${state}` : `became ${state}`;
+};
 /** What changed follows the verb, because the event's message does not name it. */
 const withChange =
   (did: string): Words =>
@@ -76,7 +100,11 @@ const DID: Readonly<Record<EventType, Words>> = {
   "node.hardware.degraded": withChange("lacks hardware:"),
   "node.hardware.restored": always("has its hardware again"),
   "node.hardware.accepted": always("was accepted with its present hardware"),
-  "node.conditions.changed": withChange("has new conditions:"),
+  "node.conditions.changed": (event) => {
+    const conditions = field(event.after, "conditions");
+    const count = Array.isArray(conditions) ? conditions.length : 0;
+    return count === 0 ? "has no condition any more" : count === 1 ? "has a condition" : `has ${count} conditions`;
+  },
   "node.rebooted": always("rebooted without notice"),
   "node.reboot.cleared": always("has been up for long enough after its reboot"),
   "access.token.created": withChange("was created as an access token,"),
@@ -85,19 +113,18 @@ const DID: Readonly<Record<EventType, Words>> = {
   "join.token.revoked": always("was revoked as a join token"),
   "policy.health.set": withChange("has a new health policy:"),
   "policy.health.deleted": always("no longer has a health policy"),
-  "brake.changed": (event) => `has its brake ${lower(field(event.after, "brake"))}`,
+  "brake.changed": (event) => `has its brake ${stateOf(event, "brake")}`,
   "webhook.set": withChange("was set as a webhook,"),
   "webhook.deleted": always("was deleted as a webhook"),
   "webhook.paused": always("was paused as a webhook"),
   "webhook.behind": always("is far behind as a webhook"),
   "webhook.replayed": always("was set back as a webhook"),
   "job.submitted": (event) => `was submitted as version ${text(field(event.after, "version"))}`,
-  "job.changed": withChange("changed:"),
+  "job.changed": (event) => JOB_CHANGES[event.reason] ?? withChange("changed:")(event),
   "job.deleted": always("was deleted"),
   "job.executions.placed": (event) => `had ${describeChange(event) || "executions"} placed`,
-  "job.execution.ordered": ofExecution("got an order for its execution"),
-  "job.execution.ended": (event) =>
-    `${ofExecution("had its execution end as")(event)} ${lower(field(event.after, "state"))}`,
+  "job.execution.ordered": (event) => ofExecution(`got an order to ${stateOf(event, "order")} its execution`)(event),
+  "job.execution.ended": (event) => `${ofExecution("had its execution end as")(event)} ${stateOf(event, "state")}`,
   "job.execution.lost": ofExecution("lost its execution"),
   "job.execution.found": ofExecution("found its execution again"),
   "job.execution.replaced": ofExecution("replaced its execution"),
@@ -106,12 +133,32 @@ const DID: Readonly<Record<EventType, Words>> = {
   "job.execution.adopted": ofExecution("adopted its execution"),
 };
 
+/** What a change did to a job, by its reason. */
+const JOB_CHANGES: Readonly<Record<string, string>> = {
+  JOB_SCALED: "was scaled",
+  JOB_RESTARTED: "was restarted",
+  JOB_STOPPED: "was stopped",
+  JOB_COMPLETED: "is complete",
+  JOB_FAILED: "has failed",
+  JOB_ROLLED_OUT: "is rolled out: every wanted execution is ready",
+};
+
+/** The reasons that the sentence of their event already says. */
+const IN_SENTENCE: ReadonlySet<string> = new Set([
+  ...["OPERATOR_APPROVED", "OPERATOR_REJECTED", "OPERATOR_BANNED", "OPERATOR_DELETED", "BAN_LIFTED"],
+  ...["OPERATOR_REQUIRED", "NEXT_KEY_OFFERED", "NEXT_KEY_USED", "DUPLICATE_IDENTITY", "ONE_MACHINE_LEFT"],
+  ...["STREAM_MOVED", "NO_HOLD", "OPERATOR_DRAINED", "DRAIN_CANCELLED", "FLAPPING", "STEADY_AGAIN"],
+  ...["HARDWARE_RESTORED", "OPERATOR_ACCEPTED", "CONDITIONS_OVER", "UNEXPECTED_REBOOT", "REBOOT_OVER"],
+  ...["JOB_SUBMITTED", ...Object.keys(JOB_CHANGES), "JOB_DELETED", "PLACED", "STOP_ORDERED", "ADOPTION_ORDERED"],
+  ...["EXECUTION_FOUND", "EXECUTIONS_ORPHANED"],
+]);
+
 function field(side: Json | null, key: string): Json | undefined {
   return isJsonObject(side) ? side[key] : undefined;
 }
 
-function lower(value: Json | undefined): string {
-  return text(value).toLowerCase().replaceAll("_", " ");
+function stateOf({ after }: ToldEvent, name: string): string {
+  return stateWords(text(field(after, name)));
 }
 
 function text(value: Json | undefined): string {

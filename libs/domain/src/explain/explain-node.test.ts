@@ -12,6 +12,7 @@ import type {
 } from "../states.ts";
 import { deriveScheduling } from "../states.ts";
 import { type ExplainedNode, holdEnds, mayTakeWork, obstaclesOf, summarizeNode } from "./explain-node.ts";
+import { stateWords } from "./state-words.ts";
 
 const STATED = { sinceMs: 0, reason: "R", message: "", actor: "system" };
 const WELL: ExplainedNode = {
@@ -40,6 +41,10 @@ function held(...holds: readonly Pick<Hold, "kind" | "message" | "drained" | "un
   const all = holds.map((hold, sinceMs) => ({ ...hold, sinceMs, actor: "token:t" }));
   return { ...WELL, scheduling: deriveScheduling(all, 0) };
 }
+
+const CHECK_AGENT =
+  "check on the machine that its agent runs and reaches the health endpoints: `systemctl status rollcall-agent`, and " +
+  "the agent's log";
 
 describe("obstaclesOf()", () => {
   it("should find none of a node that may take work", () => {
@@ -80,25 +85,27 @@ describe("obstaclesOf()", () => {
   it.each<[string, string]>([
     ["OPERATOR_MARKED", "clear the mark"],
     ["AGENT_SHUTDOWN", "start its agent again"],
-    ["NEVER_CONNECTED", "check that its agent runs and reaches the health endpoints"],
+    ["NEVER_CONNECTED", CHECK_AGENT],
     [
       "DUPLICATE_IDENTITY",
       "stop the agent that runs on a copied state directory, remove that copy, and start the agent again; the hold " +
         "ends ten minutes after the last takeover",
     ],
-    [
-      "HEARTBEATS_MISSED",
-      "check that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it HEALTHY",
-    ],
+    ["HEARTBEATS_MISSED", `${CHECK_AGENT}; one heartbeat makes the node healthy`],
   ])("should know what to do about health for the reason %s", (reason, remedy) => {
     expect(obstaclesOf(health({ state: "UNHEALTHY", reason }))).toMatchObject([
-      { state: "health", reason, text: `it is UNHEALTHY (${reason})`, remedy },
+      {
+        state: "health",
+        reason,
+        text: reason === "NEVER_CONNECTED" ? "it has never connected" : `it is unhealthy (${stateWords(reason)})`,
+        remedy,
+      },
     ]);
   });
 
   it("should say why it is unhealthy, with the original message", () => {
     expect(obstaclesOf(health({ state: "UNKNOWN", message: "silent for 9 min" }))).toMatchObject([
-      { text: "it is UNKNOWN (silent for 9 min)" },
+      { text: "it is of unknown health (silent for 9 min)" },
     ]);
   });
 
@@ -241,23 +248,44 @@ describe("summarizeNode()", () => {
   it.each<[ExplainedNode, string]>([
     [
       { ...WELL, info: { unknownFacts: [{ fact: "memory_bytes", reason: "memory.max is ?" }, { fact: "gpus" }] } },
-      "node n1 is APPROVED, CONNECTED, HEALTHY, ELIGIBLE; it cannot take work because its agent cannot determine its " +
-        "memory (memory.max is ?); and no GPU is allocated while its agent cannot determine its GPUs.",
+      "node n1 cannot take work: its agent cannot determine its memory (memory.max is ?); and no GPU is allocated " +
+        "while its agent cannot determine its GPUs. It is connected and healthy.",
     ],
     [
       { ...held({ kind: "OPERATOR", message: "" }), info: { unknownFacts: [{ fact: "gpus", reason: "too slow" }] } },
-      "node n1 is APPROVED, CONNECTED, HEALTHY, INELIGIBLE; it cannot take work because an operator cordoned it; " +
-        "and no GPU is allocated while its agent cannot determine its GPUs (too slow).",
+      "node n1 cannot take work: an operator cordoned it; and no GPU is allocated while its agent cannot determine " +
+        "its GPUs (too slow). It is connected and healthy.",
     ],
-    [WELL, "node n1 is APPROVED, CONNECTED, HEALTHY, ELIGIBLE, so it can take work."],
+    [WELL, "node n1 is approved, healthy and eligible, so it can take work."],
     [
       health({ message: "steady again" }),
-      "node n1 is APPROVED, CONNECTED, HEALTHY, ELIGIBLE, so it can take work (steady again).",
+      "node n1 is approved, healthy and eligible, so it can take work (steady again).",
     ],
     [
       { ...held({ kind: "OPERATOR", message: "disk" }), health: health({ state: "UNKNOWN" }).health },
-      "node n1 is APPROVED, CONNECTED, UNKNOWN, INELIGIBLE; it cannot take work because it is UNKNOWN (R), and " +
-        "an operator cordoned it (disk).",
+      "node n1 cannot take work: it is of unknown health (r), and an operator cordoned it (disk). It is connected.",
+    ],
+    [
+      membership({ state: "PENDING" }),
+      "node n1 cannot take work: it waits for an operator's approval. It is connected and healthy.",
+    ],
+    [
+      {
+        ...membership({ state: "REJECTED", message: "wrong rack" }),
+        connection: { ...STATED, state: "DISCONNECTED" },
+      },
+      "node n1 cannot take work: it was rejected (wrong rack). It is not connected, but healthy.",
+    ],
+    [
+      {
+        ...health({ state: "UNKNOWN", reason: "NEVER_CONNECTED" }),
+        connection: { ...STATED, state: "DISCONNECTED" },
+      },
+      "node n1 cannot take work: it has never connected. It is not connected.",
+    ],
+    [
+      { ...WELL, type: "ORCHESTRATOR" },
+      "node n1 cannot take work: it is a control-plane process, which never gets work. It is connected.",
     ],
   ])("should say in one sentence: %j", (node, sentence) => {
     expect(summarizeNode(node)).toBe(sentence);

@@ -12,6 +12,7 @@ import { DUPLICATE_QUIET_MS } from "../membership/duplicate-identity.ts";
 import type { Node } from "../nodes/node.ts";
 import type { HealthPolicy } from "../policy/policy-fields.ts";
 import type { Connection, Health, Hold, HoldKind, Membership, NodeType, Scheduling } from "../states.ts";
+import { stateWords } from "./state-words.ts";
 
 /** A node's current state. Node has these fields. */
 export interface ExplainedNode {
@@ -113,16 +114,18 @@ export function obstaclesOf(node: ExplainedNode, ends: HoldEnds = NO_HOLD_ENDS):
   ];
 }
 
-/** Describe in one sentence why a node is in its current state, and whether it can take work. */
+/** Describe for people whether a node can take work, and why not; then the states that are not among the causes. */
 export function summarizeNode(node: ExplainedNode): string {
-  const { id, membership, connection, health, scheduling } = node;
-  const states = [membership.state, connection.state, health.state, scheduling.state].join(", ");
+  const { id, type, connection, health } = node;
+  const remark = health.message === "" || health.state !== "HEALTHY" ? "" : ` (${health.message})`;
   if (mayTakeWork(node)) {
-    const remark = node.health.message === "" ? "" : ` (${node.health.message})`;
-    return `node ${id} is ${states}, so it can take work${remark}${unknownText(node, "; but ")}.`;
+    return `node ${id} is approved, healthy and eligible, so it can take work${remark}${unknownText(node, "; but ")}.`;
   }
   const causes = obstaclesOf(node).map(({ text }) => text);
-  return `node ${id} is ${states}; it cannot take work because ${causes.join(", and ")}${unknownText(node, "; and ")}.`;
+  const link = connection.state === "CONNECTED" ? "connected" : "not connected";
+  const isWell = type === "COMPUTE" && health.state === "HEALTHY";
+  const states = isWell ? `${link}${link === "connected" ? " and" : ", but"} healthy${remark}` : link;
+  return `node ${id} cannot take work: ${causes.join(", and ")}${unknownText(node, "; and ")}. It is ${states}.`;
 }
 
 /** Text that says that new executions get no GPU while the node's GPUs are unknown; empty if they are known. */
@@ -170,17 +173,25 @@ function membershipObstacle({ membership }: ExplainedNode): readonly Obstacle[] 
 function healthObstacle({ health }: ExplainedNode): readonly Obstacle[] {
   const { state, reason, message, sinceMs } = health;
   if (state === "HEALTHY") return [];
-  const why = message === "" ? reason : message;
+  const why = message === "" ? stateWords(reason) : message;
+  const isNew = reason === "NEVER_CONNECTED";
   return [
     {
       state: "health",
       reason,
-      text: `it is ${state} (${why})`,
+      text: isNew
+        ? "it has never connected"
+        : `it is ${state === "UNKNOWN" ? "of unknown health" : "unhealthy"} (${why})`,
       remedy: healthRemedy(reason),
       ...{ sinceMs, untilMs: null },
     },
   ];
 }
+
+/** What to do on a machine that sends nothing. */
+const CHECK_AGENT =
+  "check on the machine that its agent runs and reaches the health endpoints: `systemctl status rollcall-agent`, and " +
+  "the agent's log";
 
 function healthRemedy(reason: string): string {
   switch (reason) {
@@ -189,14 +200,11 @@ function healthRemedy(reason: string): string {
     case "AGENT_SHUTDOWN":
       return "start its agent again";
     case "NEVER_CONNECTED":
-      return "check that its agent runs and reaches the health endpoints";
+      return CHECK_AGENT;
     case "DUPLICATE_IDENTITY":
       return DUPLICATE_REMEDY;
     default:
-      return (
-        "check that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it " +
-        "HEALTHY"
-      );
+      return "check that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it healthy";
   }
 }
 

@@ -1,4 +1,4 @@
-import type { JobEditKind } from "@rollcall/domain";
+import { type JobEditKind, stateWords } from "@rollcall/domain";
 import { type FieldViolation, type RefusalError, refusalError, refuse } from "@rollcall/errors";
 import { type Db, type JobRow, withSuggestion } from "@rollcall/store";
 import { violationsText } from "@rollcall/wire";
@@ -43,7 +43,7 @@ export function jobUpdateHalted({ name, version, readyVersion }: JobRow): Refusa
 /** The refusal to stop, scale or restart a job that has ended. */
 export function jobEnded(name: string, state: JobRow["state"], edit: JobEditKind | "JOB_REVERTED"): RefusalError {
   const isStop = edit === "JOB_STOPPED";
-  const text = `job ${name} has already ended: it is ${state}${isStop ? "" : "; submit it again to run it again"}`;
+  const text = `job ${name} has already ended: it is ${stateWords(state)}${isStop ? "" : "; submit it again to run it again"}`;
   return refuse("JOB_ENDED", text, { metadata: { job: name, state }, subject: name });
 }
 

@@ -25,6 +25,7 @@ export const plainActorNames: ActorNames = (actor) => {
       return `node ${name}`;
     case "system":
     case "replica":
+    case "scheduler":
       return "the control plane";
     default:
       return actor || "-";

@@ -30,7 +30,7 @@ describe("jobPanel()", () => {
     });
     expect(jobPanel(job, [execution], LOOK)).toBe(
       lines(
-        "web  service  ACTIVE for 1m",
+        "web  service  active for 1m",
         "",
         "Executions  2 of 3 ready, 1 failed",
         "Update      1 of 3 updated",
@@ -40,7 +40,7 @@ describe("jobPanel()", () => {
         "Resources   0.5 cores, 256 MiB memory, 1 GPU, ports http=dynamic",
         "",
         "ID   VERSION  INDEX  NODE  STATE   PORTS       PLACED                ENDED  DETAIL",
-        "01h  2        0      n1    FAILED  http=20000  2026-08-06 12:00:00Z  -      EXITED, exit code 3",
+        "01h  2        0      n1    failed  http=20000  2026-08-06 12:00:00Z  -      exited, exit code 3",
       ),
     );
   });

@@ -9,6 +9,7 @@ import {
   JobService,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { JobSpec } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { stateWords } from "@rollcall/domain";
 import { type ActorNames, plainActorNames, readActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../invocation.ts";
@@ -70,7 +71,7 @@ export function jobPanel(
   const age = updateTime === undefined ? "" : ` for ${formatDuration(nowMs - timestampMs(updateTime))}`;
   const lines = [
     `${paint("bold", printable(spec?.name ?? "-"))}  ${jobTypeWord(spec?.type)}  ` +
-      `${paint(styleOfState(word), word)}${age}`,
+      `${paint(styleOfState(word), stateWords(word))}${age}`,
     ...(message === "" ? [] : [row("", message)]),
     "",
     row("Executions", countWords(job)),
@@ -132,17 +133,18 @@ export const jobWhy: Verb = async ({ shell, args, options }) => {
 };
 
 const WIDEST = 120;
+/** Width of a time and the gap after it. */
+const TIME_WIDTH = 22;
 
 function explanation({ summary, history, waits }: ExplainExecutionResponse, columns: number): string {
   const width = columns === 0 ? WIDEST : columns;
   const lines = [
     ...wrap(printable(summary), width).split("\n"),
-    ...waitLines(waits, Math.max(20, width - 4)),
+    ...waitLines(waits, width),
     ...(history.length === 0 ? [] : [""]),
-    ...history.map(({ time, text, executionId, nodeId }) => {
+    ...history.map(({ time, text }) => {
       const when = time === undefined ? "-" : formatTime(timestampMs(time));
-      const where = nodeId === "" ? "" : `  on ${nodeId}`;
-      return printable(`${when}  ${executionId}  ${text}${where}`);
+      return wrapValue(pad(when, TIME_WIDTH), printable(text), width, TIME_WIDTH);
     }),
   ];
   return lines.map((line) => `${line.trimEnd()}\n`).join("");

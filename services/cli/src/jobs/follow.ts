@@ -12,6 +12,7 @@ import type { ControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
 import { Failure, failureOfAll, Unreached } from "../failure.ts";
 import { showing } from "../output/progress.ts";
+import { widthOf } from "../output/style.ts";
 import { counted, printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import { waitLines } from "../waits.ts";
@@ -275,7 +276,7 @@ async function followEnd(
     const progress = `${shown}: ${counted(left, "execution has", "executions have")} not ended\n`;
     if (progress === told) continue;
     told = progress;
-    shell.err.write(progress + (await heldText(client, name)));
+    shell.err.write(progress + (await heldText(client, name, widthOf(shell.err))));
   }
   throw new Unreached(`the control plane ended the watch before job ${shown} finished`);
 }
@@ -286,10 +287,10 @@ function leftOf({ executions }: Job): number {
 }
 
 /** What delays the executions that have not ended, one line each; empty when that cannot be read. */
-async function heldText(client: JobClient, name: string): Promise<string> {
+async function heldText(client: JobClient, name: string, columns: number): Promise<string> {
   try {
     const { waits } = await client.explainExecution({ subject: { case: "job", value: name } });
-    return waitLines(waits, Number.POSITIVE_INFINITY)
+    return waitLines(waits, columns)
       .map((line) => `${line}\n`)
       .join("");
   } catch {

@@ -8,10 +8,10 @@ const { COMPLETED, FAILED, STOPPED, KILLED_OOM, LOST, RUNNING } = ExecutionState
 
 describe("endWords()", () => {
   it.each<[MessageInitShape<typeof ExecutionSchema>, string]>([
-    [{ state: FAILED, reason: "EXITED", observation: { exitCode: 3 } }, "EXITED, exit code 3"],
-    [{ state: STOPPED, reason: "JOB_STOPPED", observation: { exitCode: 0 } }, "JOB_STOPPED, exit code 0"],
-    [{ state: FAILED, reason: "NODE_LOST", observation: { exitCode: 0 } }, "NODE_LOST"],
-    [{ state: FAILED, reason: "NODE_LOST", observation: { signal: "SIGTERM" } }, "NODE_LOST"],
+    [{ state: FAILED, reason: "EXITED", observation: { exitCode: 3 } }, "exited, exit code 3"],
+    [{ state: STOPPED, reason: "JOB_STOPPED", observation: { exitCode: 0 } }, "job stopped, exit code 0"],
+    [{ state: FAILED, reason: "NODE_LOST", observation: { exitCode: 0 } }, "node lost"],
+    [{ state: FAILED, reason: "NODE_LOST", observation: { signal: "SIGTERM" } }, "node lost"],
   ])("should say of %j: %s", (execution, words) => {
     expect(endWords(create(ExecutionSchema, execution))).toBe(words);
   });

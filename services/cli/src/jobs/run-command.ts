@@ -12,7 +12,7 @@ import {
   JobState,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpec, JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { isEndSeen, isOutdated } from "@rollcall/domain";
+import { isEndSeen, isOutdated, stateWords } from "@rollcall/domain";
 import { Scalar } from "yaml";
 import { JOB_IS_STOPPED } from "../client/already-done.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
@@ -327,7 +327,7 @@ export function exitCodeOf(execution: Execution, hasCompleted = false): number {
 function endLine(execution: Execution): string {
   const { job, nodeId, state } = execution;
   const how = endWords(execution);
-  return printable(`${job}: ${executionStateWord(state)} on node ${nodeId}${how === "" ? "" : `: ${how}`}`);
+  return printable(`${job}: ${stateWords(executionStateWord(state))} on node ${nodeId}${how === "" ? "" : `: ${how}`}`);
 }
 
 /**

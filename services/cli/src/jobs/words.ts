@@ -10,7 +10,7 @@ import {
   type PlacementRefusal,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType, JobTypeSchema, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { isEndSeen } from "@rollcall/domain";
+import { isEndSeen, stateWords } from "@rollcall/domain";
 import type { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
 import { counted, printable } from "../output/text.ts";
 
@@ -112,21 +112,23 @@ export function endWords(execution: Execution): string {
   const said = message === "" ? (observation?.message ?? "") : message;
   const code = observation?.exitCode === undefined ? "" : `exit code ${observation.exitCode}`;
   const end = code === "" ? (observation?.signal ?? "") : code;
-  return [...new Set([reason, end, said])].filter((part) => part !== "").join(", ");
+  return [...new Set([stateWords(reason), end, said])].filter((part) => part !== "").join(", ");
 }
 
-/** The outcome of an execution on one line: "execution 01k... on node n1 FAILED: EXITED, exit code 3". */
+/** The outcome of an execution on one line: "execution 01k... on node n1 failed: exited, exit code 3". */
 export function endSentence(execution: Execution): string {
   const { id, nodeId, state } = execution;
   const how = endWords(execution);
-  return printable(`execution ${id} on node ${nodeId} ${executionStateWord(state)}${how === "" ? "" : `: ${how}`}`);
+  return printable(
+    `execution ${id} on node ${nodeId} ${stateWords(executionStateWord(state))}${how === "" ? "" : `: ${how}`}`,
+  );
 }
 
 /** Why nodes are unsuitable, one line each: "3 of 5 nodes: insufficient cores". */
 export function refusalLines(refusals: readonly PlacementRefusal[], total: number | null): readonly string[] {
   return refusals.map(({ nodes, message, reason }) => {
     const of = total === null ? counted(nodes, "node") : `${nodes} of ${counted(total, "node")}`;
-    return `${of}: ${message || reason}`;
+    return `${of}: ${message || stateWords(reason)}`;
   });
 }
 

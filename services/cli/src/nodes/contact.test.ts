@@ -26,7 +26,7 @@ describe("contactText()", () => {
     [
       "a node that sends heartbeats",
       { connection: { state: CONNECTED }, health: { state: HEALTHY } },
-      "UNHEALTHY in 24s unless it sends a heartbeat",
+      "unhealthy in 24s unless it sends a heartbeat",
     ],
     [
       "one whose stream broke",
@@ -34,7 +34,7 @@ describe("contactText()", () => {
         connection: gone("STREAM_BROKEN", "its stream broke"),
         health: { state: HEALTHY },
       },
-      "not connected: its stream broke; UNHEALTHY in 24s unless it reconnects",
+      "not connected: its stream broke; unhealthy in 24s unless it reconnects",
     ],
     [
       "one that said goodbye",
@@ -42,7 +42,7 @@ describe("contactText()", () => {
         connection: gone("AGENT_SHUTDOWN", "its agent shut down: SIGTERM"),
         health: { state: UNHEALTHY, reason: "AGENT_SHUTDOWN" },
       },
-      "not connected: its agent shut down: SIGTERM; UNKNOWN in 4m unless it reconnects",
+      "not connected: its agent shut down: SIGTERM; unknown in 4m unless it reconnects",
     ],
     [
       "one that was rejected",
@@ -51,7 +51,7 @@ describe("contactText()", () => {
         connection: gone("NODE_REJECTED", "the node was rejected"),
         health: { state: HEALTHY },
       },
-      "not connected: the node was rejected; UNHEALTHY in 24s",
+      "not connected: the node was rejected; unhealthy in 24s",
     ],
     [
       "one that was rejected while it was away",
@@ -60,7 +60,7 @@ describe("contactText()", () => {
         connection: gone("STREAM_BROKEN", ""),
         health: { state: UNKNOWN },
       },
-      "not connected: STREAM_BROKEN, and it cannot reconnect because it was rejected",
+      "not connected: stream broken, and it cannot reconnect because it was rejected",
     ],
     [
       "one that is marked, whatever it sends",
@@ -76,7 +76,7 @@ describe("contactText()", () => {
         connection: gone("STREAM_STALE", "nothing arrived on its stream"),
         health: { state: UNHEALTHY, reason: "HEARTBEATS_MISSED" },
       },
-      "not connected: nothing arrived on its stream; UNKNOWN in 4m unless it reconnects",
+      "not connected: nothing arrived on its stream; unknown in 4m unless it reconnects",
     ],
     [
       "one whose state cannot change further",

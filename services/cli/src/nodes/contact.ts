@@ -1,6 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { ConnectionState, HealthState, MembershipState, type Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { stateWords } from "@rollcall/domain";
 import { formatDuration } from "../output/units.ts";
 import { silentMs } from "./read-health.ts";
 
@@ -20,7 +21,7 @@ export function contactText(node: Node | undefined, live: NodeHealth | undefined
 function absence({ membership, connection }: Node): string {
   if (connection?.state !== ConnectionState.DISCONNECTED) return "";
   const { reason, message } = connection;
-  const why = message === "" ? reason : message;
+  const why = message === "" ? stateWords(reason) : message;
   const isRejected = membership?.state === MembershipState.REJECTED;
   // Whether the reason of the disconnect already says that the node was rejected or banned.
   const isTold = reason === "NODE_REJECTED" || reason === "NODE_BANNED";
@@ -48,9 +49,9 @@ function outlook(node: Node, live: NodeHealth, silent: number): string {
 function nextOf(state: HealthState | undefined, { unhealthyAfter, unknownAfter }: NodeHealth) {
   switch (state) {
     case HealthState.HEALTHY:
-      return unhealthyAfter === undefined ? null : { word: "UNHEALTHY", after: unhealthyAfter };
+      return unhealthyAfter === undefined ? null : { word: "unhealthy", after: unhealthyAfter };
     case HealthState.UNHEALTHY:
-      return unknownAfter === undefined ? null : { word: "UNKNOWN", after: unknownAfter };
+      return unknownAfter === undefined ? null : { word: "unknown", after: unknownAfter };
     default:
       return null;
   }

@@ -10,7 +10,7 @@ import {
   WorkContainment,
   WorkIdentity,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { isUsableGpu } from "@rollcall/domain";
+import { isUsableGpu, reasonText, stateWords } from "@rollcall/domain";
 import { type ActorNames, plainActorNames, readActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../invocation.ts";
@@ -96,7 +96,7 @@ export function statusPanel(
     state("Scheduling", eligibilityWord(node), node.scheduling),
     ...(node.scheduling?.holds ?? []).map((hold) => {
       const actor = actorWords(hold.actor, node.id, names);
-      return row("", `hold ${holdWord(hold.kind)}${untilWords(hold)} by ${actor}: ${hold.message || "-"}`);
+      return row("", `hold ${stateWords(holdWord(hold.kind))}${untilWords(hold)} by ${actor}: ${hold.message || "-"}`);
     }),
     row("Contact", contactLine(health)),
     ...agentTexts(node).map((text, at) => row(at === 0 ? "Agents" : "", text)),
@@ -114,9 +114,9 @@ export function statusPanel(
 
   function state(label: string, word: string, of: StateMessage | undefined): string {
     const since = of?.since === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(of.since))}`;
-    const why = [of?.reason, of?.message].filter((part) => part).join(": ");
+    const why = reasonText(of?.reason ?? "", of?.message ?? "");
     const actor = of?.actor ? `by ${actorWords(of.actor, node.id, names)}` : "";
-    const lead = `${pad(label, LABEL_WIDTH)}${paint(styleOfState(word), pad(word, 13))}${pad(since, 9)}`;
+    const lead = `${pad(label, LABEL_WIDTH)}${paint(styleOfState(word), pad(stateWords(word), 13))}${pad(since, 9)}`;
     return wrapValue(lead, printable([actor, why].filter((part) => part).join("  ")), columns, LEAD_WIDTH);
   }
 }

@@ -1,5 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { reasonText, stateWords } from "@rollcall/domain";
 import { type Paint, styleOfPercent, styleOfState } from "../output/style.ts";
 import { pad, printable, wrapValue } from "../output/text.ts";
 import { formatBytes, formatDuration, formatExactDuration, formatPercent } from "../output/units.ts";
@@ -30,7 +31,7 @@ export function sparkWidthFor(columns: number): number {
 /** Format one node's health and usage as lines. Missing values are shown as "-". */
 export function healthPanel(health: NodeHealth, look: PanelFormat): string {
   const word = healthWord(health.health?.state);
-  const state = look.paint(styleOfState(word), word);
+  const state = look.paint(styleOfState(word), stateWords(word));
   const lines = [
     `${look.paint("bold", printable(health.nodeId))}  ${state}`,
     wrapValue(pad("Contact", LABEL_WIDTH), contactLine(health), look.columns, LABEL_WIDTH),
@@ -100,8 +101,8 @@ function missing({ telemetryUnavailable: why }: NodeHealth): string[] {
 }
 
 function explanation({ health }: NodeHealth): string[] {
-  const parts = [health?.reason, health?.message].filter((part) => part);
-  return parts.length === 0 ? [] : [`${pad("", LABEL_WIDTH)}${printable(parts.join(": "))}`];
+  const text = reasonText(health?.reason ?? "", health?.message ?? "");
+  return text === "" ? [] : [`${pad("", LABEL_WIDTH)}${printable(text)}`];
 }
 
 function line(label: string, series: Series, { sparkWidth }: PanelFormat, value: string): string {

@@ -3,7 +3,7 @@ import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_p
 import { MembershipState, type Node, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { isUsableGpu } from "@rollcall/domain";
 import { COLUMN_GROUPS } from "../choices.ts";
-import { type Cell, type Column, optionalCell, stateCell } from "../output/table.ts";
+import { type Cell, type Column, optionalCell, reasonCell, stateCell } from "../output/table.ts";
 import { formatTime } from "../output/units.ts";
 import {
   amountText,
@@ -112,7 +112,7 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
   ],
   reasons: [
     { title: "SINCE", name: "since", rank: 7, cell: ({ node }) => since(node) },
-    { title: "REASON", name: "reason", rank: 3, cell: ({ node }) => optionalCell(telling(node)?.reason) },
+    { title: "REASON", name: "reason", rank: 3, cell: ({ node }) => reasonCell(telling(node)?.reason) },
     {
       title: "MESSAGE",
       name: "message",

@@ -12,7 +12,7 @@ import { parseCount, pickWords, UsageError } from "../failure.ts";
 import type { Invocation, Verb } from "../invocation.ts";
 import { toPlain } from "../output/format.ts";
 import { isWide, type ListingOptions, printListing, readPages } from "../output/listing.ts";
-import { type Column, optionalCell } from "../output/table.ts";
+import { type Column, optionalCell, reasonCell } from "../output/table.ts";
 import { isoTime } from "../output/units.ts";
 import { type ColumnGroup, type ListedNode, listColumns } from "./list-columns.ts";
 import { HealthJoin } from "./read-health.ts";
@@ -110,7 +110,7 @@ const deletedColumns = (names: PagedActorNames, wide: boolean): readonly Column<
   { title: "TYPE", name: "type", rank: 9, cell: ({ type }) => ({ text: typeWord(type) }) },
   { title: "DELETED", name: "deleted", cell: ({ deleteTime }) => optionalCell(isoTime(deleteTime)) },
   { title: "ACTOR", name: "actor", limit: 32, rank: 2, cell: ({ actor }) => names.cell(actor, wide) },
-  { title: "REASON", name: "reason", rank: 3, cell: ({ reason }) => optionalCell(reason) },
+  { title: "REASON", name: "reason", rank: 3, cell: ({ reason }) => reasonCell(reason) },
   { title: "MESSAGE", name: "message", limit: 60, rank: 1, cell: ({ message }) => optionalCell(message) },
   {
     title: "APPROVAL",

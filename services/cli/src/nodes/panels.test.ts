@@ -56,9 +56,9 @@ describe("healthPanel()", () => {
   it("should draw the last samples", () => {
     expect(healthPanel(healthOf({ samples: SAMPLES }), LOOK)).toBe(
       lines(
-        "n1  HEALTHY",
+        "n1  healthy",
         "Contact   last seen 2s ago, heartbeat every 15s, unhealthy after 1m, unknown after 5m",
-        "          HEARTBEAT",
+        "          heartbeat",
         "CPU              ▁▅█  95%",
         "Memory           ▃▃▃  25%  16.0 GiB of 64.0 GiB used",
         "Disk                  10%  50.0 GiB of 500 GiB used",
@@ -98,7 +98,7 @@ describe("healthColumns()", () => {
       lines(
         "ID  HEALTH   LAST SEEN  CPU                        MEMORY                     TEMP   GPU              " +
           "          GPU MEMORY  NUMA MEMORY",
-        `n1  HEALTHY  2s ago     ${spark}▁▅█ 95%   ${spark}▃▃▃ 25%   61 °C  ${spark}▇▇▇ 80%   50%         44%`,
+        `n1  healthy  2s ago     ${spark}▁▅█ 95%   ${spark}▃▃▃ 25%   61 °C  ${spark}▇▇▇ 80%   50%         44%`,
       ),
     );
   });
@@ -110,10 +110,10 @@ describe("statusPanel()", () => {
       lines(
         "n1  Compute  can take work",
         "",
-        "Approval    APPROVED     for 3h   by the control plane  AUTO_APPROVED",
-        "Connection  CONNECTED    for 3h   by the control plane  SESSION_OPENED",
-        "Health      HEALTHY      for 3h   by the control plane  HEARTBEAT",
-        "Scheduling  ELIGIBLE     for 3h",
+        "Approval    approved     for 3h   by the control plane  auto approved",
+        "Connection  connected    for 3h   by the control plane  session opened",
+        "Health      healthy      for 3h   by the control plane  heartbeat",
+        "Scheduling  eligible     for 3h",
         "Contact     last seen 2s ago, heartbeat every 15s, unhealthy after 1m, unknown after 5m",
         "",
         "Host        n1.example",
@@ -141,7 +141,7 @@ describe("statusPanel()", () => {
       lines("Contact     last seen 2s ago, heartbeat every 15s,", "            unhealthy after 1m, unknown after 5m"),
     );
     expect(panel).toContain(
-      lines("Health      HEALTHY      for 3h   by the control plane", `${" ".repeat(34)}HEARTBEAT`),
+      lines("Health      healthy      for 3h   by the control plane", `${" ".repeat(34)}heartbeat`),
     );
   });
 

@@ -8,6 +8,7 @@ import {
   SchedulingState,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { stateWords } from "@rollcall/domain";
 import { NODE_WAIT_WORDS } from "../choices.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import { streamLimitsOf } from "../client/keep-watching.ts";
@@ -142,5 +143,8 @@ function stateText(node: Node): string {
     healthWord(health?.state),
     eligibilityWord(node),
   ];
-  return `it is ${words.filter((word) => word !== "-").join(", ")}`;
+  return `it is ${words
+    .filter((word) => word !== "-")
+    .map(stateWords)
+    .join(", ")}`;
 }

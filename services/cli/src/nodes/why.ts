@@ -7,6 +7,7 @@ import {
   type TimelineEntry,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import type { ExecutionWait } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { stateWords } from "@rollcall/domain";
 import { type ActorNames, readActorNames } from "../client/actor-names.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { parseCount, parseMoment } from "../failure.ts";
@@ -92,11 +93,11 @@ function timelineText(shell: Pick<Shell, "out" | "env">, { answer, live, waits, 
       if (remedy === "") return [];
       const columns = Number.isFinite(width) ? width : 0;
       return [
-        wrapValue("  ", `${printable(obstacle.reason)} ${timesOf(obstacle)}`, columns, 2),
+        wrapValue("  ", printable(`${stateWords(obstacle.reason)} ${timesOf(obstacle)}`), columns, 2),
         wrapValue(REMEDY, printable(remedy), columns, REMEDY.length),
       ];
     }),
-    ...waitLines(waits, Number.isFinite(width) ? Math.max(20, width - 4) : width),
+    ...waitLines(waits, width),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -109,7 +110,6 @@ const INDENT = " ".repeat(22);
  * node. -o json shows them.
  */
 const MOVED = "node.session.moved";
-const RELEASED = "node.reactions.allowed";
 
 /**
  * Format an entry: time and change on one line, the actor on the next. Only -o json shows replicas and their
@@ -117,12 +117,8 @@ const RELEASED = "node.reactions.allowed";
  */
 function entryLines({ event, text }: TimelineEntry, width: number, names: ActorNames): readonly string[] {
   const time = event?.time === undefined ? "-" : formatTime(timestampMs(event.time));
-  const what = (event?.type ?? "").replace("node.", "");
-  const told =
-    event?.type === RELEASED
-      ? "reactions to its loss were released"
-      : text.replaceAll(/; decided by replica [^;\s]+/g, "").replaceAll(/, replica \S+$/g, "");
-  const lines = [`${what}  ${told}`, `by ${actorWords(event?.actor ?? "", event?.subject ?? "", names)}`]
+  const told = text.replaceAll(/; decided by replica [^;\s]+/g, "").replaceAll(/, replica \S+$/g, "");
+  const lines = [told, `by ${actorWords(event?.actor ?? "", event?.subject ?? "", names)}`]
     .flatMap((line) => wrap(printable(line), Math.max(20, width - INDENT.length)).split("\n"))
     .map((line) => INDENT + line);
   const [first = INDENT, ...others] = lines;

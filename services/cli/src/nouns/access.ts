@@ -14,6 +14,7 @@ import {
   Role,
   RoleSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { stateWords } from "@rollcall/domain";
 import type { Command } from "commander";
 import { ROLE_WORDS } from "../choices.ts";
 import { PagedActorNames } from "../client/actor-names.ts";
@@ -159,10 +160,10 @@ const columnsWith = (names: PagedActorNames, wide: boolean): readonly Column<Acc
     title: "STATE",
     name: "state",
     rank: 1,
-    cell: ({ state }) => ({
-      text: AccessTokenStateSchema.value[state]?.localName ?? String(state),
-      style: state === AccessTokenState.VALID ? "good" : "plain",
-    }),
+    cell: ({ state }) => {
+      const name = AccessTokenStateSchema.value[state]?.localName ?? String(state);
+      return { text: stateWords(name), raw: name, style: state === AccessTokenState.VALID ? "good" : "plain" };
+    },
   },
   { title: "EXPIRES", name: "expires", rank: 2, cell: ({ expireTime }) => timeCell(expireTime, "never") },
   { title: "LAST USE", name: "last_use", rank: 3, cell: ({ lastUseTime }) => timeCell(lastUseTime) },

@@ -21,7 +21,7 @@ import { withFailureCode } from "../failure-code.ts";
 import type { Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { isWide, type ListingOptions, printListing, readPages } from "../output/listing.ts";
-import { type Column, optionalCell, shortTimeCell, timeCell } from "../output/table.ts";
+import { type Column, optionalCell, reasonCell, shortTimeCell, timeCell } from "../output/table.ts";
 import { counted } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 
@@ -139,7 +139,8 @@ function parseFilter(options: AuditListOptions, nowMs: number) {
     actor,
     method,
     target,
-    outcome,
+    // The table shows reasons as words.
+    outcome: outcome.toUpperCase().replaceAll(/[ -]/g, "_"),
     orderBy: options.oldestFirst ? "sequence" : "sequence desc",
     ...(since === undefined ? {} : { fromTime: timestampFromMs(parseMoment("since", since, nowMs)) }),
     ...(until === undefined ? {} : { untilTime: timestampFromMs(parseMoment("until", until, nowMs)) }),
@@ -162,7 +163,10 @@ const columnsWith = (names: PagedActorNames, wide: boolean, nowMs: number): read
     title: "OUTCOME",
     name: "outcome",
     rank: 2,
-    cell: ({ outcome }) => ({ text: outcome, style: outcome === "OK" ? "plain" : "bad" }),
+    cell: ({ outcome }) => ({
+      ...reasonCell(outcome),
+      style: outcome === "OK" ? "plain" : "bad",
+    }),
   },
   { title: "ADDRESS", name: "address", rank: 5, cell: ({ address }) => optionalCell(address) },
   { title: "REASON", name: "reason", limit: 40, rank: 3, cell: ({ reason }) => optionalCell(reason) },

@@ -22,7 +22,7 @@ describe("brakeWarnings()", () => {
     ],
   ])("should show the real release rate of %s", (_, facts, expected) => {
     expect(brakeWarnings([create(BrakeSchema, { ...PARTIAL, ...facts })])).toEqual([
-      `zone=a is PARTIAL (${expected}): of 0 nodes 0 silent, 0 lost; 0 reactions held back`,
+      `zone=a is partial (${expected}): of 0 nodes 0 silent, 0 lost; 0 reactions held back`,
     ]);
   });
 
@@ -31,7 +31,7 @@ describe("brakeWarnings()", () => {
     const frozen = { state: BrakeState.FROZEN, frozenBy: "token:ops", frozenReason: "new switch" };
     const counts = { size: 40, silent: 2, lost: 28, pending: 25 };
     expect(brakeWarnings([normal, create(BrakeSchema, { group: "zone=b", ...frozen, ...counts })])).toEqual([
-      "zone=b is FROZEN (frozen by token ops: new switch): of 40 nodes 2 silent, 28 lost; 25 reactions held back",
+      "zone=b is frozen (frozen by token ops: new switch): of 40 nodes 2 silent, 28 lost; 25 reactions held back",
     ]);
   });
 });

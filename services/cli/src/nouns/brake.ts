@@ -9,6 +9,7 @@ import {
   GetBrakeResponseSchema,
   ReleaseReactionsResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { stateWords } from "@rollcall/domain";
 import type { Command } from "commander";
 import { type ActorNames, PagedActorNames, plainActorNames } from "../client/actor-names.ts";
 import { alreadyDone } from "../client/already-done.ts";
@@ -20,7 +21,7 @@ import { CHANGE_FORMATS, type ChangeFormat, writeChange, writeWords } from "../o
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { type ListingOptions, onePage, printListing } from "../output/listing.ts";
 import type { Style } from "../output/style.ts";
-import { type Column, optionalCell } from "../output/table.ts";
+import { type Column, optionalCell, stateCell } from "../output/table.ts";
 import { counted } from "../output/text.ts";
 import { formatDuration, formatExactDuration } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
@@ -111,7 +112,7 @@ function columnsAt(nowMs: number, names: ActorNames): readonly Column<Brake>[] {
     {
       title: "STATE",
       name: "state",
-      cell: ({ state }) => ({ text: brakeWord(state), style: brakeStyle(state) }),
+      cell: ({ state }) => ({ ...stateCell(stateName(state)), style: brakeStyle(state) }),
     },
     {
       title: "FOR",
@@ -197,7 +198,7 @@ async function isWanted(shell: Shell, control: ControlPlane, group: string): Pro
 }
 
 /** "NORMAL", "PARTIAL", "FULL" or "FROZEN"; for a state that only a newer server knows, its number. */
-function brakeWord(state: BrakeState): string {
+function stateName(state: BrakeState): string {
   return BrakeStateSchema.value[state]?.localName ?? String(state);
 }
 
@@ -236,6 +237,6 @@ export function brakeWarnings(brakes: readonly Brake[], names = plainActorNames)
       const { group, state, size, silent, lost, pending } = brake;
       const held = counted(pending, "reaction");
       const counts = `of ${counted(size, "node")} ${silent} silent, ${lost} lost; ${held} held back`;
-      return `${group} is ${brakeWord(state)} (${brakeDetail(brake, names)}): ${counts}`;
+      return `${group} is ${stateWords(stateName(state))} (${brakeDetail(brake, names)}): ${counts}`;
     });
 }

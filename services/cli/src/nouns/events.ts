@@ -10,7 +10,7 @@ import {
   RepublishEventsResponseSchema,
 } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { describeChange, type EventType } from "@rollcall/domain";
+import { apiNames, describeChange, type EventType } from "@rollcall/domain";
 import type { Command } from "commander";
 import { EVENT_TYPE_WORDS, OUTPUT_WORDS } from "../choices.ts";
 import { PagedActorNames } from "../client/actor-names.ts";
@@ -22,7 +22,7 @@ import { UsageError } from "../failure.ts";
 import type { Invocation, Verb } from "../invocation.ts";
 import { ANSWER_FORMATS, formatPlain, outputFormat, toPlain, writeAnswer } from "../output/format.ts";
 import { isWide, itemWriter, type ListingOptions, onePage, printListing, readPages } from "../output/listing.ts";
-import { type Column, shortTimeCell, timeCell } from "../output/table.ts";
+import { type Cell, type Column, reasonCell, shortTimeCell, timeCell } from "../output/table.ts";
 import type { Shell } from "../shell.ts";
 
 /** Define `events` and its verb `republish`. */
@@ -241,8 +241,8 @@ const columnsWith = (
   },
   { title: "TYPE", name: "type", rank: rankOf(options.type), cell: ({ type }) => ({ text: type }) },
   { title: "SUBJECT", name: "subject", rank: rankOf(options.node), cell: ({ subject }) => ({ text: subject }) },
-  { title: "CHANGE", name: "change", limit: 48, rank: 1, cell: (event) => ({ text: changeOf(event) }) },
-  { title: "REASON", name: "reason", rank: 2, cell: ({ reason }) => ({ text: reason }) },
+  { title: "CHANGE", name: "change", limit: 48, rank: 1, cell: changeCell },
+  { title: "REASON", name: "reason", rank: 2, cell: ({ reason }) => reasonCell(reason) },
   { title: "ACTOR", name: "actor", limit: 24, rank: 3, cell: ({ actor }) => names.cell(actor, wide) },
   { title: "MESSAGE", name: "message", limit: 48, rank: 4, cell: ({ message }) => ({ text: message }) },
 ];
@@ -258,12 +258,12 @@ function columnsAndNames(names: PagedActorNames, invocation: EventsInvocation) {
   return { columns: columnsWith(names, isWide(invocation.options), invocation), nameOf: ({ id }: Event) => id };
 }
 
-/** A change in one line: "PENDING -> APPROVED". */
-function changeOf({ type, time, before, after }: Event): string {
+/** A change in one line: "pending -> approved"; programs get the names of the API. */
+function changeCell({ type, time, before, after }: Event): Cell {
   const atMs = time === undefined ? 0 : timestampMs(time);
   // The cast allows types of a newer server, whose fields are shown unchanged.
-  const facts = { type: type as EventType, atMs };
-  return describeChange({ ...facts, before: before ?? null, after: after ?? null });
+  const facts = { type: type as EventType, atMs, before: before ?? null, after: after ?? null };
+  return { text: describeChange(facts), raw: describeChange(facts, apiNames) };
 }
 
 interface EventsRepublishOptions {

@@ -14,6 +14,7 @@ import {
   UpkeepOutcomeSchema,
   type UpkeepRun,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { stateWords } from "@rollcall/domain";
 import type { Command } from "commander";
 import { AMOUNTS_NOTE } from "../choices.ts";
 import { readActorNames } from "../client/actor-names.ts";
@@ -179,7 +180,7 @@ function upkeepColumns(nowMs: number): readonly Column<UpkeepRun>[] {
       title: "OUTCOME",
       name: "outcome",
       cell: ({ outcome }) => ({
-        text: UpkeepOutcomeSchema.value[outcome]?.localName ?? String(outcome),
+        text: stateWords(UpkeepOutcomeSchema.value[outcome]?.localName ?? String(outcome)),
         style: outcome === UpkeepOutcome.FAILED ? "bad" : "plain",
       }),
     },

@@ -12,6 +12,7 @@ import {
   type JoinTokenUse,
   ListJoinTokensResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
+import { stateWords } from "@rollcall/domain";
 import type { Command } from "commander";
 import { type ActorNames, readActorNames } from "../client/actor-names.ts";
 import { alreadyDone } from "../client/already-done.ts";
@@ -24,7 +25,7 @@ import { confirm, YES } from "../output/confirm.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writeAnswer, writePlain } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { choosePaint, columnsOf } from "../output/style.ts";
-import { type Column, optionalCell, TablePrinter, timeCell } from "../output/table.ts";
+import { type Column, optionalCell, stateCell, TablePrinter, timeCell } from "../output/table.ts";
 import { fieldLines, printable } from "../output/text.ts";
 import { formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
@@ -184,9 +185,9 @@ const COLUMNS: readonly Column<JoinToken>[] = [
   {
     title: "STATE",
     name: "state",
-    cell: (token) => ({
-      text: stateWord(token),
-      style: token.state === JoinTokenState.ACTIVE ? "good" : "plain",
+    cell: ({ state }) => ({
+      ...stateCell(stateName(state)),
+      style: state === JoinTokenState.ACTIVE ? "good" : "plain",
     }),
   },
   { title: "USES", name: "uses", rank: 2, cell: (token) => ({ text: usesText(token) }) },
@@ -229,7 +230,7 @@ function formatToken(token: JoinToken, names: ActorNames): string {
   return fieldLines([
     ["ID", token.id],
     ["Description", token.description],
-    ["State", stateWord(token)],
+    ["State", stateWords(stateName(token.state))],
     ["Uses", usesText(token)],
     ["Last use", timeText(token.lastUseTime)],
     ["Expires", timeText(token.expireTime, "never")],
@@ -285,9 +286,8 @@ function tokenIdOf(word: string): string {
   return TEXT.exec(word)?.[1] ?? word;
 }
 
-/** "ACTIVE", "EXPIRED", "REVOKED" or "USED UP". */
-function stateWord({ state }: JoinToken): string {
-  if (state === JoinTokenState.USED_UP) return "USED UP";
+/** "ACTIVE", "EXPIRED", "REVOKED" or "USED_UP". */
+function stateName(state: JoinTokenState): string {
   return JoinTokenStateSchema.value[state]?.localName ?? String(state);
 }
 

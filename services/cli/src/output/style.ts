@@ -50,7 +50,13 @@ export function columnsOf({ out, env }: Pick<Shell, "out" | "env">): number {
 
 /** Wrap a message to the width of the terminal that shows errors. Elsewhere it stays as it is, for scripts. */
 export function wrapped(text: string, { err }: Pick<Shell, "err">): string {
-  return err.isTerminal && err.columns() > 0 ? wrap(text, err.columns()) : text;
+  const width = widthOf(err);
+  return Number.isFinite(width) ? wrap(text, width) : text;
+}
+
+/** The width of lines for a sink: that of its terminal, without limit elsewhere. */
+export function widthOf(sink: Shell["err"]): number {
+  return sink.isTerminal && sink.columns() > 0 ? sink.columns() : Number.POSITIVE_INFINITY;
 }
 
 const STATE_STYLES: Readonly<Record<string, Style>> = {

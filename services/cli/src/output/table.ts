@@ -1,4 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { stateWords } from "@rollcall/domain";
 import { type Paint, paintNothing, type Style, styleOfState } from "./style.ts";
 import { pad, printable, textWidth, truncate, wrap } from "./text.ts";
 import { formatTime } from "./units.ts";
@@ -175,9 +176,14 @@ export function optionalCell(text: string | undefined, style: Style = "plain"): 
   return text === undefined || text === "" ? { text: "-", raw: "" } : { text, style };
 }
 
-/** A state in its colour. */
-export function stateCell(word: string): Cell {
-  return { text: word, style: styleOfState(word) };
+/** A state of the API, as words in its colour; programs get its name. */
+export function stateCell(name: string): Cell {
+  return { text: stateWords(name), raw: name, style: styleOfState(name) };
+}
+
+/** A reason of the API, as words; programs get its name. */
+export function reasonCell(name: string | undefined): Cell {
+  return name === undefined || name === "" ? optionalCell(name) : { text: stateWords(name), raw: name };
 }
 
 /** The time of day if a point in time is today, in UTC, and otherwise the day as well. */

@@ -11,7 +11,11 @@ export const WEBHOOK_COLUMNS: readonly Column<Webhook>[] = [
   {
     title: "STATE",
     name: "state",
-    cell: (webhook) => ({ text: stateWord(webhook), style: isActive(webhook) ? "good" : "bad" }),
+    cell: (webhook) => ({
+      text: stateWord(webhook),
+      raw: stateWord(webhook).replace(/^\w+/, (word) => word.toUpperCase()),
+      style: isActive(webhook) ? "good" : "bad",
+    }),
   },
   { title: "BEHIND", name: "behind", rank: 1, cell: ({ status }) => ({ text: String(status?.behind ?? 0n) }) },
   {
@@ -72,7 +76,7 @@ function isActive({ status }: Webhook): boolean {
 }
 
 function stateWord(webhook: Webhook): string {
-  return isActive(webhook) ? "ACTIVE" : `PAUSED (${webhook.status?.pauseReason ?? ""})`;
+  return isActive(webhook) ? "active" : `paused (${webhook.status?.pauseReason ?? ""})`;
 }
 
 function typesText({ spec }: Webhook): string {

@@ -12,7 +12,7 @@ describe("a node that reports a condition", () => {
     expect((await recordOf(rig.store, "faulty")).scheduling).toMatchObject({
       state: "INELIGIBLE",
       reason: "NODE_CONDITION",
-      message: "EXECUTORS_UNKNOWN: no answer yet",
+      message: "executors unknown: no answer yet",
     });
     expect((await recordOf(rig.store, "faulty")).health).toMatchObject({
       state: "HEALTHY",

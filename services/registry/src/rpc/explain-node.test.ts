@@ -61,19 +61,19 @@ describe("explainNode()", () => {
     await live("lost");
     const answer = await rig.registry.explainNode({ node: "los", allowPrefix: true });
     expect(answer.entries.map(({ event, text }) => `${event?.type} | ${text}`)).toEqual([
-      "node.registered | APPROVED, from 127.0.0.1: AUTO_APPROVED",
-      "node.connection.changed | DISCONNECTED -> CONNECTED: STREAM_OPENED",
-      "node.health.changed | UNKNOWN -> HEALTHY: HEARTBEAT_RECEIVED",
-      "node.health.changed | HEALTHY -> UNHEALTHY: HEARTBEATS_MISSED, nothing received for 60.1 s; " +
+      "node.registered | joined the cluster, from 127.0.0.1: auto approved",
+      "node.connection.changed | connected: stream opened",
+      "node.health.changed | became healthy: heartbeat received",
+      "node.health.changed | became unhealthy: nothing received for 60.1 s; " +
         "unhealthy-after of the configuration allows 60.0 s; last received 72.5 s before; 12.4 s not counted, " +
         "because heartbeats could not be received then; decided by replica r1",
-      "node.scheduling.changed | ELIGIBLE, holds none -> INELIGIBLE, holds OPERATOR: OPERATOR_CORDONED, disk swap",
+      "node.scheduling.changed | became ineligible, held by operator: operator cordoned, disk swap",
     ]);
     expect(answer.hasEarlier).toBe(false);
     expect(answer.node?.mayTakeWork).toBe(false);
     expect(answer.summary).toBe(
-      "node lost is APPROVED, CONNECTED, UNHEALTHY, INELIGIBLE; it cannot take work because it is UNHEALTHY " +
-        "(nothing received for 60 s), and an operator cordoned it (disk swap).",
+      "node lost cannot take work: it is unhealthy (nothing received for 60 s), and an operator cordoned it " +
+        "(disk swap). It is connected.",
     );
     expect(answer.obstacles).toMatchObject([
       { state: "health", reason: "HEARTBEATS_MISSED" },

@@ -89,8 +89,8 @@ export class Demo {
     if (!isRunning(agent)) return `${name} has already crashed; \`rollcall demo start ${name}\` starts it again`;
     agent.child.kill("SIGKILL");
     return (
-      `${name} crashed: its connection broke, so it is DISCONNECTED at once. After ${DEMO_PATIENCE} of silence it ` +
-      "becomes UNHEALTHY, and its executions are placed elsewhere"
+      `${name} crashed: its connection broke, so it is disconnected at once. After ${DEMO_PATIENCE} of silence it ` +
+      "becomes unhealthy, and its executions are placed elsewhere"
     );
   }
 
@@ -100,7 +100,7 @@ export class Demo {
     if (!isRunning(agent)) throw new Failure(`${name} has crashed: \`rollcall demo start ${name}\` starts it again`);
     agent.child.kill("SIGSTOP");
     agent.isFrozen = true;
-    return `${name} is frozen: it sends nothing. After ${DEMO_PATIENCE} of silence it becomes UNHEALTHY`;
+    return `${name} is frozen: it sends nothing. After ${DEMO_PATIENCE} of silence it becomes unhealthy`;
   }
 
   /** Start the agent of a node again, or let a frozen one continue. */

@@ -7,7 +7,7 @@ import {
   ExplainExecutionResponseSchema,
   type JobService,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { explainEvent, isTerminal, type Json } from "@rollcall/domain";
+import { explainEvent, isTerminal, type Json, stateWords } from "@rollcall/domain";
 import { jobNotFound } from "@rollcall/operations";
 import {
   type Db,
@@ -88,9 +88,9 @@ async function explainOne(
 function summaryOf(found: ExecutionRow): string {
   const { execution, observation, order } = found;
   const { id, nodeId, reason, message, desired, replacedBy } = execution;
-  const why = [reason, isRevived(found) ? REVIVED : message].filter((part) => part !== "").join(", ");
+  const why = [stateWords(reason), isRevived(found) ? REVIVED : message].filter((part) => part !== "").join(", ");
   const parts = [
-    `${id} is ${stateOf(found)} on ${nodeId}${why === "" ? "" : `: ${why}`}`,
+    `${id} is ${stateWords(stateOf(found))} on ${nodeId}${why === "" ? "" : `: ${why}`}`,
     ...(desired === "STOP" && execution.endedAtMs === null ? ["it was asked to stop"] : []),
     ...(order === null ? [] : [`an operator ordered it to be ${order.kind === "STOP" ? "stopped" : "adopted"}`]),
     ...(replacedBy === null ? [] : [`it was replaced by ${replacedBy}`]),
@@ -145,7 +145,7 @@ async function explainJob(
   const nextTryAtMs = why?.nextTryAtMs ?? null;
   const message = messageOf(job);
   const parts = [
-    `job ${name} is ${job.state}${message === "" ? "" : `: ${message}`}`,
+    `job ${name} is ${stateWords(job.state)}${message === "" ? "" : `: ${message}`}`,
     ...toList(waitingText(waits)),
     ...(hasPlaces(job) ? [] : [`its count is 0, so nothing runs: \`rollcall job scale ${name} 1\` changes that`]),
     ...(newest.length === 0 && hasPlaces(job) ? ["none of its executions has been placed"] : []),

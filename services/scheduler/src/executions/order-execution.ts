@@ -6,7 +6,7 @@ import {
   JobService,
   StopExecutionResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { executionIdTimeMs, executionOrderedEvent } from "@rollcall/domain";
+import { executionIdTimeMs, executionOrderedEvent, stateWords } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import {
   auditOf,
@@ -94,7 +94,7 @@ async function checkOrder(tx: Tx, found: ExecutionRow, kind: ExecutionOrder): Pr
     if (stored.state !== "ACTIVE") throw jobStopped(job);
     if (!hasPlaces(stored)) throw jobCountIsZero(job);
   } else if (endedAtMs !== null && !isRevived(found)) {
-    const text = `execution ${id} has ended: it is ${state}`;
+    const text = `execution ${id} has ended: it is ${stateWords(state)}`;
     throw refuse("EXECUTION_ENDED", text, { metadata: { execution: id, state }, subject: id });
   }
 }

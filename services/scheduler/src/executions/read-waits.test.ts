@@ -1,6 +1,7 @@
 import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { stateWords } from "@rollcall/domain";
 import { addWorkNode, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { FakeWorkers } from "../testing/fake-workers.ts";
 import { serviceOf, tellOf } from "../testing/job-specs.ts";
@@ -75,7 +76,7 @@ describe("ExplainExecution", () => {
       const { id: execution = "", nodeId = "", createTime } = found ?? {};
       const createdAtMs = createTime === undefined ? Number.NaN : timestampMs(createTime);
       await ORDERS[why]?.(name);
-      const reason = why.split(",")[0];
+      const reason = stateWords(why.split(",")[0] ?? "");
       const subjects = [{ case: "job", value: name } as const, { case: "node", value: nodeId } as const];
       for (const subject of subjects) {
         await eventually(async () => {

@@ -1,5 +1,6 @@
 import { BRAKE_CLUSTER } from "../../brake/brake.ts";
 import type { Loss } from "../../brake/reaction.ts";
+import { stateWords } from "../../explain/state-words.ts";
 import type { OneWait } from "../wait.ts";
 import { nodeWhy, scheduling, type WaitContext, waitOf } from "./wait-context.ts";
 import type { LiveExecution } from "./work-state.ts";
@@ -16,7 +17,7 @@ export function lossWait(context: WaitContext, live: LiveExecution): OneWait | n
   const of = { executionId: record.id, nodeId: record.nodeId, sinceMs: loss?.sinceMs ?? null };
   if (node === undefined || node.reactionAllowed) return scheduling(of);
   if (loss?.reaction === "PENDING") return pendingReaction(context, of, loss);
-  const text = `its node is ${node.health}, which does not count as a loss yet`;
+  const text = `its node is ${stateWords(node.health)}, which does not count as a loss yet`;
   return waitOf({ ...of, reason: "NODE_LOST", text, command: nodeWhy(record.nodeId) });
 }
 
@@ -37,7 +38,7 @@ function pendingReaction(
   const name = brake.group === BRAKE_CLUSTER ? "the cluster" : brake.group;
   const isReleasing = rate.perMinute > 0;
   const pace = isReleasing ? `it releases ${rate.perMinute} a minute` : "it releases none";
-  const text = `its node is lost, and the brake of ${name} is ${brake.state}: ${pace}`;
+  const text = `its node is lost, and the brake of ${name} is ${stateWords(brake.state)}: ${pace}`;
   const pending = Math.max(1, brake.pending);
   const untilMs = isReleasing ? facts.nowMs + Math.round(pending * rate.intervalMs) : null;
   const option = brake.group === BRAKE_CLUSTER ? "" : ` --group ${brake.group}`;

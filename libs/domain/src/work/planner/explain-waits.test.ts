@@ -75,7 +75,7 @@ describe("explainWaits()", () => {
     expect(others).toEqual([]);
     const command = "rollcall brake release --now --group zone=a";
     expect(wait && short(wait)).toEqual(["BRAKE_HOLDS", 2, 999_000, untilMs, command]);
-    expect(wait?.text).toContain(`the brake of zone=a is ${state}`);
+    expect(wait?.text).toContain(`the brake of zone=a is ${state.toLowerCase()}`);
     expect([...(wait?.nodeIds ?? [])].sort()).toEqual(["a", "b"]);
   });
 
@@ -86,7 +86,7 @@ describe("explainWaits()", () => {
     const brakes = [cluster, brake("PARTIAL", { perMinute: 0, isByCluster: true })];
     const [wait] = explain(fleet, { losses: new Map([["a", PENDING]]), brakes });
     expect(wait).toMatchObject({ reason: "BRAKE_HOLDS", command: "rollcall brake release --now", untilMs: null });
-    expect(wait?.text).toContain("the brake of the cluster is FULL: it releases none");
+    expect(wait?.text).toContain("the brake of the cluster is full: it releases none");
   });
 
   it("should say that a lost execution waits for loss.lostAfter, or is not replaced at all", () => {

@@ -1,3 +1,4 @@
+import { stateWords } from "../../explain/state-words.ts";
 import { isTerminal } from "../execution-state.ts";
 import { refusalsText } from "../explain.ts";
 import { PlacementSearch } from "../placement/placement-search.ts";
@@ -141,13 +142,13 @@ function vacantWaits(context: WaitContext, place: JobReplica): readonly OneWait[
     const isKept = record.spec.type === "service" || record.spec.type === "daemon";
     // Report no wait for a batch or ops job that has ended, because the end is its result.
     if (!isKept) return [];
-    const why = last.message || last.reason;
+    const why = last.message || stateWords(last.reason);
     const times = last.attempt === 0 ? "once" : `${last.attempt + 1} times`;
     const text = `it failed ${times}, and retry.attempts allows no further attempt: ${why}`;
     return [waitOf({ ...of, reason: "RETRIES_USED_UP", text, command: `rollcall job restart ${record.name}` })];
   }
   if (next.notBeforeMs > facts.nowMs) {
-    const text = `it failed and will be started again after a delay: ${last.message || last.reason}`;
+    const text = `it failed and will be started again after a delay: ${last.message || stateWords(last.reason)}`;
     const command = `rollcall job logs ${last.id}`;
     return [waitOf({ ...of, reason: "RETRY_BACKOFF", text, untilMs: next.notBeforeMs, command })];
   }

@@ -1,3 +1,4 @@
+import { stateWords } from "../../explain/state-words.ts";
 import type { Execution } from "../execution.ts";
 import { refusalsText } from "../explain.ts";
 import type { Job } from "../job.ts";
@@ -184,7 +185,7 @@ function haltOnFailure(context: PlanContext, job: LiveJob, place: JobReplica): v
   // Ignore a failure before this update. It does not show whether the update fails, even if the specification is the
   // same.
   if (!endedInUpdate(last, record)) return;
-  halt(context, job, `execution ${last.id} on node ${last.nodeId} failed: ${last.message || last.reason}`);
+  halt(context, job, `execution ${last.id} on node ${last.nodeId} failed: ${last.message || stateWords(last.reason)}`);
 }
 
 function haltOnDeadline(context: PlanContext, job: LiveJob): void {

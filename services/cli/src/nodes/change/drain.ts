@@ -5,6 +5,7 @@ import { keepWatching } from "../../client/keep-watching.ts";
 import { Failure, momentIn, parseCount, parseDurationMs, spanIn, Unreached, UsageError } from "../../failure.ts";
 import type { Verb } from "../../invocation.ts";
 import { showing } from "../../output/progress.ts";
+import { widthOf } from "../../output/style.ts";
 import { counted, printable } from "../../output/text.ts";
 import { formatDuration, formatTime } from "../../output/units.ts";
 import type { Shell } from "../../shell.ts";
@@ -126,7 +127,7 @@ async function followDrain(
     const drain = changed ?? latest;
     if (drain === undefined) continue;
     latest = drain;
-    const progress = drainProgress(drain) + (await heldText(control, drain));
+    const progress = drainProgress(drain) + (await heldText(control, drain, widthOf(shell.err)));
     if (progress !== told) shell.err.write(progress);
     told = progress;
     if (drain.state === DrainState.CANCELLED) throw new Failure(`the drain of node ${drain.nodeId} was cancelled`);
@@ -146,11 +147,15 @@ async function followDrain(
 }
 
 /** What delays the executions that a drain waits for, one line each; empty if the scheduler does not respond. */
-async function heldText(control: ControlPlane, { nodeId, state, waitingCount }: Drain): Promise<string> {
+async function heldText(
+  control: ControlPlane,
+  { nodeId, state, waitingCount }: Drain,
+  columns: number,
+): Promise<string> {
   if (state !== DrainState.DRAINING || waitingCount === 0) return "";
   // Ignore errors, because the drain already shows what it waits for.
   const waits = await readNodeWaits(control, nodeId, () => {});
-  return waitLines(waits, Number.POSITIVE_INFINITY)
+  return waitLines(waits, columns)
     .map((line) => `${line}\n`)
     .join("");
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
-import { describeChange, type EventType, eventSentence } from "@rollcall/domain";
+import { apiNames, describeChange, type EventType, eventSentence } from "@rollcall/domain";
 import { toMs } from "../state/nodes/node-row.ts";
 import type { Tone } from "../state/words.ts";
 
@@ -14,7 +14,7 @@ export interface ShownEvent {
   readonly actor: string;
   readonly reason: string;
   readonly message: string;
-  /** What changed: "PENDING -> APPROVED". */
+  /** What changed, in the names of the API: "PENDING -> APPROVED". */
   readonly change: string;
   readonly tone: Tone;
   /** What happened to the subject, and why, in words. */
@@ -44,7 +44,7 @@ export function showEvent(event: Event): ShownEvent {
     before: (event.before ?? null) as JsonObject | null,
     after: (event.after ?? null) as JsonObject | null,
   };
-  const change = describeChange(told);
+  const change = describeChange(told, apiNames);
   return {
     id: event.id,
     revision: String(event.revision),

@@ -14,7 +14,7 @@ import { addOutput, MOST_CHARACTERS, NO_OUTPUT, type Output, outputText } from "
 import { rightsOf, roleWord } from "./roles.ts";
 import { find } from "./search.ts";
 import { countOf, formatBytes } from "./units.ts";
-import { decodedPart, methodWords, plainText, reasonWords } from "./words.ts";
+import { decodedPart, methodWords } from "./words.ts";
 
 describe("summarize()", () => {
   it("should add up only approved machines", () => {
@@ -181,24 +181,6 @@ describe("countOf()", () => {
     [1_200, "1,200 nodes"],
   ])("should say %d", (count, text) => {
     expect(countOf(count, "node")).toBe(text);
-  });
-});
-
-describe("reasonWords()", () => {
-  it.each([
-    ["NEVER_CONNECTED", "never connected"],
-    ["GPU_LOST", "GPU lost"],
-    ["KILLED_OOM", "killed: out of memory"],
-    ["", ""],
-  ])("should write %s as words", (reason, words) => {
-    expect(reasonWords(reason)).toBe(words);
-  });
-});
-
-describe("plainText()", () => {
-  it("should write states and reasons as words, and leave everything else", () => {
-    const text = "PENDING -> APPROVED: OPERATOR_APPROVED, by ADA on GPU 0 of web-APPROVED1";
-    expect(plainText(text)).toBe("pending -> approved: operator approved, by ADA on GPU 0 of web-APPROVED1");
   });
 });
 

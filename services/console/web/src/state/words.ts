@@ -8,6 +8,7 @@ import {
   NodeType,
   SchedulingStateSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { stateWords } from "@rollcall/domain";
 
 // The API's enums are open: a newer server can send a value that these pages do not know. Such a value is shown as
 // its number.
@@ -86,27 +87,10 @@ export function toneOf(word: string): Tone {
   return TONES[word] ?? "plain";
 }
 
-/** Abbreviations that reasons contain. */
-const UPPER = new Set(["API", "CPU", "DNS", "GPU", "GPUS", "ID", "IP", "NUMA", "OIDC", "TLS", "VM"]);
-
-/** A reason or state of the API as words: "NO_ROOM" is "no room", "GPU_LOST" is "GPU lost". */
-export function reasonWords(reason: string): string {
-  if (reason === "KILLED_OOM") return "killed: out of memory";
-  const words = reason.split("_").map((word) => (UPPER.has(word) ? word.replace(/S$/, "s") : word.toLowerCase()));
-  return words.join(" ");
-}
-
-/** A text of the server with states and reasons as words: "PENDING -> APPROVED" is "pending -> approved". */
-export function plainText(text: string): string {
-  return text.replaceAll(/\b[A-Z]+(?:_[A-Z]+)*\b/g, (name) =>
-    name.includes("_") || Object.hasOwn(TONES, name) ? reasonWords(name) : name,
-  );
-}
-
 /** The name of a method as words: "rollcall.admin.v1.AdminService/ApproveNode" is "approve node". */
 export function methodWords(method: string): string {
   const name = method.split("/").at(-1) ?? "";
-  return reasonWords(name.replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2").toUpperCase());
+  return stateWords(name.replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2").toUpperCase());
 }
 
 /** Decode a part of a path; returns it unchanged when it cannot be decoded, because users can type any address. */

@@ -1,4 +1,5 @@
-import { reasonWords, type Tone, toneOf } from "../state/words.ts";
+import { stateWords } from "@rollcall/domain";
+import { type Tone, toneOf } from "../state/words.ts";
 
 /** A state with its color and its shape. Either one identifies the state. */
 export function StateMark({ word, title }: { readonly word: string; readonly title?: string | undefined }) {
@@ -40,13 +41,13 @@ const SHAPES = {
 export function Reason({ of }: { readonly of: string }) {
   return (
     <span className="soft" title={of}>
-      {reasonWords(of)}
+      {stateWords(of)}
     </span>
   );
 }
 
 /** Format "KILLED_OOM" as "Killed: out of memory". */
 function sentence(word: string): string {
-  const words = reasonWords(word);
+  const words = stateWords(word);
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -1,4 +1,5 @@
 import { type AuditEntry, AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import { stateWords } from "@rollcall/domain";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearch, useSetSearch } from "../../app/address.ts";
@@ -9,7 +10,7 @@ import { command } from "../../state/cli-command.ts";
 import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { isoTime } from "../../state/time-words.ts";
-import { methodWords, reasonWords } from "../../state/words.ts";
+import { methodWords } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -129,7 +130,7 @@ export function AuditPage() {
                       title: "Reason",
                       cell: ({ reason, outcome }) => (
                         <span className="breaks" title={outcome}>
-                          {reason || (outcome === "OK" ? "-" : reasonWords(outcome))}
+                          {reason || (outcome === "OK" ? "-" : stateWords(outcome))}
                         </span>
                       ),
                     },

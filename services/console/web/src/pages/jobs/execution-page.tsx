@@ -9,7 +9,6 @@ import { useRead } from "../../live/queries.ts";
 import { useRights } from "../../session/session.ts";
 import { command } from "../../state/cli-command.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
-import { plainText } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Empty, Read } from "../../ui/notices.tsx";
@@ -114,12 +113,12 @@ export function ExecutionPage() {
             <Read from={why}>
               {({ summary, history, waits }) => (
                 <div className="stack">
-                  <p>{plainText(summary)}</p>
+                  <p>{summary}</p>
                   <WaitList waits={waits} />
                   <ul className="stack tight small" style={{ paddingLeft: 16 }}>
                     {[...history].reverse().map(({ time, text }) => (
                       <li key={`${time?.seconds} ${time?.nanos} ${text}`} className="breaks">
-                        <Time ms={toMs(time)} /> {plainText(text)}
+                        <Time ms={toMs(time)} /> {text}
                       </li>
                     ))}
                   </ul>

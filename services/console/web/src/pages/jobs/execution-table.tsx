@@ -1,4 +1,5 @@
 import { type Execution, ExecutionStateSchema, JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { stateWords } from "@rollcall/domain";
 import { useMemo, useState } from "react";
 import { NodeLink, PageLink } from "../../app/link.tsx";
 import { clientOf } from "../../live/clients.ts";
@@ -6,7 +7,7 @@ import { useStream } from "../../live/follow.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { SnapshotMap } from "../../state/snapshot-map.ts";
 import { isoTime } from "../../state/time-words.ts";
-import { enumWord, reasonWords } from "../../state/words.ts";
+import { enumWord } from "../../state/words.ts";
 import { DataTable } from "../../ui/data-table.tsx";
 import { ExportMenu } from "../../ui/export-menu.tsx";
 import { Empty, Loading } from "../../ui/notices.tsx";
@@ -72,7 +73,7 @@ export function ExecutionTable({
           title: "Why",
           cell: ({ reason, message }) => (
             <span className="breaks" title={reason}>
-              {message || reasonWords(reason) || "-"}
+              {message || stateWords(reason) || "-"}
             </span>
           ),
         },

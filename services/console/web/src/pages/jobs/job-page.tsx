@@ -16,7 +16,7 @@ import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { isRevertible } from "../../state/revertible.ts";
 import { countOf } from "../../state/units.ts";
-import { enumWord, plainText } from "../../state/words.ts";
+import { enumWord } from "../../state/words.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommandButton } from "../../ui/copy.tsx";
 import { Choice, Field } from "../../ui/field.tsx";
@@ -123,7 +123,7 @@ function NamedJob({ name }: { readonly name: string }) {
             <Read from={why}>
               {({ summary, history, refusals, waits }) => (
                 <div className="stack">
-                  <p>{plainText(summary)}</p>
+                  <p>{summary}</p>
                   <WaitList waits={waits} />
                   {refusals.map(({ reason, message, nodes }) => (
                     <Notice key={reason} tone="warn">
@@ -133,7 +133,7 @@ function NamedJob({ name }: { readonly name: string }) {
                   <ul className="stack tight small" style={{ paddingLeft: 16 }}>
                     {[...history].reverse().map(({ time, text, executionId }) => (
                       <li key={`${time?.seconds} ${time?.nanos} ${executionId} ${text}`} className="breaks">
-                        <Time ms={toMs(time)} /> {plainText(text)}
+                        <Time ms={toMs(time)} /> {text}
                       </li>
                     ))}
                   </ul>

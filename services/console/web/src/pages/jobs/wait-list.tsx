@@ -1,7 +1,6 @@
 import type { ExecutionWait } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { toMs } from "../../state/nodes/node-row.ts";
 import { countOf } from "../../state/units.ts";
-import { plainText } from "../../state/words.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Notice } from "../../ui/notices.tsx";
 import { Reason } from "../../ui/state-mark.tsx";
@@ -16,7 +15,7 @@ export function WaitList({ waits }: { readonly waits: readonly ExecutionWait[] }
       <strong>
         {countOf(executions, "execution")} of {job}
       </strong>
-      {nodeIds.length > 0 && ` on ${nodeIds.join(", ")}`}: {plainText(text)} <Reason of={reason} />
+      {nodeIds.length > 0 && ` on ${nodeIds.join(", ")}`}: {text} <Reason of={reason} />
       <div className="soft small">
         {since !== undefined && (
           <>

@@ -6,7 +6,6 @@ import { useRead } from "../../live/queries.ts";
 import { useTokenNames } from "../../live/token-names.ts";
 import { actorName } from "../../state/events/event-groups.ts";
 import { toMs } from "../../state/nodes/node-row.ts";
-import { plainText } from "../../state/words.ts";
 import { Empty, Notice, Read } from "../../ui/notices.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Reason, Shape } from "../../ui/state-mark.tsx";
@@ -31,10 +30,10 @@ export function TimelineTab({ id }: { readonly id: string }) {
       <Read from={why}>
         {({ summary, obstacles, entries, hasEarlier }) => (
           <div className="stack">
-            <p>{plainText(summary)}</p>
+            <p>{summary}</p>
             {obstacles.map(({ state, reason, text, remedy, since, until }) => (
               <Notice key={`${state} ${reason}`} tone="warn">
-                <strong>{plainText(text)}</strong> <Reason of={reason} />
+                <strong>{text}</strong> <Reason of={reason} />
                 {since !== undefined && (
                   <div className="soft small">
                     started <Time ms={toMs(since)} />
@@ -76,11 +75,9 @@ function Entry({ event, text }: { readonly event: Event | undefined; readonly te
       <Shape tone={shown.tone} />
       <Time ms={shown.atMs} />
       <div className="what">
-        <span>{shown.type.replace(/^node\./, "").replaceAll(".", " ")}</span>{" "}
-        <span className="soft">{plainText(text)}</span>
-        <div className="soft small">
-          {shown.reason !== "" && !text.includes(shown.reason) && <Reason of={shown.reason} />}{" "}
-          <span title={shown.actor}>{actorName(shown.actor, names)}</span>
+        <span title={[shown.type, shown.reason].join(" ")}>{text}</span>
+        <div className="soft small" title={shown.actor}>
+          {actorName(shown.actor, names)}
         </div>
       </div>
     </li>

@@ -1,11 +1,11 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { reasonText } from "@rollcall/domain";
 import type { ReactNode } from "react";
 import { NodeLink } from "../../app/link.tsx";
 import { amountText, exportedAmount, type NodeRow, type StateFacts } from "../../state/nodes/node-row.ts";
 import type { OrderBy } from "../../state/nodes/sorted-view.ts";
 import { isoTime } from "../../state/time-words.ts";
 import { formatBytes, formatPercent } from "../../state/units.ts";
-import { reasonWords } from "../../state/words.ts";
 import { Reason, StateMark } from "../../ui/state-mark.tsx";
 import { Time } from "../../ui/time.tsx";
 
@@ -170,7 +170,7 @@ function state(
 }
 
 function State({ of: { word, reason, message } }: { readonly of: StateFacts }) {
-  return <StateMark word={word} title={[reasonWords(reason), message].filter(Boolean).join(": ")} />;
+  return <StateMark word={word} title={reasonText(reason, message)} />;
 }
 
 function time(

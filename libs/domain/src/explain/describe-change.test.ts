@@ -1,32 +1,32 @@
 import { describe, expect, it } from "@jest/globals";
 import type { EventType, Json } from "../events/events.ts";
+import { apiNames, describeChange } from "./describe-change.ts";
 import { EVENT_CATALOGUE, EVENT_TYPES } from "./event-catalogue.ts";
-import { describeChange, explainEvent } from "./explain-event.ts";
 
 const AT_MS = 1_000_000;
 const told = (type: EventType, before: Json | null, after: Json | null, message = "") => ({
   ...{ type, atMs: AT_MS, reason: "REASON", message, actor: "replica:r2", before, after },
 });
 
-describe("explainEvent()", () => {
+describe("describeChange()", () => {
   it.each<[EventType, Json | null, Json | null, string]>([
     [
       "node.reactions.allowed",
       null,
       { group: "zone=a", brake: "PARTIAL", lostSinceMs: AT_MS - 4_200 },
-      "group zone=a, brake PARTIAL, lost 4.2 s before",
+      "group zone=a, brake partial, lost 4.2 s before",
     ],
     [
       "node.registered",
       null,
       { membership: "APPROVED", joinToken: "t1", joinedFrom: "192.0.2.7" },
-      "APPROVED, by join token t1, from 192.0.2.7",
+      "approved, by join token t1, from 192.0.2.7",
     ],
     [
       "node.banned",
       { membership: "APPROVED" },
       { membership: "REJECTED", banned: true },
-      "APPROVED -> REJECTED, banned",
+      "approved -> rejected, banned",
     ],
     ["node.flapping.started", null, { outages: 3, withinMs: 12_000 }, "3 outages, within 12 s"],
     ["node.flapping.ended", { flappingMs: 7_200_000 }, { steadyMs: 600_000 }, "flapping for 2 h -> steady for 10 min"],
@@ -51,22 +51,17 @@ describe("explainEvent()", () => {
     ["policy.health.set", null, { values: { unhealthyAfterMs: 90_000 } }, "unhealthy-after 90 s"],
   ])("should say in words what %s changed", (type, before, after, expected) => {
     expect(describeChange(told(type, before, after))).toBe(expected);
-    expect(explainEvent(told(type, before, after, "why"))).toBe(`${expected}: REASON, why`);
   });
 
-  it.each([
-    [61_000, 2_000, "last received 61.0 s before; 2.0 s not counted, because heartbeats could not be received then"],
-    [null, 0, "this replica never received anything"],
-  ])("should explain the evidence of a silence: %j", (lastReceivedAgoMs, grantedMs, expected) => {
-    const evidence = {
-      ...{ silentMs: 60_000, thresholdMs: 60_000, value: "unhealthyAfter", policy: "group gpus", replica: "h1" },
-      ...{ lastReceivedAgoMs, grantedMs },
-    };
-    const event = told("node.health.changed", { health: "HEALTHY" }, { health: "UNHEALTHY", evidence });
-    expect(explainEvent(event)).toBe(
-      "HEALTHY -> UNHEALTHY: REASON, nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s; " +
-        `${expected}; decided by replica h1`,
-    );
+  it("should leave out a state that did not change", () => {
+    const after = { state: "LIVE", replacedBy: "e2" };
+    expect(describeChange(told("job.execution.replaced", { state: "LIVE" }, after))).toBe("replaced by e2");
+  });
+
+  it("should name states as the API does for programs", () => {
+    const event = told("node.scheduling.changed", { holds: [] }, { scheduling: "DRAINING", holds: ["DRAIN"] });
+    expect(describeChange(event, apiNames)).toBe("not held -> DRAINING, held by DRAIN");
+    expect(describeChange(event)).toBe("not held -> draining, held by drain");
   });
 
   it("should name no field of any event as programs know it", () => {

@@ -1,6 +1,7 @@
 import { toGib } from "../conditions/hardware.ts";
 import { type EventType, isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 import { isPolicyField, POLICY_FIELDS } from "../policy/policy-fields.ts";
+import { stateWords } from "./state-words.ts";
 
 /** The fields of an event that the explanation uses. */
 export interface ToldEvent {
@@ -17,21 +18,28 @@ export interface ToldEvent {
 /** The fields of an event that describe what changed. */
 export type ChangeFacts = Pick<ToldEvent, "type" | "atMs" | "before" | "after">;
 
-/** Describe a node's event in one line for people, with its evidence. */
-export function explainEvent(event: ToldEvent): string {
-  const change = describeChange(event);
-  return [change, causeOf(event)].filter((part) => part !== "").join(": ");
-}
+/** Names a state or a reason of the API. */
+export type NameOf = (name: string) => string;
+
+/** Names states and reasons as the API does. */
+export const apiNames: NameOf = (name) => name;
 
 /**
- * Describe for people what an event changed, for example "PENDING -> APPROVED". Empty if the event's reason and message
- * already describe the change.
+ * Describe what an event changed, for example "pending -> approved". Empty if the event's reason and message already
+ * describe the change. `nameOf` names states; by default in words, for people.
  */
-export function describeChange(event: ChangeFacts): string {
+export function describeChange(event: ChangeFacts, nameOf: NameOf = stateWords): string {
+  const { before, after, atMs } = event;
   const move = movedTo(event);
   if (move !== null) return move;
-  const [was, is] = [wordsOf(event.before, event.atMs), wordsOf(event.after, event.atMs)];
-  return was === "" || was === is || is === "" ? is || was : `${was} -> ${is}`;
+  const same = (key: string) => STATES.has(key) && field(before, key) === field(after, key);
+  const [was, is] = [before, after].map((side) => wordsOf(side, { atMs, nameOf, isLeftOut: same }));
+  return was === "" || was === is || is === "" ? is || was || "" : `${was} -> ${is}`;
+}
+
+/** Describe the facts of an event that its sentence does not contain, for example "from 192.0.2.7". */
+export function describeDetails({ after, atMs }: Pick<ToldEvent, "after" | "atMs">): string {
+  return wordsOf(after, { atMs, nameOf: stateWords, isLeftOut: (key) => STATES.has(key) || IN_SENTENCE.has(key) });
 }
 
 /**
@@ -49,17 +57,14 @@ function movedTo({ type, before, after }: ChangeFacts): string | null {
   return `moved to ${to === undefined ? "another replica" : `replica ${text(to)}`} without disconnecting`;
 }
 
-function causeOf({ reason, message, after }: ToldEvent): string {
-  const evidence = field(after, "evidence");
-  const said = isJsonObject(evidence) ? silenceWords(evidence) : message;
-  return said === "" ? reason : `${reason}, ${said}`;
-}
+/** Less time than this would be shown as "0.0 s". */
+const LEAST_SHOWN_MS = 50;
 
-/** Describe a silence, for example "nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s; ...". */
-function silenceWords(evidence: JsonObject): string {
+/** Describe a silence with its evidence, for example "nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s; ...". */
+export function silenceWords(evidence: JsonObject): string {
   const { silentMs, thresholdMs, grantedMs, lastReceivedAgoMs, value, policy, replica } = evidence;
   const granted =
-    typeof grantedMs === "number" && grantedMs > 0
+    typeof grantedMs === "number" && grantedMs >= LEAST_SHOWN_MS
       ? [`${seconds(grantedMs)} not counted, because heartbeats could not be received then`]
       : [];
   const last =
@@ -81,27 +86,46 @@ export function silenceSummary({ silentMs }: JsonObject): string {
   return `nothing received for ${duration(silentMs ?? null)}`;
 }
 
+/** How to describe a side of a change. */
+interface SideFormat {
+  /** Wall time of the event, in milliseconds since 1970. */
+  readonly atMs: number;
+  readonly nameOf: NameOf;
+  isLeftOut(key: string): boolean;
+}
+
 /** Describe one side of a change. States come first, because the store does not keep the order of fields. */
-function wordsOf(side: Json | null, atMs: number): string {
+function wordsOf(side: Json | null, format: SideFormat): string {
   if (!isJsonObject(side)) return "";
-  const entries = Object.entries(side).filter(([, value]) => value !== null);
+  const entries = Object.entries(side).filter(([key, value]) => value !== null && !format.isLeftOut(key));
   const states = entries.filter(([key]) => STATES.has(key));
   const others = entries.filter(([key]) => !STATES.has(key));
   return [...states, ...others]
-    .map(([key, value]) => wordOf(key, value, atMs))
+    .map(([key, value]) => wordOf(key, value, format))
     .filter((part) => part !== "")
     .join(", ");
 }
 
-function wordOf(key: string, value: Json, atMs: number): string {
+function wordOf(key: string, value: Json, format: SideFormat): string {
   const word = FIELDS[key];
   // Show unknown fields with their names and values, because a newer release may have added them.
-  return word === undefined ? `${key} ${words(value)}` : word(value, atMs);
+  return word === undefined ? `${key} ${words(value)}` : word(value, format);
 }
 
 const STATES = new Set(["membership", "connection", "health", "scheduling", "state"]);
 
-const itself = (value: Json) => words(value);
+/** The fields that sentences name, and those that say nothing to people. */
+const IN_SENTENCE = new Set(["execution", "node", "index", "version", "labels", "banned", "conditions", "order"]);
+
+type Describe = (value: Json, format: SideFormat) => string;
+
+/** A state, or a list of the API's names. */
+const names: Describe = (value, { nameOf }) =>
+  Array.isArray(value) ? value.map((name) => nameOf(text(name))).join(" + ") : nameOf(text(value));
+const namesOrNone =
+  (before: string, none: string): Describe =>
+  (value, format) =>
+    words(value) === "none" ? none : `${before}${names(value, format)}`;
 const named = (name: string) => (value: Json) => `${name} ${words(value)}`;
 const nothing = () => "";
 const ifTrue = (word: string) => (value: Json) => (value === true ? word : "");
@@ -111,12 +135,12 @@ const lasting = (name: string) => (value: Json) => `${name} ${duration(value)}`;
  * How to describe each field of `before` and `after` to people. A description is empty if the event's message already
  * includes it.
  */
-const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = {
-  membership: itself,
-  connection: itself,
-  health: itself,
-  scheduling: itself,
-  holds: named("holds"),
+const FIELDS: Readonly<Record<string, Describe>> = {
+  membership: names,
+  connection: names,
+  health: names,
+  scheduling: names,
+  holds: namesOrNone("held by ", "not held"),
   banned: ifTrue("banned"),
   joinToken: named("by join token"),
   joinedFrom: named("from"),
@@ -128,14 +152,15 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   evidence: nothing,
   replica: named("replica"),
   group: named("group"),
-  brake: named("brake"),
-  lostSinceMs: (value, atMs) => (typeof value === "number" ? `lost ${duration(Math.max(0, atMs - value))} before` : ""),
+  brake: (value, format) => `brake ${names(value, format)}`,
+  lostSinceMs: (value, { atMs }) =>
+    typeof value === "number" ? `lost ${duration(Math.max(0, atMs - value))} before` : "",
   outages: (value) => `${words(value)} outages`,
   withinMs: lasting("within"),
   flappingMs: lasting("flapping for"),
   steadyMs: lasting("steady for"),
-  troubles: (value) => (words(value) === "none" ? "no trouble" : words(value)),
-  conditions: (value) => (words(value) === "none" ? "no condition" : words(value)),
+  troubles: (value, format) => troubleWords(value, format),
+  conditions: namesOrNone("", "no condition"),
   hardware: hardwareWords,
   bootId: named("boot"),
   maxUses: (value) => `at most ${words(value)} uses`,
@@ -145,7 +170,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   ephemeral: ifTrue("ephemeral"),
   name: named("named"),
   role: named("role"),
-  state: itself,
+  state: names,
   selector: (value) => (value === "" ? "" : `for nodes with ${words(value)}`),
   priority: named("priority"),
   values: policyWords,
@@ -169,7 +194,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   nodes: named("on nodes"),
   jobs: named("of jobs"),
   index: named("index"),
-  order: named("order"),
+  order: (value, format) => `order to ${names(value, format)}`,
   replacedBy: named("replaced by"),
   deadlineMs: lasting("deadline"),
   force: ifTrue("forced"),
@@ -178,6 +203,13 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   maxParallel: (value) => (value === 0 ? "" : value === 1 ? "1 node at a time" : `${words(value)} nodes at a time`),
   queued: ifTrue("waiting for other nodes"),
 };
+
+/** Describe troubles, each of which is "KIND part". */
+function troubleWords(value: Json, { nameOf }: SideFormat): string {
+  if (!Array.isArray(value)) return words(value);
+  const parts = value.map((trouble) => text(trouble).replace(/^[A-Z_]+/, nameOf));
+  return parts.length === 0 ? "no trouble" : parts.join(" + ");
+}
 
 function countWords(count: number | null): string {
   return `${count ?? "?"} execution${count === 1 ? "" : "s"}`;
