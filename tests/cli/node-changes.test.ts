@@ -180,7 +180,7 @@ describe("node approve and the like, of many nodes", () => {
     await addPending("n1");
     await addNode(rig.store, "n2");
     const answer = await rig.run("node approve n1 n2 n3 --yes");
-    const hint = "hint: `rollcall node list` shows all nodes";
+    const hint = "hint: `rollcall node list` shows all nodes; `rollcall node list --deleted` those that are gone";
     expect(answer).toMatchObject({ code: 1, err: `failed to approve 1 of 3 nodes\n${hint}\n` });
     expect(answer.out).toMatch(
       /^NODE {2}OUTCOME\nn3 {4}node n3 not found\nn1 {4}Ok\nn2 {4}node n2 is already approved\n$/,

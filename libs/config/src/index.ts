@@ -2,6 +2,7 @@ export { formatProblem, formatProblems, type Problem } from "./assignment.ts";
 export { convertConfig, printConverted } from "./convert-config.ts";
 export { ForeignIndex, type ForeignKey, type ForeignMeaning } from "./foreign.ts";
 export { bacalhauNames, HEARTBEAT_INTERVAL_NAMES, INFO_INTERVAL_NAMES } from "./foreign-names.ts";
+export { editDistance } from "./key-index.ts";
 export { type ConfigKeys, type ConfigValues, defineKeys, environmentName, type KeyDeclaration } from "./keys.ts";
 export { listConfig } from "./list-config.ts";
 export { type Config, type LoadOptions, loadConfig, type Origin, type RelationProblem } from "./load-config.ts";

@@ -3,7 +3,11 @@ import { obstacleRemedy, reasonNamed, refusalHint } from "./hints.ts";
 
 describe("refusalHint()", () => {
   const cases: readonly [string, Record<string, string>, string | null][] = [
-    ["NODE_NOT_FOUND", { node: "n1" }, "`rollcall node list` shows all nodes"],
+    [
+      "NODE_NOT_FOUND",
+      { node: "n1" },
+      "`rollcall node list` shows all nodes; `rollcall node list --deleted` those that are gone",
+    ],
     ["NODE_BANNED", { node: "n1" }, "`rollcall node unban n1` lifts the ban"],
     [
       "LABEL_NOT_SET_BY_OPERATOR",

@@ -11,7 +11,7 @@ type Details = Readonly<Record<string, string>>;
 const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new Map([
   [
     ErrorReason.NODE_NOT_FOUND,
-    () => "`rollcall node list` shows all nodes, `rollcall node list --deleted` those that are gone",
+    () => "`rollcall node list` shows all nodes; `rollcall node list --deleted` those that are gone",
   ],
   [ErrorReason.NODE_BANNED, ({ node }) => `\`rollcall node unban ${node}\` lifts the ban`],
   [

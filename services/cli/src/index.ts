@@ -8,6 +8,7 @@ export {
   readRunFile,
 } from "./client/data-directory.ts";
 export { Failure, UsageError, unreadableFile } from "./failure.ts";
+export { optionHint } from "./habits/option-hints.ts";
 export { showing, withProgress } from "./output/progress.ts";
 export { columnsOf } from "./output/style.ts";
 export { counted, wrap } from "./output/text.ts";

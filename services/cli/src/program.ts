@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { FIRST_VERBS, GROUPS, NOUNS, type Noun } from "./all-nouns.ts";
 import { buildInfo, versionText } from "./build-info.ts";
 import { addNotes } from "./command.ts";
+import type { KnownOptions } from "./habits/option-hints.ts";
 import { OPTIONS_NOTE } from "./help/format-help.ts";
 import { addGlobalOptions } from "./help/global-options.ts";
 import type { Parts, RunAgain } from "./parts.ts";
@@ -67,8 +68,32 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
 
 const cannotRunAgain: RunAgain = () => Promise.reject(new TypeError("this program only describes its commands"));
 
+/** The options of the command that the words name, with those of all commands, and how to call it. */
+export function knownOptions(program: Command, words: readonly string[]): KnownOptions {
+  let command = program;
+  const path = [program.name()];
+  for (
+    let rest = program.parseOptions([...words]);
+    ;
+    rest = command.parseOptions([...rest.operands.slice(1), ...rest.unknown])
+  ) {
+    const [word = ""] = rest.operands;
+    const next = command.commands.find((one) => one.name() === word || one.aliases().includes(word));
+    if (next === undefined) break;
+    command = next;
+    path.push(next.name());
+  }
+  const takers = [command, ...(command === program ? [] : [program])];
+  const options = takers.flatMap((taker) => taker.options.flatMap(({ long }) => long?.replace(/^--/, "") ?? []));
+  const args = command.registeredArguments.map((one) => {
+    const name = `${one.name()}${one.variadic ? "..." : ""}`;
+    return one.required ? `<${name}>` : `[${name}]`;
+  });
+  return { usage: [...path, ...args].join(" "), options };
+}
+
 /** The noun that commander will find after the global options; undefined when there is none. */
-function nounIn(words: readonly string[], shell: Shell): string | undefined {
+export function nounIn(words: readonly string[], shell: Shell): string | undefined {
   const [first, second] = operandsOf(words, shell);
   return first === "help" ? second : first;
 }

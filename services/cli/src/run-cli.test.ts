@@ -7,6 +7,15 @@ describe("runCli()", () => {
     ["node lst", "error: unknown command 'lst'\n(Did you mean one of list, ls?)\n"],
     ["--server", "error: option '--server <address>' argument missing\n"],
     ["node list --nonsense", "error: unknown option '--nonsense'\n"],
+    [
+      "node why --id n1",
+      "error: unknown option '--id'\nhint: give the name without an option: `rollcall node why <node>`\n",
+    ],
+    [
+      "node list --force",
+      "error: unknown option '--force'\nhint: it asks nothing, so nothing has to be confirmed: leave the option out\n",
+    ],
+    ["node approve n1 --force", "error: unknown option '--force'\nhint: use `--yes`\n"],
     ["node describe", "error: missing required argument 'node'\n"],
   ])("should answer wrong usage (%s) with exit code 2", async (line, err) => {
     expect(await run(line.split(" "))).toEqual({ code: 2, out: "", err });
@@ -41,7 +50,8 @@ describe("runCli()", () => {
     ];
     expect((await run(["up", "--listen", "x"], { parts: { verbs } })).code).toBe(7);
     expect((await run(["help", "up"], { parts: { verbs } })).code).toBe(7);
-    expect(seen).toEqual([["--listen", "x"], ["--help"]]);
+    expect((await run(["--server", "y", "up", "--listen", "x"], { parts: { verbs } })).code).toBe(7);
+    expect(seen).toEqual([["--listen", "x"], ["--help"], ["--listen", "x", "--server", "y"]]);
     expect((await run(["--help"], { parts: { verbs } })).out).toMatch(/up <what> +run everything/);
   });
 

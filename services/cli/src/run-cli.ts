@@ -1,8 +1,8 @@
-import { CommanderError } from "commander";
+import { type Command, CommanderError } from "commander";
 import { DONE, FAILED, INTERRUPTED, MISUSED, UNREACHED } from "./exit-codes.ts";
 import { Exit, Failure, failureText, Unreached, UsageError } from "./failure.ts";
 import type { Parts } from "./parts.ts";
-import { createProgram, withStandardVerb } from "./program.ts";
+import { createProgram, knownOptions, nounIn, withStandardVerb } from "./program.ts";
 import { type Shell, SILENT_SINK } from "./shell.ts";
 
 /**
@@ -34,14 +34,22 @@ async function runWords(shell: Shell, parts: Parts): Promise<number> {
   if (helped !== undefined) return helped.run(["--help"]);
   const foreign = parts.verbs.find(({ name }) => name === first);
   if (foreign !== undefined) return foreign.run(rest);
+  if (first?.startsWith("-")) {
+    // Such a verb parses options itself, so it gets those before its name as well.
+    const name = nounIn(shell.args, shell);
+    const later = parts.verbs.find((verb) => verb.name === name);
+    const at = shell.args.indexOf(name ?? "");
+    if (later !== undefined) return later.run([...shell.args.slice(at + 1), ...shell.args.slice(0, at)]);
+  }
+  let program: Command | null = null;
   try {
     const words = withStandardVerb(shell.args, shell);
-    const program = await createProgram(shell, parts, words, (more) => runAgain(shell, parts, more));
+    program = await createProgram(shell, parts, words, (more) => runAgain(shell, parts, more));
     await program.parseAsync(words, { from: "user" });
     // Report an interruption by the exit code, because an interrupted watch returns normally.
     return shell.interrupted.aborted ? INTERRUPTED : DONE;
   } catch (error) {
-    return report(error, shell);
+    return report(error, shell, program);
   }
 }
 
@@ -53,11 +61,12 @@ async function runAgain(shell: Shell, parts: Parts, args: readonly string[]) {
   return { code, out: out.text(), err: err.text() };
 }
 
-async function report(error: unknown, shell: Shell): Promise<number> {
-  // Print nothing, because commander has already written its message. Requested help is not an error.
+async function report(error: unknown, shell: Shell, program: Command | null): Promise<number> {
   if (error instanceof CommanderError) {
-    await hintAtCommand(error, shell);
-    return error.exitCode === 0 ? DONE : MISUSED;
+    // Requested help is not an error.
+    if (error.exitCode === 0) return DONE;
+    await tellMisuse(error, shell, program);
+    return MISUSED;
   }
   if (shell.interrupted.aborted) {
     const isUnwritten = shell.interrupted.reason instanceof Failure;
@@ -78,12 +87,22 @@ async function report(error: unknown, shell: Shell): Promise<number> {
   return error instanceof Unreached ? UNREACHED : FAILED;
 }
 
-/** Name the command to use, if the unknown one is known from another program. */
-async function hintAtCommand({ code, message }: CommanderError, shell: Shell): Promise<void> {
-  const [, unknown] = /unknown command '(.*?)'/.exec(message) ?? [];
-  if (code !== "commander.unknownCommand" || unknown === undefined) return;
-  const { foreignHint } = await import("./habits/foreign-words.ts");
-  const hint = foreignHint(shell.args, unknown);
+/** Report wrong usage, with the command or the option to use if the unknown one is known from another program. */
+async function tellMisuse({ code, message }: CommanderError, shell: Shell, program: Command | null): Promise<void> {
+  // Commander has printed the help if a command lacks its verb, and the error has no message then.
+  if (!message.startsWith("error:")) return;
+  const [, kind, unknown = ""] = /unknown (command|option) '(.*?)'/.exec(message) ?? [];
+  let hint: string | null = null;
+  if (kind === "command") {
+    const { foreignHint } = await import("./habits/foreign-words.ts");
+    hint = foreignHint(shell.args, unknown);
+  } else if (kind === "option" && program !== null) {
+    const { optionHint } = await import("./habits/option-hints.ts");
+    hint = optionHint(unknown, knownOptions(program, withStandardVerb(shell.args, shell)));
+  }
+  // An option with the same meaning is better than one with a similar spelling.
+  const isGuess = hint !== null && code === "commander.unknownOption";
+  await tell(`${isGuess ? message.replace(/\n\(Did you mean .*\)$/, "") : message}\n`, shell);
   if (hint !== null) await tell(`hint: ${hint}\n`, shell);
 }
 

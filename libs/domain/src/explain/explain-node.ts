@@ -204,7 +204,7 @@ function healthRemedy(reason: string): string {
     case "DUPLICATE_IDENTITY":
       return DUPLICATE_REMEDY;
     default:
-      return "check that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it healthy";
+      return `${CHECK_AGENT}; one heartbeat makes the node healthy`;
   }
 }
 

@@ -13,6 +13,8 @@ export function addGlobalOptions(program: Command, { out, err, env }: Pick<Shell
     .configureOutput({
       writeOut: (text) => out.write(text),
       writeErr: (text) => err.write(text),
+      // runCli reports errors.
+      outputError: () => {},
       getOutHelpWidth: () => columnsOf({ out, env }) || HELP_COLUMNS,
       getErrHelpWidth: () => columnsOf({ out: err, env }) || HELP_COLUMNS,
       getOutHasColors: () => false,

@@ -37,7 +37,8 @@ describe("readArguments()", () => {
   });
 
   it.each([
-    ["--prt 7", "unknown option '--prt'"],
+    ["--prt 7", "unknown option '--prt'\n(Did you mean --port?)"],
+    ["--http-port 7", "unknown option '--http-port'\nhint: use `--port`"],
     ["--no-port", "unknown option '--no-port'"],
     ["--no-switch=yes", "unknown option '--no-switch'"],
     ["-p 7", "unknown option '-p'"],

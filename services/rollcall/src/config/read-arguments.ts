@@ -1,5 +1,5 @@
-import { UsageError } from "@rollcall/cli";
-import type { ConfigKeys, Flags, KeyDeclaration } from "@rollcall/config";
+import { optionHint, UsageError } from "@rollcall/cli";
+import { type ConfigKeys, editDistance, type Flags, type KeyDeclaration } from "@rollcall/config";
 
 /** A parsed command line. */
 export interface Arguments {
@@ -65,11 +65,22 @@ function setFlag(
   if (key === undefined && typeof negated?.default === "boolean" && inline === undefined) {
     add(collected, flag.slice(3), "false");
   } else if (key === undefined) {
-    throw new UsageError(`unknown option '--${flag}'`);
+    throw unknownOption(flag, [...byFlag.keys()]);
   } else {
     add(collected, flag, typeof key.default === "boolean" ? (inline ?? "true") : value());
   }
 }
+
+/** The error for an unknown flag, with the one that means the same, or the most similar one. */
+export function unknownOption(flag: string, options: readonly string[]): UsageError {
+  const hint = optionHint(flag, { usage: "", options });
+  if (hint !== null) return new UsageError(`unknown option '--${flag}'\nhint: ${hint}`);
+  const similar = options.find((one) => editDistance(one, flag) <= MOST_MISSPELT_LETTERS);
+  return new UsageError(`unknown option '--${flag}'${similar === undefined ? "" : `\n(Did you mean --${similar}?)`}`);
+}
+
+/** Number of wrong letters up to which a flag is similar to another. */
+const MOST_MISSPELT_LETTERS = 2;
 
 function setPath(collected: Collected, assignment: string): void {
   const [path = "", value] = splitOnce(assignment);

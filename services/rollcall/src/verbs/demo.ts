@@ -1,7 +1,8 @@
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { columnsOf, Failure, type Shell, UsageError, wrap } from "@rollcall/cli";
+import { unknownOption } from "../config/read-arguments.ts";
 import { Demo, type DemoPlace, dataDirectoryOf } from "../demo/demo.ts";
 import { DEMO_ACTIONS, type DemoAction, listenForActions, NoDemo, requestAction } from "../demo/demo-control.ts";
 import { DEMO_JOBS, DEMO_NODES } from "../demo/demo-nodes.ts";
@@ -61,15 +62,24 @@ export async function runDemo(given: readonly string[], shell: Shell, process: N
   return runAction(folder, action, name, shell);
 }
 
-function parseWords(given: readonly string[], { cwd }: Shell): DemoWords {
+/** The directory of the demo whose control plane ROLLCALL_DATA_DIR names, as the demo's first lines tell to set it. */
+function folderOfRunning({ ROLLCALL_DATA_DIR: data = "" }: Shell["env"]): string {
+  const folder = dirname(data);
+  return data !== "" && dataDirectoryOf(folder) === data ? folder : DEFAULT_FOLDER;
+}
+
+function parseWords(given: readonly string[], { cwd, env }: Shell): DemoWords {
   const options = { dir: { type: "string" }, port: { type: "string" } } as const;
   let parsed: ReturnType<typeof parseArgs<{ options: typeof options; allowPositionals: true }>>;
   try {
     parsed = parseArgs({ args: [...given], options, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
+    const message = error instanceof Error ? error.message : String(error);
+    const [, flag] = /^Unknown option '--([\w-]+)/.exec(message) ?? [];
+    throw flag === undefined ? new UsageError(message, { cause: error }) : unknownOption(flag, Object.keys(options));
   }
-  const { dir = DEFAULT_FOLDER, port } = parsed.values;
+  // A new demo never takes a directory that the environment names, because a demo deletes what an earlier one wrote.
+  const { port, dir = parsed.positionals.length > 0 ? folderOfRunning(env) : DEFAULT_FOLDER } = parsed.values;
   const number = port === undefined ? null : Number(port);
   if (number !== null && !(Number.isInteger(number) && number > 0 && number + HIGHEST_OFFSET <= MOST_PORT)) {
     throw new UsageError(`cannot use '${port}' as port, should be a number from 1 to ${MOST_PORT - HIGHEST_OFFSET}`);

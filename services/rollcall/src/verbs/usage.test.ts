@@ -28,7 +28,7 @@ describe("up, serve and agent", () => {
     [runServe, ["registry"], "serve registry needs a Postgres: set DATABASE_URL or --database-url"],
     [runServe, ["registry", "--agent"], "unknown option '--agent'"],
     [runUp, ["now"], "up takes no arguments: 'now'"],
-    [runUp, ["--prt", "7"], "unknown option '--prt'"],
+    [runUp, ["--prt", "7"], "unknown option '--prt'\n(Did you mean --port?)"],
     [runUp, ["--database-direct-url", "x"], /Database\.DirectURL: /],
     [runBackup, ["a", "b"], "backup takes one file; unexpected argument 'b'"],
     [runBackup, ["verify"], "backup verify takes one file"],
