@@ -18,7 +18,7 @@ const DIST = join(WEB, "dist");
 /** The file that records which sources web/dist was built from. */
 const KNOWN_FILE = join(HERE, "node_modules/.cache/web-build.json");
 /** Paths outside web/ from which the build of the pages reads. */
-const ALSO = ["libs/api/src", "libs/domain/src", "pnpm-lock.yaml"];
+const ALSO = ["libs/api/src", "libs/domain/src", "libs/config/src", "libs/wire/src", "pnpm-lock.yaml"];
 const NO_SOURCE = new Set(["dist", "node_modules"]);
 const COMPRESSED = new Set([".js", ".css", ".svg", ".json", ".webmanifest", ".txt"]);
 /** Minimum size of a file to compress. For smaller files, headers cost more than compression saves. */

@@ -1,9 +1,9 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { DeclaredObject } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
+import { type FileProblem, problemLine } from "@rollcall/wire/job-file";
 import { MISUSED } from "../exit-codes.ts";
 import { Exit, UsageError, unreadableFile } from "../failure.ts";
-import { type FileProblem, problemLine } from "../jobs/job-file.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import { parseStateFile } from "./state-file.ts";

@@ -15,6 +15,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { WebhookSpecSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
 import { findDeepNesting } from "@rollcall/config/yaml-nesting";
+import { didYouMean, type FileProblem, readDurationMs, readJobPart } from "@rollcall/wire/job-file";
 import {
   type Document,
   isAlias,
@@ -26,8 +27,6 @@ import {
   parseAllDocuments,
   type YAMLMap,
 } from "yaml";
-import { type FileProblem, readJobPart } from "../jobs/job-file.ts";
-import { didYouMean, readDurationMs } from "../jobs/job-file-values.ts";
 
 /** The content of a file of declared state. */
 export interface StateFile {

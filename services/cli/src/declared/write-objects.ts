@@ -6,7 +6,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/declared_state_pb";
 import { type HealthPolicyScope, HealthPolicyValuesSchema } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { WebhookSpecSchema } from "@rollcall/api/rollcall/events/v1/webhooks_pb";
-import { writeDuration, writeJob } from "../jobs/write-job.ts";
+import { writeDuration, writeJob } from "@rollcall/wire/job-file";
 import type { Plain } from "../output/format.ts";
 import { parseStateFile } from "./state-file.ts";
 

@@ -13,6 +13,7 @@ import {
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpec, JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { isEndSeen, isOutdated, stateWords } from "@rollcall/domain";
+import { type Read, readByteCount, readCores } from "@rollcall/wire/job-file";
 import { Scalar } from "yaml";
 import { JOB_IS_STOPPED } from "../client/already-done.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
@@ -26,7 +27,6 @@ import { outputFormat } from "../output/format.ts";
 import { printable } from "../output/text.ts";
 import { type Shell, SILENT_SINK } from "../shell.ts";
 import { watchJob } from "./follow.ts";
-import { type Read, readByteCount, readCores } from "./job-file-values.ts";
 import { OutputWriter, SharedSink } from "./output-writer.ts";
 import { gapWords, readOutput } from "./read-output.ts";
 import type { JobClient } from "./submit.ts";

@@ -3,12 +3,12 @@ import { resolve } from "node:path";
 import { type Client, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import type { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { type FiledJob, parseJobFile, problemLine } from "@rollcall/wire/job-file";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { MISUSED } from "../exit-codes.ts";
 import { Exit, Failure, UsageError, unreadableFile } from "../failure.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
-import { type FiledJob, parseJobFile, problemLine } from "./job-file.ts";
 
 /** A client of the scheduler. */
 export type JobClient = Client<typeof JobService>;

@@ -186,10 +186,10 @@ describe("the pages", () => {
     goTo("/jobs");
     await page.shows("No jobs");
     await page.click("Submit a job");
-    await page.type("Specification", '{"name": "web", "cout": 2}');
+    await page.type("Edit as YAML", "name: web\ntype: service\ncout: 2\nprocess: {command: [a]}\n");
     await page.shows("cout");
     expect(await page.control("Submit")).toHaveProperty("disabled", true);
-    await page.type("Specification", '{"name": "web", "annotations": {"team": "a"}}');
+    await page.type("Edit as YAML", "name: web\ntype: service\nannotations: {team: a}\nprocess: {command: [a]}\n");
     await page.type("Cores", "many");
     await page.shows("a number, for example 0.5");
     expect(await page.control("Submit")).toHaveProperty("disabled", true);

@@ -6,7 +6,7 @@ import { clientOf } from "../../live/clients.ts";
 import { RequestIds } from "../../state/bulk.ts";
 import { command } from "../../state/cli-command.ts";
 import { firstJob } from "../../state/jobs/job-fields.ts";
-import { jobText, parseJobText } from "../../state/jobs/job-text.ts";
+import { isWhole, jobText, parseJobText } from "../../state/jobs/job-text.ts";
 import { countOf } from "../../state/units.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyCommand } from "../../ui/copy.tsx";
@@ -40,7 +40,8 @@ export function JobForm({ job, onClose }: { readonly job: EditedJob | null; read
   const [flaws, setFlaws] = useState<ReadonlySet<string>>(NO_FLAWS);
   // The fields start again when the text is edited, and forget what is wrong with them.
   const [edits, setEdits] = useState(0);
-  const isValid = parsed.ok && flaws.size === 0;
+  const isShort = job !== null && !isWhole(job.spec);
+  const isValid = parsed.ok && flaws.size === 0 && !isShort;
   const etag = job?.etag ?? "";
   const look = () =>
     act("Preview", async () => {
@@ -64,12 +65,15 @@ export function JobForm({ job, onClose }: { readonly job: EditedJob | null; read
         onChange={(spec) => setText(jobText(spec))}
         onFlaws={setFlaws}
       />
+      {isShort && (
+        <Notice tone="bad">A job file cannot express this job. Change it with the program that submitted it.</Notice>
+      )}
       <div className="field">
-        <label htmlFor={id}>Specification</label>
+        <label htmlFor={id}>Edit as YAML</label>
         <textarea
           id={id}
           className="input mono"
-          rows={8}
+          rows={10}
           spellCheck={false}
           aria-invalid={!parsed.ok}
           aria-describedby={`${id}-hint`}
@@ -81,7 +85,7 @@ export function JobForm({ job, onClose }: { readonly job: EditedJob | null; read
           }}
         />
         <span id={`${id}-hint`} className={parsed.ok ? "hint" : "wrong"}>
-          {parsed.ok ? "All fields, as JSON" : parsed.message}
+          {parsed.ok ? "Every key of a job file, as `rollcall job run FILE` reads it" : parsed.message}
         </span>
       </div>
       <Field
@@ -93,7 +97,7 @@ export function JobForm({ job, onClose }: { readonly job: EditedJob | null; read
       />
       {preview?.of === text && <Preview plan={preview.answer} />}
       <CopyCommand
-        text={command("job", "run", "job.json", ...(reason === "" ? [] : ["-m", reason]))}
+        text={command("job", "run", "job.yaml", ...(reason === "" ? [] : ["-m", reason]))}
         label="Command line"
       />
       <div className="actions">

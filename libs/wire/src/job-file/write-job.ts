@@ -1,10 +1,9 @@
 import { type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type JobSpec, JobSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
-import type { Plain } from "../output/format.ts";
 import { JOB_FILE_KEYS, type JobFileKey, type ValueKind } from "./job-file-keys.ts";
 
 /** Format a job as in a job file, without its name. Uses the same table as the parser. */
-export function writeJob(spec: JobSpec): Plain {
+export function writeJob(spec: JobSpec): JsonValue {
   const json = toJson(JobSpecSchema, spec, { useProtoFieldName: true, enumAsInteger: true });
   return blockOf(
     json,
@@ -12,8 +11,8 @@ export function writeJob(spec: JobSpec): Plain {
   );
 }
 
-function blockOf(json: JsonValue, keys: readonly JobFileKey[]): Plain {
-  const entries = keys.flatMap(({ name, field, value }): [string, Plain][] => {
+function blockOf(json: JsonValue, keys: readonly JobFileKey[]): JsonValue {
+  const entries = keys.flatMap(({ name, field, value }): [string, JsonValue][] => {
     const given = field.split(".").reduce<JsonValue | undefined>(fieldOf, json);
     return given === undefined ? [] : [[name, plainOf(given, value)]];
   });
@@ -25,7 +24,7 @@ function fieldOf(json: JsonValue | undefined, field: string): JsonValue | undefi
   return typeof json === "object" && json !== null ? (json as JsonObject)[field] : undefined;
 }
 
-function plainOf(json: JsonValue, value: ValueKind): Plain {
+function plainOf(json: JsonValue, value: ValueKind): JsonValue {
   switch (value.kind) {
     case "flag":
       return json !== (value.inverted ?? false);
@@ -61,7 +60,7 @@ const BYTE_UNITS = [
 ] as const;
 
 /** The exact size, in the largest unit that divides it. */
-function writeBytes(bytes: number): Plain {
+function writeBytes(bytes: number): JsonValue {
   const [unit, factor] = BYTE_UNITS.find(([, size]) => bytes > 0 && bytes % size === 0) ?? ["", 1];
   return unit === "" ? bytes : `${bytes / factor}${unit}`;
 }
