@@ -15,7 +15,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   rpc: ["api", "errors", "identity", "process", "wire"],
   "postgres-embedded": ["process"],
   store: ["domain", "errors", "identity", "process"],
-  wire: ["api", "domain"],
+  wire: ["api", "config", "domain"],
   operations: ["api", "domain", "errors", "process", "rpc", "store", "wire"],
   events: ["api", "config", "process"],
   testkit: ["api", "domain", "errors", "identity", "postgres-embedded", "process", "rpc", "store", "wire"],

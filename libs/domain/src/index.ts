@@ -75,7 +75,6 @@ export {
 } from "./explain/event-meaning.ts";
 export { eventSentence, explainEvent, inPlural } from "./explain/event-sentence.ts";
 export { holdEnds, mayTakeWork, type Obstacle, obstaclesOf, summarizeNode } from "./explain/explain-node.ts";
-export { reasonText, stateWords } from "./explain/state-words.ts";
 export { Detector, type Due, type Timing } from "./health/detector.ts";
 export { FLAPPING_OUTAGES, type Outage, type OutageHistory } from "./health/flapping.ts";
 export { healthAfter } from "./health/health.ts";
@@ -309,6 +308,7 @@ export {
 } from "./session/rebalance.ts";
 export { type FrameKind, Session, type SessionEffect, type SessionPhase } from "./session/session.ts";
 export { DEFAULT_STREAM_LOSS_LIMITS, StreamLoss } from "./session/stream-loss.ts";
+export { reasonText, stateWords } from "./state-words.ts";
 export {
   type CommandSource,
   type Connection,

@@ -1,6 +1,6 @@
 import type { Decided } from "../decided.ts";
-import { stateWords } from "../explain/state-words.ts";
 import { refused } from "../refusal.ts";
+import { stateWords } from "../state-words.ts";
 import { BRAKE_CLUSTER } from "./brake.ts";
 import { brakeEvent } from "./brake-events.ts";
 import type { BrakeRow } from "./brake-plan.ts";

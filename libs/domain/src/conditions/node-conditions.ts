@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type NewEvent } from "../events/events.ts";
-import { reasonText } from "../explain/state-words.ts";
+import { reasonText } from "../state-words.ts";
 import type { Health, Hold } from "../states.ts";
 import { withHold } from "./condition-holds.ts";
 

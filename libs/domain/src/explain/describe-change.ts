@@ -1,7 +1,7 @@
 import { toGib } from "../conditions/hardware.ts";
 import { type EventType, isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 import { isPolicyField, POLICY_FIELDS } from "../policy/policy-fields.ts";
-import { stateWords } from "./state-words.ts";
+import { stateWords } from "../state-words.ts";
 
 /** The fields of an event that the explanation uses. */
 export interface ToldEvent {
@@ -60,7 +60,7 @@ function movedTo({ type, before, after }: ChangeFacts): string | null {
 /** Less time than this would be shown as "0.0 s". */
 const LEAST_SHOWN_MS = 50;
 
-/** Describe a silence with its evidence, for example "nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s; ...". */
+/** Describe a silence with its evidence: "nothing received for 60.0 s; unhealthy-after of group gpus allows 60.0 s". */
 export function silenceWords(evidence: JsonObject): string {
   const { silentMs, thresholdMs, grantedMs, lastReceivedAgoMs, value, policy, replica } = evidence;
   const granted =

@@ -85,6 +85,13 @@ describe("explainEvent()", () => {
       },
     ],
     [
+      "is not held any more",
+      {
+        ...{ type: "node.scheduling.changed", reason: "NO_HOLD" },
+        ...{ before: { scheduling: "INELIGIBLE" }, after: { scheduling: "ELIGIBLE", holds: [] } },
+      },
+    ],
+    [
       "has a condition: disk full: 1 MiB left",
       {
         ...{ type: "node.conditions.changed", reason: "DISK_FULL", message: "disk full: 1 MiB left" },

@@ -1,6 +1,6 @@
 import { type EventType, isJsonObject, type Json } from "../events/events.ts";
+import { stateWords } from "../state-words.ts";
 import { describeChange, describeDetails, silenceSummary, silenceWords, type ToldEvent } from "./describe-change.ts";
-import { stateWords } from "./state-words.ts";
 
 /** An event as a sentence about its subject. */
 export interface EventSentence {
@@ -92,7 +92,8 @@ const DID: Readonly<Record<EventType, Words>> = {
   "node.session.moved": describeChange,
   "node.health.changed": became("health"),
   "node.reactions.allowed": always("counts as lost, and its work is replaced"),
-  "node.scheduling.changed": became("scheduling"),
+  "node.scheduling.changed": (event) =>
+    field(event.after, "scheduling") === "ELIGIBLE" ? "is not held any more" : became("scheduling")(event),
   "node.drain.started": always("is being drained"),
   "node.drain.cancelled": always("is no longer drained"),
   "node.flapping.started": always("is flapping"),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { stateWords } from "../state-words.ts";
 import type {
   Connection,
   Health,
@@ -12,7 +13,6 @@ import type {
 } from "../states.ts";
 import { deriveScheduling } from "../states.ts";
 import { type ExplainedNode, holdEnds, mayTakeWork, obstaclesOf, summarizeNode } from "./explain-node.ts";
-import { stateWords } from "./state-words.ts";
 
 const STATED = { sinceMs: 0, reason: "R", message: "", actor: "system" };
 const WELL: ExplainedNode = {

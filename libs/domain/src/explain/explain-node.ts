@@ -11,8 +11,8 @@ import { isBanned } from "../membership/ban.ts";
 import { DUPLICATE_QUIET_MS } from "../membership/duplicate-identity.ts";
 import type { Node } from "../nodes/node.ts";
 import type { HealthPolicy } from "../policy/policy-fields.ts";
+import { stateWords } from "../state-words.ts";
 import type { Connection, Health, Hold, HoldKind, Membership, NodeType, Scheduling } from "../states.ts";
-import { stateWords } from "./state-words.ts";
 
 /** A node's current state. Node has these fields. */
 export interface ExplainedNode {

@@ -43,7 +43,8 @@ export function jobUpdateHalted({ name, version, readyVersion }: JobRow): Refusa
 /** The refusal to stop, scale or restart a job that has ended. */
 export function jobEnded(name: string, state: JobRow["state"], edit: JobEditKind | "JOB_REVERTED"): RefusalError {
   const isStop = edit === "JOB_STOPPED";
-  const text = `job ${name} has already ended: it is ${stateWords(state)}${isStop ? "" : "; submit it again to run it again"}`;
+  const again = isStop ? "" : "; submit it again to run it again";
+  const text = `job ${name} has already ended: it is ${stateWords(state)}${again}`;
   return refuse("JOB_ENDED", text, { metadata: { job: name, state }, subject: name });
 }
 

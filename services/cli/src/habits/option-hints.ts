@@ -66,6 +66,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
   ),
   wait: "commands that take time wait until they are done, unless `--detach` is given",
   verbose: "`-o wide` or `-o json` shows more; `rollcall node why NODE` and `rollcall job why JOB` explain a state",
+  "no-color": "NO_COLOR=1 in the environment disables colours",
   kubeconfig: "`--context NAME` chooses a control plane; `rollcall context list` shows all",
   insecure: "`--ca-file FILE` names the authority to trust; there is no option that trusts every server",
   "tls-skip-verify": "`--ca-file FILE` names the authority to trust; there is no option that trusts every server",

@@ -10,7 +10,7 @@ import {
   RepublishEventsResponseSchema,
 } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { apiNames, describeChange, type EventType } from "@rollcall/domain";
+import { apiNames, describeChange, type EventType, stateWords } from "@rollcall/domain";
 import type { Command } from "commander";
 import { EVENT_TYPE_WORDS, OUTPUT_WORDS } from "../choices.ts";
 import { PagedActorNames } from "../client/actor-names.ts";
@@ -259,11 +259,12 @@ function columnsAndNames(names: PagedActorNames, invocation: EventsInvocation) {
 }
 
 /** A change in one line: "pending -> approved"; programs get the names of the API. */
-function changeCell({ type, time, before, after }: Event): Cell {
+function changeCell({ type, time, before, after, reason }: Event): Cell {
   const atMs = time === undefined ? 0 : timestampMs(time);
   // The cast allows types of a newer server, whose fields are shown unchanged.
   const facts = { type: type as EventType, atMs, before: before ?? null, after: after ?? null };
-  return { text: describeChange(facts), raw: describeChange(facts, apiNames) };
+  // An event without fields, such as that of a finished rollout, is described by its reason.
+  return { text: describeChange(facts) || stateWords(reason), raw: describeChange(facts, apiNames) };
 }
 
 interface EventsRepublishOptions {

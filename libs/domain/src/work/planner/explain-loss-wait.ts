@@ -1,6 +1,6 @@
 import { BRAKE_CLUSTER } from "../../brake/brake.ts";
 import type { Loss } from "../../brake/reaction.ts";
-import { stateWords } from "../../explain/state-words.ts";
+import { stateWords } from "../../state-words.ts";
 import type { OneWait } from "../wait.ts";
 import { nodeWhy, scheduling, type WaitContext, waitOf } from "./wait-context.ts";
 import type { LiveExecution } from "./work-state.ts";

@@ -1,4 +1,4 @@
-import { stateWords } from "../../explain/state-words.ts";
+import { stateWords } from "../../state-words.ts";
 import type { OneWait } from "../wait.ts";
 import { nodeWhy, type WaitContext, waitOf } from "./wait-context.ts";
 import type { LiveExecution } from "./work-state.ts";
@@ -8,13 +8,14 @@ export function stoppingWait({ state, job, facts }: WaitContext, { record }: Liv
   const { id, nodeId, reason } = record;
   const node = state.pool.get(nodeId)?.node;
   const of = { reason: "STOPPING", executionId: id, nodeId } as const;
+  const asked = `it was asked to stop (${stateWords(reason)})`;
   const orderedAtMs = facts.stopsOrderedAtMs.get(id) ?? null;
   if (node === undefined || node.health !== "HEALTHY" || node.connection !== "CONNECTED") {
     const lost = "its node is away; its resources are freed once the node confirms the end or is deleted";
     const sinceMs = orderedAtMs ?? facts.losses.get(nodeId)?.sinceMs ?? null;
     return waitOf({
       ...of,
-      text: `it was asked to stop (${stateWords(reason)}), and ${lost}`,
+      text: `${asked}, and ${lost}`,
       sinceMs,
       command: nodeWhy(nodeId),
     });
@@ -22,7 +23,7 @@ export function stoppingWait({ state, job, facts }: WaitContext, { record }: Liv
   const { version, sameVersions } = job.record;
   if (record.version !== version && !(sameVersions ?? []).includes(record.version)) {
     // The grace period is that of the execution's own version, which is not known here.
-    const text = `it was asked to stop (${stateWords(reason)}), and has the grace period of version ${record.version} to stop`;
+    const text = `${asked}, and has the grace period of version ${record.version} to stop`;
     return waitOf({ ...of, text, sinceMs: orderedAtMs, command: nodeWhy(nodeId) });
   }
   const { stopGraceMs } = job.record.spec;
@@ -30,9 +31,9 @@ export function stoppingWait({ state, job, facts }: WaitContext, { record }: Liv
   const killedAtMs = orderedAtMs === null ? null : orderedAtMs + stopGraceMs;
   if (killedAtMs !== null && killedAtMs <= facts.nowMs) {
     const late = `its ${graceText} are over, but its node has not reported the end`;
-    const text = `it was asked to stop (${stateWords(reason)}); ${late}`;
+    const text = `${asked}; ${late}`;
     return waitOf({ ...of, text, sinceMs: orderedAtMs, command: nodeWhy(nodeId) });
   }
-  const text = `it was asked to stop (${stateWords(reason)}), and has ${graceText}`;
+  const text = `${asked}, and has ${graceText}`;
   return waitOf({ ...of, text, sinceMs: orderedAtMs, untilMs: killedAtMs });
 }

@@ -1,4 +1,4 @@
-import { stateWords } from "../../explain/state-words.ts";
+import { stateWords } from "../../state-words.ts";
 import { isTerminal } from "../execution-state.ts";
 import { refusalsText } from "../explain.ts";
 import { PlacementSearch } from "../placement/placement-search.ts";

@@ -1,4 +1,4 @@
-import { stateWords } from "../../explain/state-words.ts";
+import { stateWords } from "../../state-words.ts";
 import type { Execution } from "../execution.ts";
 import { refusalsText } from "../explain.ts";
 import type { Job } from "../job.ts";
