@@ -348,7 +348,7 @@ describe("reasonsWithoutCode()", () => {
 
 /** The files of what is released. */
 function productFiles() {
-  const served = packages.filter(({ folder, name }) => folder !== "bench" && name !== "testkit");
+  const served = packages.filter(({ name }) => !["simulation", "bench", "testkit"].includes(name));
   return [...served.flatMap(({ files }) => files), ...readSources(PAGES)];
 }
 

@@ -70,14 +70,11 @@ function folderOfRunning({ ROLLCALL_DATA_DIR: data = "" }: Shell["env"]): string
 
 function parseWords(given: readonly string[], { cwd, env }: Shell): DemoWords {
   const options = { dir: { type: "string" }, port: { type: "string" } } as const;
-  let parsed: ReturnType<typeof parseArgs<{ options: typeof options; allowPositionals: true }>>;
-  try {
-    parsed = parseArgs({ args: [...given], options, allowPositionals: true });
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    const [, flag] = /^Unknown option '--([\w-]+)/.exec(message) ?? [];
-    throw flag === undefined ? new UsageError(message, { cause: error }) : unknownOption(flag, Object.keys(options));
+  const { tokens } = parseArgs({ args: [...given], options, strict: false, allowPositionals: true, tokens: true });
+  for (const token of tokens) {
+    if (token.kind === "option" && !(token.name in options)) throw unknownOption(token.name, Object.keys(options));
   }
+  const parsed = parsedStrictly(() => parseArgs({ args: [...given], options, allowPositionals: true }));
   // A new demo never takes a directory that the environment names, because a demo deletes what an earlier one wrote.
   const { port, dir = parsed.positionals.length > 0 ? folderOfRunning(env) : DEFAULT_FOLDER } = parsed.values;
   const number = port === undefined ? null : Number(port);
@@ -85,6 +82,15 @@ function parseWords(given: readonly string[], { cwd, env }: Shell): DemoWords {
     throw new UsageError(`cannot use '${port}' as port, should be a number from 1 to ${MOST_PORT - HIGHEST_OFFSET}`);
   }
   return { words: parsed.positionals, folder: resolve(cwd, dir), port: number };
+}
+
+/** Convert an error of parseArgs() to a usage error. */
+function parsedStrictly<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error), { cause: error });
+  }
 }
 
 async function runAction(folder: string, action: DemoAction, name: string, shell: Shell): Promise<number> {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createMetrics, type RunningTasks, silentLogger, startTasks, systemClock } from "@rollcall/process";
+import { EventFeed } from "@rollcall/store";
 import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { DEFAULT_CONFIG } from "../../testing/rig.ts";
 import { append, WebhookRig } from "../../testing/webhook-rig.ts";
@@ -48,9 +49,18 @@ describe("deliverWebhooks()", () => {
       },
     };
     const [log, clock] = [silentLogger, systemClock];
+    const feed = new EventFeed({ store: store.reserved, clock, log });
     const { task } = deliverWebhooks(
       {
-        ...{ store, clock, log, metrics: createMetrics({ defaults: false }), instance: "i1", config: DEFAULT_CONFIG },
+        ...{
+          store,
+          feed,
+          clock,
+          log,
+          metrics: createMetrics({ defaults: false }),
+          instance: "i1",
+          config: DEFAULT_CONFIG,
+        },
         webhookTiming: { scanEveryMs: 100, baseMs: 20, maxMs: 100, expiryMs: 60_000 },
       },
       {
@@ -58,7 +68,13 @@ describe("deliverWebhooks()", () => {
         seal: createSecretSeal(store.clusterSecret(), undefined),
       },
     );
-    tasks = startTasks([task], { log, clock });
+    const running = startTasks([task], { log, clock });
+    tasks = {
+      close: async () => {
+        await running.close();
+        await feed.close();
+      },
+    };
     const ends: ((delivery: PromiseWithResolvers<Outcome>) => void)[] = [
       ({ resolve }) => resolve(answered),
       ({ resolve }) => resolve({ kind: "failed", error: "no answer" }),
