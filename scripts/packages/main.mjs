@@ -103,6 +103,10 @@ async function makePackages({ kind, platform, program, words }) {
     work: join(STAGE, "debs", name),
   });
   for (const file of ["install.sh", "README.md"]) await cp(join(WORKSPACE, "deploy/package", file), join(folder, file));
+  // join.sh installs these on machines without dpkg.
+  for (const file of ["systemd/rollcall-agent.service", "systemd/rollcall-keeper.service", "config/agent.yaml"]) {
+    await cp(join(WORKSPACE, "deploy", file), join(folder, file));
+  }
   await cp(join(WORKSPACE, "LICENSE"), join(folder, "LICENSE"));
   const tarball = join(out, `${name}.tar.gz`);
   await writeTarGz(tarball, { folder: join(STAGE, "trees"), entries: [name], timeS });

@@ -2,7 +2,7 @@
 // small files. `make build`, `make dist` and the tests use the same function, so that the tests run the program as it
 // is shipped.
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -135,12 +135,16 @@ function exportedAs(name) {
   return name.split(" as ").at(-1).trim();
 }
 
+/** The script that the registry serves to machines that join. */
+const JOIN_SCRIPT = "deploy/package/join.sh";
+
 /**
- * Add the console's pages, which the control plane's program serves from the folder `console` in the bundle. Returns
- * their input files.
+ * Add what the control plane's program serves from the bundle: the console's pages in the folder `console`, and the
+ * script that joins machines. Returns the input files.
  */
 async function addPages(folder) {
-  return (await copyWeb(join(folder, "console"))) ?? [];
+  await cp(join(WORKSPACE, JOIN_SCRIPT), join(folder, "join.sh"));
+  return [JOIN_SCRIPT, ...((await copyWeb(join(folder, "console"))) ?? [])];
 }
 
 /**

@@ -63,7 +63,15 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
     const [outside = 0, agentsOutside = 0, agentsInside = 0] = await freePorts(3);
     port = outside;
     const proxied = ["--trusted-proxies", "127.0.0.1", "--set", `Health.AdvertiseAddress=localhost:${agentsOutside}`];
-    await fixture.up("--no-agent", "--agent-port", String(agentsInside), "--join-tokens=strict", ...proxied);
+    const serving = ["--set", `Join.PackagesDir=${folder}`];
+    await fixture.up(
+      "--no-agent",
+      "--agent-port",
+      String(agentsInside),
+      "--join-tokens=strict",
+      ...proxied,
+      ...serving,
+    );
     token = readFileSync(join(fixture.dataDirectory, "admin-token"), "utf8").trim();
     const { certFile, keyFile } = authority.write("nginx", { usage: "server", names: ["localhost", "127.0.0.1"] });
     const conf = changed(readFileSync(join(workspaceRoot, "deploy/nginx/rollcall.conf"), "utf8"), {
@@ -147,6 +155,9 @@ describeEquipped("deploy/nginx/rollcall.conf", () => {
 
   it.each([
     ["/v1/prometheus/sd", 401, "TOKEN_MISSING"],
+    ["/join.sh", 200, "#!/bin/sh"],
+    ["/v1/join/packages?platform=linux-x64&node=n2", 401, "JOIN_TOKEN_REQUIRED"],
+    ["/v1/join/package?name=x&node=n2", 401, "JOIN_TOKEN_REQUIRED"],
     ["/openapi.json", 200, "rollcall.registry.v1.RegistryService"],
     ["/docs/api", 200, "<!doctype html>"],
   ])("should lead to what is no method: %s", async (path, status, content) => {

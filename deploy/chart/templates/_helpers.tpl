@@ -81,7 +81,13 @@ console:
 
 {{/* Paths that are served over plain HTTP, by the name of their Deployment. */}}
 {{- define "rollcall.pages" -}}
-{{ eq .Values.layout "together" | ternary "api" "registry" }}: [/v1/prometheus/sd, /openapi.json, /docs/api]
+{{ eq .Values.layout "together" | ternary "api" "registry" }}:
+  - /v1/prometheus/sd
+  - /join.sh
+  - /v1/join/packages
+  - /v1/join/package
+  - /openapi.json
+  - /docs/api
 {{- end }}
 
 {{- define "rollcall.registryName" -}}

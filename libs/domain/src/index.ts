@@ -126,6 +126,7 @@ export { PAGE_BYTES, PageRoom, splitBySize } from "./limits/page-room.ts";
 export { explainTlsError, type TlsOption } from "./limits/tls-trouble.ts";
 export type { BucketLimits } from "./limits/token-bucket.ts";
 export type { GivenJoinToken } from "./membership/admission.ts";
+export { type AgentPackage, isPackageFor, PACKAGE_PLATFORMS, parseAgentPackages } from "./membership/agent-packages.ts";
 export {
   BAN_LIFTED,
   type Ban,
@@ -161,6 +162,7 @@ export {
   joinTokenText,
   type PresentedJoinToken,
   parseJoinToken,
+  presentedRefusal,
 } from "./membership/join-token.ts";
 export {
   banNode,

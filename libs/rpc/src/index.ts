@@ -42,7 +42,7 @@ export {
   readInTime,
 } from "./calls/revisions.ts";
 export { createRpcServer } from "./connect/rpc-server.ts";
-export type { HttpPage, PageRequest } from "./connect/serve-http-pages.ts";
+export type { HttpPage, PageAnswer, PageCheck, PageRequest } from "./connect/serve-http-pages.ts";
 export { ListeningError } from "./connections/listening-error.ts";
 export { CallRequests } from "./grpc/call-requests.ts";
 export type { FrameCall, FrameReader } from "./grpc/frame-call.ts";

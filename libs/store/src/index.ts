@@ -32,6 +32,7 @@ export {
   lockJoinTokens,
   type NewJoinToken,
   type PastUse,
+  provenJoinToken,
   pruneJoinTokens,
   saveJoinTokenUses,
   saveRevocation,

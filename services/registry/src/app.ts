@@ -4,6 +4,7 @@ import type { Task } from "@rollcall/process";
 import { createPageTokens, type HttpPage, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createStoreCheck } from "@rollcall/store";
 import { prometheusPage } from "./discovery/prometheus-page.ts";
+import { joinPages } from "./join/join-pages.ts";
 import { createRegistrar } from "./registration/registrar.ts";
 import { createServiceAccounts } from "./registration/service-accounts.ts";
 import { createRegistrationGate } from "./registration-gate.ts";
@@ -46,7 +47,7 @@ export function createApp(services: RegistryProcess): RegistryApp {
     routes: createRoutes({ ...services, registrar, gate, accounts, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
-    pages: [prometheusPage(services)],
+    pages: [prometheusPage(services), ...joinPages(services)],
     tasks: [expireOrchestrators(services), upkeepTask, counting, ...(relay?.tasks ?? [])],
     ready: async () => ({
       store: await checkRecord(),

@@ -1,8 +1,22 @@
 import { type ConfigValues, checkedText, defineKeys, list, optional, text } from "@rollcall/config";
 import { issuerProblem, keysUrlProblem } from "@rollcall/identity/oidc";
 
-/** The keys for machines of a Kubernetes cluster, which join with the service accounts of their pods. */
+/**
+ * The keys for what machines need to join: the agent's packages, and for machines of a Kubernetes cluster the service
+ * accounts of their pods.
+ */
 export const JOIN_KEYS = defineKeys({
+  "Join.PackagesDir": {
+    schema: optional(text()),
+    isPath: true,
+    default: undefined,
+    doc:
+      "Directory with packages of the agent and their SHA256SUMS, as `make dist` makes them and releases contain " +
+      "them. When set, the registry serves /join.sh, which installs the agent on a machine and joins it, and the " +
+      "packages to machines with a valid join token; `rollcall token create` then prints one line that does all of " +
+      "this. Only platforms with a package in the directory can join this way. The files can be replaced at any " +
+      "time. Without this key, nothing of this is served.",
+  },
   "Join.Kubernetes.Issuer": {
     schema: optional(checkedText("the URL of an issuer, such as https://login.example/realm", issuerProblem)),
     default: undefined,

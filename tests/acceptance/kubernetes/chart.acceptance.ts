@@ -19,7 +19,7 @@ const everything = join(workspaceRoot, "tests/kubernetes/everything.yaml");
 const trial = join(workspaceRoot, "tests/kubernetes/trial.yaml");
 const names = Object.keys(MANIFESTS);
 /** Paths that programs read over plain HTTP. The sources of the services contain the same list. */
-const PAGES = ["docs/api", "openapi.json", "v1/prometheus/sd"];
+const PAGES = [...["docs/api", "join.sh", "openapi.json", "v1/join/package", "v1/join/packages", "v1/prometheus/sd"]];
 
 /**
  * Validate manifests with the schemas in this repository. Unknown fields and kinds are errors. Returns the problems.

@@ -3,11 +3,9 @@ import {
   type AdmittingToken,
   type JoinTokenEnforcement,
   type JoinTokenRefusal,
-  joinTokenInvalid,
-  joinTokenOfOtherCluster,
-  joinTokenRefusal,
   joinTokenRequired,
   type PresentedJoinToken,
+  presentedRefusal,
 } from "./join-token.ts";
 import { type GivenAccount, provesNode, type ServiceAccount } from "./service-account.ts";
 
@@ -83,24 +81,20 @@ export class Admissions {
   }
 
   #check(nodeId: string, given: GivenJoinToken): Admission {
-    const { tokens, cluster: own } = this.#facts;
+    const { tokens, cluster } = this.#facts;
     switch (given.kind) {
       case "account":
         return { ok: true, token: null, account: given.account };
       case "refused-account":
         return { ok: false, refusal: given.refusal };
       case "malformed":
-        return { ok: false, refusal: joinTokenInvalid(nodeId) };
       case "foreign":
-        return { ok: false, refusal: joinTokenOfOtherCluster(nodeId, { token: given.cluster, own }) };
       case "own": {
-        const token = tokens.get(given.id);
-        // Check the secret before anything else, because a machine that knows only the token's id must not find
-        // out anything about the token.
-        if (token === undefined || !given.isGenuine) return { ok: false, refusal: joinTokenInvalid(nodeId) };
-        const uses = token.uses + (this.#used.get(given.id) ?? 0);
-        const refusal = joinTokenRefusal({ ...token, uses }, nodeId);
-        return refusal === null ? { ok: true, token, account: null } : { ok: false, refusal };
+        const found = given.kind === "own" && given.isGenuine ? tokens.get(given.id) : undefined;
+        const row = found && { ...found, uses: found.uses + (this.#used.get(found.id) ?? 0) };
+        const refusal = presentedRefusal({ token: given, row: row ?? null }, { nodeId, cluster });
+        if (refusal !== null) return { ok: false, refusal };
+        return { ok: true, token: found ?? null, account: null };
       }
     }
   }

@@ -106,6 +106,23 @@ export function joinTokenRefusal(token: AdmittingToken, nodeId: string): JoinTok
   }
 }
 
+/**
+ * Why a token does not admit a machine; null if it does.
+ *
+ * @param given the presented token, with the row of that id; null for a row that does not exist or whose secret is
+ *   another one.
+ */
+export function presentedRefusal(
+  given: { readonly token: PresentedJoinToken; readonly row: AdmittingToken | null },
+  { nodeId, cluster }: { readonly nodeId: string; readonly cluster: string },
+): JoinTokenRefusal | null {
+  const { token, row } = given;
+  if (token.kind === "foreign") return joinTokenOfOtherCluster(nodeId, { token: token.cluster, own: cluster });
+  // Check the secret before anything else, because a machine that knows only the token's id must not find out anything
+  // about the token.
+  return token.kind === "malformed" || row === null ? joinTokenInvalid(nodeId) : joinTokenRefusal(row, nodeId);
+}
+
 /** The refusal of a new node that presents no token although one is required. */
 export function joinTokenRequired(nodeId: string): JoinTokenRefusal {
   const message = `node ${nodeId} needs a join token to join this cluster; ask an operator for one`;

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, timingSafeEqual } from "node:crypto";
 import { type SqlBool, sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { together } from "../database/one-connection.ts";
@@ -108,6 +108,15 @@ export async function insertJoinToken(tx: Tx, token: NewJoinToken): Promise<Join
 export async function getJoinToken(db: Db, id: string): Promise<JoinToken | null> {
   const row = await selectTokens(db).where("t.id", "=", id).executeTakeFirst();
   return row === undefined ? null : toJoinToken(row);
+}
+
+/**
+ * Get the token with this id, if the hash is that of its whole text; otherwise null. The token is not locked, so another
+ * machine can use it up at any time.
+ */
+export async function provenJoinToken(db: Db, id: string, hash: Uint8Array): Promise<JoinToken | null> {
+  const row = await selectTokens(db, "limited").select("t.hash").where("t.id", "=", id).executeTakeFirst();
+  return row !== undefined && timingSafeEqual(row.hash, hash) ? toJoinToken(row) : null;
 }
 
 /** Which tokens to list. */

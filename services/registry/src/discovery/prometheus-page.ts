@@ -30,7 +30,8 @@ export function prometheusPage(
     deadlineMs: 60_000,
     answer: async (request) => {
       const pieces = await makePieces(store, request, mostBytes);
-      return { contentType: "application/json; charset=utf-8", pieces };
+      const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+      return { contentType: "application/json; charset=utf-8", bytes, pieces };
     },
   };
 }
