@@ -19,7 +19,7 @@ ROLLCALL_JOIN_TOKEN.
 END
 }
 
-server='' pin='' ca_fingerprint='' ca_file='' name='' insecure='' token=''
+server='' pin='' ca_fingerprint='' ca_file='' name='' insecure='' token='' given_file=''
 # A directory that stands for /, for tests.
 root=${ROLLCALL_JOIN_ROOT:-}
 config=$root/etc/rollcall/agent.yaml
@@ -107,7 +107,7 @@ read_options() {
     http://?*) scheme=http; check_plaintext ;;
     *) die "--server is not a URL such as https://control-plane.example.org:7700" ;;
   esac
-  [ -z "$ca_file" ] || [ -r "$ca_file" ] || die "cannot read $ca_file"
+  [ -z "$ca_file" ] || { [ -f "$ca_file" ] && [ -r "$ca_file" ]; } || die "cannot read $ca_file"
 }
 
 check_plaintext() {
@@ -173,15 +173,16 @@ systemctl disable --now rollcall-agent; rm -r $state; sed -i '/Server:/d' $confi
   fi
 }
 
-read_token() {
-  if [ -n "${ROLLCALL_JOIN_TOKEN_FILE:-}" ]; then
-    token=$(cat "$ROLLCALL_JOIN_TOKEN_FILE" 2> /dev/null) ||
-      die "cannot read the join token from $ROLLCALL_JOIN_TOKEN_FILE"
-  else
-    token=${ROLLCALL_JOIN_TOKEN:-}
-  fi
-  # No child process needs it.
+# Takes the token out of the environment, because no other program needs it.
+take_token() {
+  token=${ROLLCALL_JOIN_TOKEN:-} given_file=${ROLLCALL_JOIN_TOKEN_FILE:-}
   unset ROLLCALL_JOIN_TOKEN ROLLCALL_JOIN_TOKEN_FILE
+}
+
+read_token() {
+  if [ -n "$given_file" ]; then
+    token=$(cat "$given_file" 2> /dev/null) || die "cannot read the join token from $given_file"
+  fi
   case $token in
     '') die "set ROLLCALL_JOIN_TOKEN_FILE to a file with the join token, or ROLLCALL_JOIN_TOKEN to the token" ;;
     *[!A-Za-z0-9_-]*) die "the join token contains characters that no token has; check that it was copied completely" ;;
@@ -344,6 +345,7 @@ join() {
 }
 
 main() {
+  take_token
   read_options "$@"
   check_machine
   check_joined
@@ -353,7 +355,7 @@ main() {
   trap 'exit 130' INT
   trap 'exit 143' TERM
   work=$(mktemp -d 2> /dev/null) || die "cannot create a directory in ${TMPDIR:-/tmp}: $(no_space)"
-  [ -z "$ca_file" ] || cp "$ca_file" "$work/authority.pem" || die "cannot write to $work: $(no_space)"
+  [ -z "$ca_file" ] || cp "$ca_file" "$work/authority.pem" 2> /dev/null || die "cannot write to $work: $(no_space)"
   choose_package
   if [ -z "$program" ]; then
     say "installing $package"

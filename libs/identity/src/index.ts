@@ -30,6 +30,7 @@ export {
   certificateOf,
   fetchAuthorities,
   fetchAuthority,
+  findPath,
   fingerprintOf,
   parseFingerprint,
 } from "./tls/authority.ts";

@@ -1,7 +1,7 @@
-import type { X509Certificate } from "node:crypto";
+import { createHash, type X509Certificate } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { isIP, type Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import { certificatesIn, MOST_AUTHORITY_BYTES } from "./tls-files.ts";
 
 /** The path where a server publishes its certificate's authority to any client. */
@@ -68,7 +68,7 @@ export async function fetchAuthorities(
   signal: AbortSignal,
 ): Promise<readonly X509Certificate[]> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(FETCH_LIMIT_MS)]);
-  const { status, body } = await get(server, limited);
+  const { status, body } = await get(server, AUTHORITY_PATH, limited);
   const address = addressOf(server);
   if (status === CLIENT_CERTIFICATE_REQUIRED) {
     throw new AuthorityError(
@@ -85,6 +85,23 @@ export async function fetchAuthorities(
   return certificatesIn(body, `https://${address}${AUTHORITY_PATH}`);
 }
 
+/** How a server answers a request for a path. */
+export interface FoundPath {
+  readonly status: number;
+  /** The digest of the key of the server's certificate, as curl's --pinnedpubkey expects it: "sha256//...". */
+  readonly pin: string;
+}
+
+/**
+ * Request a path from a server whose certificate must be valid, for its authorities in `trusted` or else for those of
+ * Node.js. Throws the error of the connection.
+ */
+export async function findPath(server: AuthorityServer, path: string, signal: AbortSignal): Promise<FoundPath> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(FETCH_LIMIT_MS)]);
+  const { status, pin } = await get(server, path, limited, { isVerified: true });
+  return { status, pin };
+}
+
 /** Find a certificate by fingerprint in a stored PEM string; null when it is missing or unreadable. */
 export function certificateOf(pem: string, fingerprint: string): string | null {
   try {
@@ -99,12 +116,16 @@ export function certificateOf(pem: string, fingerprint: string): string | null {
 /** The HTTP status that servers return to clients without a certificate. */
 const CLIENT_CERTIFICATE_REQUIRED = 401;
 
-interface Fetched {
-  readonly status: number;
+interface Fetched extends FoundPath {
   readonly body: Buffer;
 }
 
-async function get(server: AuthorityServer, signal: AbortSignal): Promise<Fetched> {
+async function get(
+  server: AuthorityServer,
+  path: string,
+  signal: AbortSignal,
+  { isVerified = server.trusted !== undefined } = {},
+): Promise<Fetched> {
   const { host, port, serverName, trusted } = server;
   const carrier = await server.connect?.();
   const name = serverName ?? host;
@@ -116,27 +137,32 @@ async function get(server: AuthorityServer, signal: AbortSignal): Promise<Fetche
     minVersion: "TLSv1.2",
     // Skip verification when there are no trusted authorities. This is safe, because the response is public and its
     // fingerprint is checked.
-    rejectUnauthorized: trusted !== undefined,
+    rejectUnauthorized: isVerified,
     ...(trusted === undefined ? {} : { ca: trusted }),
   });
   try {
-    return await getOver(socket, hostHeader(name, port), signal);
+    return await getOver(socket, { host: hostHeader(name, port), path }, signal);
   } finally {
     socket.destroy();
     carrier?.destroy();
   }
 }
 
-function getOver(socket: Socket, host: string, signal: AbortSignal): Promise<Fetched> {
+function getOver(
+  socket: TLSSocket,
+  { host, path }: { readonly host: string; readonly path: string },
+  signal: AbortSignal,
+): Promise<Fetched> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({
-      path: AUTHORITY_PATH,
+      path,
       headers: { host, connection: "close" },
       createConnection: () => socket,
       signal,
     });
     request.on("error", reject);
     request.on("response", (response) => {
+      const pin = pinOf(socket);
       const parts: Buffer[] = [];
       let bytes = 0;
       response.on("error", reject);
@@ -146,10 +172,15 @@ function getOver(socket: Socket, host: string, signal: AbortSignal): Promise<Fet
         if (bytes > MOST_AUTHORITY_BYTES)
           request.destroy(new AuthorityError(`${host} hands out more than ${MOST_AUTHORITY_BYTES} bytes`));
       });
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(parts) }));
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, pin, body: Buffer.concat(parts) }));
     });
     request.end();
   });
+}
+
+function pinOf(socket: TLSSocket): string {
+  const key = socket.getPeerX509Certificate()?.publicKey.export({ type: "spki", format: "der" });
+  return key === undefined ? "" : `sha256//${createHash("sha256").update(key).digest("base64")}`;
 }
 
 function addressOf({ host, port }: AuthorityServer): string {

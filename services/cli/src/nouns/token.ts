@@ -119,9 +119,12 @@ const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) => {
   const shown = shell.out.isTerminal ? answer.text : "TOKEN";
   const trust = control.trust("registry");
   const registry = control.elsewhere("registry");
+  const reached = control.addresses.registry;
   const { authorityToShow } = await import("../client/authority-to-show.ts");
-  const authority = await authorityToShow({ reached: control.addresses.registry, registry, trust });
-  shell.err.write(hint(answer, { registry, trust, authority, token: shown }));
+  const { findJoinScript } = await import("../client/find-join-script.ts");
+  const authority = await authorityToShow({ reached, registry, trust });
+  const script = await findJoinScript(reached, trust);
+  shell.err.write(hint(answer, { registry, trust, authority, script, token: shown }));
 };
 
 function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): string {

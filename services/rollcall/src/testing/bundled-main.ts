@@ -40,7 +40,10 @@ async function sourcesKey(): Promise<string> {
   }
   // Include the console's pages, because they are part of the bundle.
   for (const file of await pageSources()) digest.update(file);
-  const others = ["pnpm-lock.yaml", "services/rollcall/bundle.mjs", "services/rollcall/bundle-cli.mjs"];
+  const others = [
+    ...["pnpm-lock.yaml", "services/rollcall/bundle.mjs", "services/rollcall/bundle-cli.mjs"],
+    "deploy/package/join.sh",
+  ];
   for (const file of others) {
     const { size, mtimeMs } = await stat(join(WORKSPACE, file));
     digest.update(`${file} ${size} ${mtimeMs}\n`);
