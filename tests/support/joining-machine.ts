@@ -28,10 +28,14 @@ export interface ScriptEnd {
 /** A machine that join.sh sees: a root directory, and programs that stand for those of the system. */
 export interface JoiningMachine {
   readonly root: string;
+  /** The environment of the machine's shells. */
+  readonly env: Readonly<Record<string, string>>;
   /** Run a line as root in a shell of the machine. `env` also controls the programs: see PROGRAMS. */
   run(line: string, env?: Readonly<Record<string, string>>): Promise<ScriptEnd>;
   /** The arguments and the environment of every program that the script has started. */
   started(): string;
+  /** What the agent has logged. */
+  agentLog(): string;
   /** Every file of the machine, with its content. */
   files(): readonly string[];
   read(path: string): string;
@@ -52,7 +56,10 @@ const RECORD = '{ echo "$0 $*"; env; } >> "$MACHINE/started"\n';
 /** The programs that the machine has instead of the system's, and the variables that make them fail. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   id: 'case "$*" in -u) echo "$' + '{FAKE_UID:-0}" ;; *) exit 1 ;; esac',
-  uname: 'case $1 in -s) echo Linux ;; -m) echo "$' + '{FAKE_MACHINE:-x86_64}" ;; -n) echo some-host ;; esac',
+  uname:
+    'case $1 in -s) echo Linux ;; -m) echo "$' +
+    '{FAKE_MACHINE:-x86_64}" ;; -n) echo "$' +
+    '{FAKE_HOST:-some-host}" ;; esac',
   chown: "exit 0",
   useradd: "exit 0",
   userdel: "exit 0",
@@ -103,17 +110,19 @@ export function createJoiningMachine({ isDebian = false } = {}): JoiningMachine 
     writeFileSync(join(bin, name), `#!/bin/sh\n${RECORD}${fails}${body}\n`);
     chmodSync(join(bin, name), 0o755);
   }
+  const own = { PATH: bin, MACHINE: folder, ROLLCALL_JOIN_ROOT: root, TMPDIR: folder, HOME: folder };
   const read = (path: string) => readFileSync(join(folder, path), "utf8");
   return {
     root,
+    env: own,
     run: (line, env = {}) =>
       new Promise((resolve) => {
-        const own = { PATH: bin, MACHINE: folder, ROLLCALL_JOIN_ROOT: root, TMPDIR: folder, HOME: folder };
         execFile("dash", ["-c", line], { env: { ...own, ...env } }, (error, out, err) => {
           resolve({ code: error === null ? 0 : Number(error.code ?? -1), out, err });
         });
       }),
     started: () => read("started"),
+    agentLog: () => read("journal"),
     files: () =>
       readdirSync(root, { recursive: true, encoding: "utf8" })
         .sort()
