@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
@@ -21,7 +22,7 @@ describe("rollcall serve", () => {
     database = await createTestDatabase();
     fixture = await createServeFixture(database.url);
     [registry, health, admin, scheduler] = await Promise.all([
-      fixture.serve("registry", "--manual-approval"),
+      fixture.serve("registry", "--manual-approval", "--set", `Join.PackagesDir=${tmpdir()}`),
       fixture.serve("health"),
       fixture.serve("admin"),
       fixture.serve("scheduler"),
@@ -35,6 +36,16 @@ describe("rollcall serve", () => {
   it("should create the first token, and say where", async () => {
     await admin.logged("admin token created", { file: fixture.tokenFile });
     expect(statSync(fixture.tokenFile).mode & 0o777).toBe(0o600);
+  });
+
+  it("should serve what machines need to join at the registry, and print the line", async () => {
+    const { registry: server } = fixture.addresses;
+    const { text } = await runClient("token create", fixture);
+    expect(text).toContain(
+      `\n  s=$(curl -fsS http://${server}/join.sh) && ROLLCALL_JOIN_TOKEN=TOKEN sh -c "$s" join.sh`,
+    );
+    expect((await fetch(`http://${server}/join.sh`)).status).toBe(200);
+    expect((await fetch(`http://${fixture.addresses.admin}/join.sh`)).status).toBe(404);
   });
 
   it("should show each process as a separate node", async () => {

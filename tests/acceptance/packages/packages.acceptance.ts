@@ -12,9 +12,10 @@ import { type BuiltPackages, buildPackages } from "./built-packages.ts";
 import { canMakeMachines, copyTo, type Machine, type Machines, makeMachines } from "./debian-machines.ts";
 import { ELF_MACHINES, elfFilesIn } from "./elf.ts";
 import { type Arm64, canEmulate, emulateArm64 } from "./emulated-arm64.ts";
+import { BACKUP_TIMER, commandIn, KEEPER_UNIT, NEWER_PACKAGE, standInForSystemd, UNITS } from "./fresh-machine.ts";
 import { READ_ONLY, unpackImage } from "./image.ts";
 import { INSTALL_COMMANDS, installCommands } from "./install-page.ts";
-import { startProgram } from "./program.ts";
+import { type RunningProgram, startProgram } from "./program.ts";
 
 const run = promisify(execFile);
 const LIMIT_MS = 900_000;
@@ -285,7 +286,7 @@ const { describe: describeOnDebian } = needs("to run as root, debootstrap and ip
 describeOnDebian("packages on fresh machines", () => {
   let machines: Machines;
   beforeAll(async () => {
-    machines = await makeMachines(["systemd", "adduser"]);
+    machines = await makeMachines(["systemd", "adduser", "curl"]);
   }, LIMIT_MS);
   afterAll(() => machines?.dispose(), LIMIT_MS);
 
@@ -293,6 +294,12 @@ describeOnDebian("packages on fresh machines", () => {
   const follow = (machine: Machine, name: string, env: Readonly<Record<string, string>> = {}) =>
     machine.run(["sh", "-ec", `exec 2>&1; cd /root; ${installCommands(name, packages.version)}`], env);
   const deb = (kind: string) => `${kind}_${packages.version}_${DEB}.deb`;
+  /** The control plane on the first machine. */
+  let up: RunningProgram;
+  const isHealthy = (name: string) => async () =>
+    (await machines.first.run(["/opt/bin/rollcall", "node", "list"]))
+      .split("\n")
+      .some((line) => line.startsWith(`${name} `) && line.includes(" HEALTHY "));
 
   it("should run a control plane from the tarball, and join the agent's .deb with the printed command", async () => {
     const { first, second } = machines;
@@ -301,11 +308,8 @@ describeOnDebian("packages on fresh machines", () => {
     await run("tar", ["-xzf", tarball, "-C", join(first.root, "opt"), "--strip-components=1"]);
     // Workers and the agent are processes of the package's Node.js. They need the library in the package.
     const words = "up --tls --listen 0.0.0.0 --join-tokens strict --workers 2";
-    const up = first.start(["/opt/bin/rollcall", ...words.split(" ")]);
+    up = first.start(["/opt/bin/rollcall", ...words.split(" ")]);
     await up.prints("everything is up");
-    const list = async () => (await first.run(["/opt/bin/rollcall", "node", "list"])).split("\n");
-    const isHealthy = (name: string) => async () =>
-      (await list()).some((line) => line.startsWith(`${name} `) && line.includes(" healthy "));
     await until("the first machine to be HEALTHY", isHealthy("first"), PATIENCE_MS);
 
     copyTo(second, packages.path(deb("rollcall-agent")), "root");
@@ -333,8 +337,8 @@ describeOnDebian("packages on fresh machines", () => {
     );
     // Start `up` in the same way as systemd.
     const asUser = ["setpriv", "--reuid=rollcall", "--regid=rollcall", "--init-groups", "--no-new-privs"];
-    const up = second.start([...asUser, "rollcall", "up", "--config", "/etc/rollcall/rollcall.yaml"]);
-    await up.prints("everything is up");
+    const own = second.start([...asUser, "rollcall", "up", "--config", "/etc/rollcall/rollcall.yaml"]);
+    await own.prints("everything is up");
     await second.run(["sh", "-c", "echo '# ours' >> /etc/rollcall/rollcall.yaml"]);
     await second.run(["sh", "-ec", NEWER_PACKAGE, "sh", deb("rollcall")]);
     await second.run(["dpkg", "--install", "/root/newer.deb"]);
@@ -350,34 +354,39 @@ describeOnDebian("packages on fresh machines", () => {
     }
 
     // Stop `up` in the same way as systemd.
-    await up.end();
+    await own.end();
     await second.run(["dpkg", "--purge", "rollcall"]);
     const left = ["/etc/rollcall", "/var/lib/rollcall", "/usr/lib/rollcall", enabled];
     expect(left.filter((path) => existsSync(join(second.root, path)))).toEqual([]);
     expect(readFileSync(join(second.root, "etc/passwd"), "utf8")).not.toContain("rollcall");
   });
+
+  it("should install the agent and join by the line that the control plane prints", async () => {
+    const { first, second } = machines;
+    await up.end();
+    for (const name of [deb("rollcall-agent"), "SHA256SUMS"]) copyTo(first, packages.path(name), "opt/packages");
+    const words = "up --tls --listen 0.0.0.0 --join-tokens strict --no-agent --set Join.PackagesDir=/opt/packages";
+    up = first.start(["/opt/bin/rollcall", ...words.split(" ")]);
+    await up.prints("everything is up");
+    const created = await follow(first, "token", { PATH: "/opt/bin:/usr/bin:/bin" });
+    const line = commandIn({ stdout: created, stderr: created });
+    expect(line).toMatch(/^ *s=\$\(curl -fsS -k --pinnedpubkey /);
+
+    standInForSystemd(second);
+    const joining = second.start(["sh", "-c", `${line} --name printed; exec sleep 600`]);
+    await joining.prints("printed has joined https://10.77.0.1:7700");
+    await until("the machine to be HEALTHY", isHealthy("printed"), PATIENCE_MS);
+    expect(await second.run(["stat", "--format=%a %U:%G", "/etc/rollcall/agent.yaml"])).toBe(
+      "640 root:rollcall-agent\n",
+    );
+    expect(existsSync(join(second.root, "etc/rollcall/join-token"))).toBe(false);
+    const enabled = "/etc/systemd/system/multi-user.target.wants/rollcall-agent.service";
+    await second.run(["test", "-L", enabled]);
+    const again = await second.run(["sh", "-c", line]);
+    expect(again).toContain("this machine has already joined https://10.77.0.1:7700; nothing was changed");
+    await joining.end();
+    await second.run(["dpkg", "--purge", "rollcall-agent"]);
+    const left = ["/etc/rollcall", "/var/lib/rollcall-agent", "/usr/lib/rollcall", enabled];
+    expect(left.filter((path) => existsSync(join(second.root, path)))).toEqual([]);
+  });
 });
-
-const UNITS = [
-  ...["rollcall.service", "rollcall-agent.service", "rollcall@registry.service", "rollcall-backup.service"],
-].map((name) => `/usr/lib/systemd/system/${name}`);
-
-const BACKUP_TIMER = "/usr/lib/systemd/system/rollcall-backup.timer";
-
-/**
- * The unit of the keeper. It is not checked for restrictions, because executions run as other users and need the
- * unrestricted machine.
- */
-const KEEPER_UNIT = "/usr/lib/systemd/system/rollcall-keeper.service";
-
-/** A script that builds the same package with another version. */
-const NEWER_PACKAGE = `dpkg-deb --raw-extract /root/$1 /root/newer
-sed -i 's/^Version: .*/Version: 99.0.0/' /root/newer/DEBIAN/control
-dpkg-deb --root-owner-group -Zgzip -z1 --build /root/newer /root/newer.deb`;
-
-/** Find the command that `rollcall token create` prints, and fill in the token. */
-function commandIn({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }): string {
-  const [, command = ""] = /On the machine:\n\n([\s\S]*?)\n\n/.exec(stderr) ?? [];
-  const [token = ""] = /rcj_\S+/.exec(stdout) ?? [];
-  return command.replace("TOKEN", token);
-}
