@@ -26,7 +26,7 @@ esac
 export function commandIn({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }): string {
   const [, command = ""] = /On the machine:\n\n([\s\S]*?)\n\n/.exec(stderr) ?? [];
   const [token = ""] = /rcj_\S+/.exec(stdout) ?? [];
-  return command.replace("TOKEN", token);
+  return command.replace(/\bTOKEN\b/, token);
 }
 
 /** The units whose restrictions are checked. */
