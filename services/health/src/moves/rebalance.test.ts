@@ -66,8 +66,9 @@ describe("Rebalancer", () => {
     await eventually(async () => {
       await Promise.all(live.map((replica) => replica.renew()));
       expect(held(second)).toBeGreaterThanOrEqual(AGENTS / 2 - 1);
+      // An agent that moves is held by neither for a moment.
+      expect(held(first) + held(second)).toBeGreaterThanOrEqual(AGENTS);
     });
-    expect(held(first) + held(second)).toBeGreaterThanOrEqual(AGENTS);
     expect(await second.metric("rollcall_health_moves_asked_total")).toBe(0);
     for (const { nodeId } of agents) {
       expect(await historyOf(nodeId)).toEqual(["CONNECTED", "HEALTHY"]);
