@@ -4,6 +4,7 @@ import https from "node:https";
 import type net from "node:net";
 import type { TlsSource } from "@rollcall/identity";
 import { type Clock, type Logger, type MetricsRegistry, renderMetrics, systemClock } from "@rollcall/process";
+import { watchHttp1 } from "../connections/connection.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { listeningError } from "../connections/listening-error.ts";
 import { StoppableRequest } from "../connections/stoppable-request.ts";
@@ -136,7 +137,7 @@ function keepConnections(server: http.Server, options: ProbeServerOptions): Conn
     // restarted.
     accounts: null,
   });
-  keeper.watchHttp1(server);
+  watchHttp1(server);
   const handshaking = new Map<string, net.Socket>();
   server.prependListener("connection", (socket: net.Socket) => {
     // Do nothing when the connection is accepted: the HTTP server already serves it, and probes never wait in a queue.

@@ -1,10 +1,9 @@
-import type http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
 import { type Clock, errorCode, gauge, type Logger, type MetricsRegistry, onScrape } from "@rollcall/process";
 import type { AnonymousAccounts } from "../limits/anonymous-log.ts";
 import { AddressKeeper } from "./address-keeper.ts";
-import { Connection, type ConnectionOwner, held, hold, watchHttp1, watchHttp2, watchSocket } from "./connection.ts";
+import { Connection, type ConnectionOwner, held, hold, watchSocket } from "./connection.ts";
 import { type ConnectionLimits, ConnectionTable, type Standing } from "./connection-table.ts";
 import { ConnectionTally, type EndReason } from "./connection-tally.ts";
 import { FloodBudget, NUISANCE_COSTS, type Nuisance } from "./flood-budget.ts";
@@ -154,20 +153,6 @@ export class ConnectionKeeper {
   recognised(socket: net.Socket): void {
     const connection = held(socket);
     if (connection?.standing === "fresh") this.#move(connection, "idle");
-  }
-
-  /**
-   * Watch the sessions of a server. Their connections must have been accepted here.
-   *
-   * @param countsSettings whether to detect floods of SETTINGS frames by counting them.
-   */
-  watchHttp2(server: http2.Http2Server, countsSettings: boolean): void {
-    watchHttp2(server, countsSettings);
-  }
-
-  /** Like watchHttp2(), for an HTTP/1.1 server. */
-  watchHttp1(server: http.Server): void {
-    watchHttp1(server);
   }
 
   /** Report that a connection could not be accepted, usually for lack of file descriptors. */

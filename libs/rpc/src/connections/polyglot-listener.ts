@@ -8,7 +8,7 @@ import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { HttpHandler } from "../calls/http-handler.ts";
 import type { AnonymousLog } from "../limits/anonymous-log.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
-import { ANONYMOUS_STREAMS, connectionOf } from "./connection.ts";
+import { ANONYMOUS_STREAMS, connectionOf, watchHttp1, watchHttp2 } from "./connection.ts";
 import { ConnectionKeeper } from "./connection-keeper.ts";
 import { handToHttp2 } from "./hand-over.ts";
 import { listeningError } from "./listening-error.ts";
@@ -119,10 +119,10 @@ export class PolyglotListener {
     );
     // Pretend that the server listens: otherwise Node.js does not enforce timeouts on slow requests.
     this.#http1.emit("listening");
-    this.#keeper.watchHttp1(this.#http1);
+    watchHttp1(this.#http1);
     this.#http2 = http2.createServer({ settings: { maxConcurrentStreams: ANONYMOUS_STREAMS } }, options.handler);
     this.#http2.on("session", (session) => this.#track(session));
-    this.#keeper.watchHttp2(this.#http2, true);
+    watchHttp2(this.#http2, true);
     this.#net = net.createServer(
       { noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
       (socket) => this.#accept(socket),

@@ -5,7 +5,7 @@ import { refuse, toConnectError } from "@rollcall/errors";
 import type { TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import { closeAnswered } from "../calls/http-handler.ts";
-import { ANONYMOUS_STREAMS } from "../connections/connection.ts";
+import { ANONYMOUS_STREAMS, watchHttp2 } from "../connections/connection.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { handToHttp2 } from "../connections/hand-over.ts";
 import { listeningError } from "../connections/listening-error.ts";
@@ -100,7 +100,7 @@ export class GrpcListener {
     this.#http2.on("stream", (stream: http2.ServerHttp2Stream, headers) => this.#serve(stream, headers));
     // Do not count SETTINGS frames, because that would cost memory for each agent. The limit of nghttp2 or the limit of
     // bytes stops a flood of them.
-    this.keeper.watchHttp2(this.#http2, false);
+    watchHttp2(this.#http2, false);
     this.#tls = tls === undefined ? null : this.#acceptTls(tls, options);
     this.#net = net.createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: PEER_SILENCE_MS }, (socket) =>
       this.#accept(socket),

@@ -116,6 +116,28 @@ describe("createGrpcServer()", () => {
     expect([answer["grpc-status"], details]).toEqual([String(code), expect.stringContaining(reason)]);
   });
 
+  it.each([
+    ["GET", "application/grpc", 405],
+    ["POST", "application/json", 415],
+    ["POST", undefined, 415],
+  ])("should answer a request that is no gRPC call with its HTTP status: %s, %s", async (method, type, status) => {
+    const { server, lines } = await start(answerEach);
+    const session = connect(`http://127.0.0.1:${server.port}`);
+    closers.push(() => session.destroy());
+    const headers = {
+      ":method": method,
+      ":path": `/${METHOD}`,
+      ...(type === undefined ? {} : { "content-type": type }),
+    };
+    // Leave the request open, because its answer must not depend on the rest.
+    const stream = session.request(headers, { endStream: false });
+    const closed = once(stream, "close");
+    const [answer] = await once(stream, "response");
+    expect(answer[":status"]).toBe(status);
+    await closed;
+    expect(lines).toEqual([]);
+  });
+
   it("should refuse an unknown method with a reason, without the caller's text in its metrics", async () => {
     const { client, metrics, lines } = await start(answerEach);
     const echo = (bytes: Buffer) => bytes;
