@@ -73,7 +73,8 @@ const PROGRAMS: Readonly<Record<string, string>> = {
     sed "s|: /etc/|: $ROLLCALL_JOIN_ROOT/etc/|; s|: /var/|: $ROLLCALL_JOIN_ROOT/var/|" \
       "$ROLLCALL_JOIN_ROOT/etc/rollcall/agent.yaml" > "$MACHINE/agent.yaml"
     # The agent starts with systemd's environment, not with the script's.
-    env -i PATH="$PATH" setsid "$program" agent --config "$MACHINE/agent.yaml" >> "$MACHINE/journal" 2>&1 < /dev/null &
+    env -i PATH="$PATH" setsid "$program" agent --config "$MACHINE/agent.yaml" \\
+      >> "$MACHINE/journal" 2>&1 < /dev/null &
     echo $! >> "$MACHINE/pids"
     ;;
   "disable --now") while read -r pid; do kill "$pid" 2> /dev/null; done < "$MACHINE/pids" || true ;;
@@ -87,9 +88,9 @@ const DEBIAN: Readonly<Record<string, string>> = {
   "apt-get": `for file in "$@"; do :; done
 tar -xzf "$file" -C "$ROLLCALL_JOIN_ROOT" || exit 100
 [ -z "$FAKE_APT_FAILS" ] || { echo "E: write error: No space left on device"; echo; exit 100; }`,
-  dpkg:
-    'case $1 in --purge) rm -rf "$ROLLCALL_JOIN_ROOT/etc/rollcall" "$ROLLCALL_JOIN_ROOT/var/lib/rollcall-agent" ;; esac\n' +
-    'rm -rf "$ROLLCALL_JOIN_ROOT/usr/bin" "$ROLLCALL_JOIN_ROOT/usr/lib"',
+  dpkg: `cd "$ROLLCALL_JOIN_ROOT"
+case $1 in --purge) rm -rf etc/rollcall var/lib/rollcall-agent ;; esac
+rm -rf usr/bin usr/lib`,
 };
 
 /** Create a machine. With `isDebian` it has dpkg. */

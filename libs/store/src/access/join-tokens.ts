@@ -111,8 +111,8 @@ export async function getJoinToken(db: Db, id: string): Promise<JoinToken | null
 }
 
 /**
- * Get the token with this id, if the hash is that of its whole text; otherwise null. The token is not locked, so another
- * machine can use it up at any time.
+ * Get the token with this id, if the hash is that of its whole text; otherwise null. The token is not locked, so
+ * another machine can use it up at any time.
  */
 export async function provenJoinToken(db: Db, id: string, hash: Uint8Array): Promise<JoinToken | null> {
   const row = await selectTokens(db, "limited").select("t.hash").where("t.id", "=", id).executeTakeFirst();
