@@ -24,7 +24,7 @@ import { CHANGE_FORMATS, okLine } from "../output/change.ts";
 import { confirm, YES } from "../output/confirm.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writeAnswer, writePlain } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
-import { choosePaint, columnsOf } from "../output/style.ts";
+import { choosePaint, columnsOf, wrapped } from "../output/style.ts";
 import { type Column, optionalCell, stateCell, TablePrinter, timeCell } from "../output/table.ts";
 import { fieldLines, printable } from "../output/text.ts";
 import { formatTime } from "../output/units.ts";
@@ -121,10 +121,8 @@ const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) => {
   const registry = control.elsewhere("registry");
   const reached = control.addresses.registry;
   const { authorityToShow } = await import("../client/authority-to-show.ts");
-  const { findJoinScript } = await import("../client/find-join-script.ts");
-  const authority = await authorityToShow({ reached, registry, trust });
-  const script = await findJoinScript(reached, trust);
-  shell.err.write(hint(answer, { registry, trust, authority, script, token: shown }));
+  const authority = await authorityToShow({ reached: control.addresses.registry, registry, trust });
+  shell.err.write(wrapped(hint(answer, { registry, trust, authority, token: shown }), shell));
 };
 
 function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): string {
@@ -139,8 +137,8 @@ function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): s
   const machines = limit === 0 ? "any number of machines" : limit === 1 ? "one machine" : `${limit} machines`;
   const until = token?.expireTime === undefined ? "until it is revoked" : `until ${timeText(token.expireTime)}`;
   return (
-    `\nJoin token ${id} is valid for ${machines} ${until}. It is not shown again. On the ` +
-    `machine:\n\n${joinCommand(command)}`
+    `\nJoin token ${id} is valid for ${machines} ${until}. It is not shown again. On ` +
+    `${limit === 1 ? "the" : "each"} machine:\n\n${joinCommand(command)}`
   );
 }
 
