@@ -85,6 +85,13 @@ describe("explainEvent()", () => {
       },
     ],
     [
+      "halted its update: e1 failed: exit code 3",
+      {
+        ...{ type: "job.changed", reason: "JOB_UPDATED", message: "e1 failed: exit code 3" },
+        ...{ before: { halted: null }, after: { halted: "e1 failed: exit code 3" } },
+      },
+    ],
+    [
       "is not held any more",
       {
         ...{ type: "node.scheduling.changed", reason: "NO_HOLD" },

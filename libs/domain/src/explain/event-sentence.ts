@@ -121,7 +121,7 @@ const DID: Readonly<Record<EventType, Words>> = {
   "webhook.behind": always("is far behind as a webhook"),
   "webhook.replayed": always("was set back as a webhook"),
   "job.submitted": (event) => `was submitted as version ${text(field(event.after, "version"))}`,
-  "job.changed": (event) => JOB_CHANGES[event.reason] ?? withChange("changed:")(event),
+  "job.changed": (event) => JOB_CHANGES[event.reason]?.(event) ?? withChange("changed:")(event),
   "job.deleted": always("was deleted"),
   "job.executions.placed": (event) => `had ${describeChange(event) || "executions"} placed`,
   "job.execution.ordered": (event) => ofExecution(`got an order to ${stateOf(event, "order")} its execution`)(event),
@@ -135,13 +135,14 @@ const DID: Readonly<Record<EventType, Words>> = {
 };
 
 /** What a change did to a job, by its reason. */
-const JOB_CHANGES: Readonly<Record<string, string>> = {
-  JOB_SCALED: "was scaled",
-  JOB_RESTARTED: "was restarted",
-  JOB_STOPPED: "was stopped",
-  JOB_COMPLETED: "is complete",
-  JOB_FAILED: "has failed",
-  JOB_ROLLED_OUT: "is rolled out: every wanted execution is ready",
+const JOB_CHANGES: Readonly<Record<string, Words>> = {
+  JOB_SCALED: always("was scaled"),
+  JOB_RESTARTED: always("was restarted"),
+  JOB_STOPPED: always("was stopped"),
+  JOB_COMPLETED: always("is complete"),
+  JOB_FAILED: always("has failed"),
+  JOB_ROLLED_OUT: always("is rolled out: every wanted execution is ready"),
+  JOB_UPDATED: ({ after }) => (typeof field(after, "halted") === "string" ? "halted its update" : "continues its update"),
 };
 
 /** The reasons that the sentence of their event already says. */

@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { ExecutionSchema, ExecutionState, JobSchema, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
-import { givenUp, progressOf } from "./follow.ts";
+import { givenUp, progressOf, revertHint } from "./follow.ts";
 
 function job(type: JobType, fields: MessageInitShape<typeof JobSchema>) {
   const spec = create(JobSpecSchema, { name: "web", type });
@@ -127,5 +127,14 @@ describe("givenUp()", () => {
     ["another replica failed", web(0), [run(READY, 0), run(FAILED, 0, { index: 4 })], "replica 4 failed once"],
   ])("should depend on the newest execution of each replica if %s", (_, job, newestFirst, why) => {
     expect(givenUp(job, newestFirst)).toBe(why);
+  });
+});
+
+describe("revertHint()", () => {
+  it("should name the version that was ready before, if there is one", () => {
+    const hint = "\nhint: `rollcall job revert web` returns to version 2";
+    expect(revertHint(job(SERVICE, { version: 3, readyVersion: 2 }))).toBe(hint);
+    expect(revertHint(job(SERVICE, { version: 3, readyVersion: 3 }))).toBe("");
+    expect(revertHint(job(SERVICE, { version: 1 }))).toBe("");
   });
 });

@@ -95,7 +95,7 @@ async function followJob(
     if (progress.kind === "failed") {
       const failed = await failedExecution(client, job);
       const why = failed === undefined ? "" : `\n  ${endSentence(failed)}`;
-      throw new Failure(`job ${shown}: ${printable(progress.text)}${why}`);
+      throw new Failure(`job ${shown}: ${printable(progress.text)}${why}${revertHint(job)}`);
     }
     if (progress.kind === "done") {
       shell.out.write(`${shown}: ${printable(progress.text)}\n`);
@@ -109,6 +109,12 @@ async function followJob(
     explained = isWaiting;
   }
   throw new Unreached(`job ${shown}: the control plane ended the watch before the job finished`);
+}
+
+/** The command that undoes the update of a failed job; empty if no earlier version was ready. */
+export function revertHint({ spec, version, readyVersion }: Pick<Job, "spec" | "version" | "readyVersion">): string {
+  if (readyVersion === 0 || readyVersion === version) return "";
+  return `\nhint: \`rollcall job revert ${printable(spec?.name ?? "JOB")}\` returns to version ${readyVersion}`;
 }
 
 /** Explain that the update to a version halted and that the job was reverted. The newest version has the reason. */
