@@ -2,7 +2,7 @@ import { Command, CommanderError } from "commander";
 import { FIRST_VERBS, GROUPS, NOUNS, type Noun } from "./all-nouns.ts";
 import { buildInfo, versionText } from "./build-info.ts";
 import { addNotes } from "./command.ts";
-import type { AcceptedOptions } from "./habits/option-hints.ts";
+import type { CommandOptions } from "./habits/option-hints.ts";
 import { OPTIONS_NOTE } from "./help/format-help.ts";
 import { addGlobalOptions } from "./help/global-options.ts";
 import type { Parts, RunAgain } from "./parts.ts";
@@ -69,7 +69,7 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
 const cannotRunAgain: RunAgain = () => Promise.reject(new TypeError("this program only describes its commands"));
 
 /** The options of the command that the words name, with those of all commands, and how to call it. */
-export function acceptedOptions(program: Command, words: readonly string[]): AcceptedOptions {
+export function optionsOfCommand(program: Command, words: readonly string[]): CommandOptions {
   let command = program;
   const path = [program.name()];
   for (

@@ -2,7 +2,7 @@ import { type Command, CommanderError } from "commander";
 import { DONE, FAILED, INTERRUPTED, MISUSED, UNREACHED } from "./exit-codes.ts";
 import { Exit, Failure, failureText, Unreached, UsageError } from "./failure.ts";
 import type { Parts } from "./parts.ts";
-import { acceptedOptions, createProgram, nounIn, withStandardVerb } from "./program.ts";
+import { createProgram, nounIn, optionsOfCommand, withStandardVerb } from "./program.ts";
 import { type Shell, SILENT_SINK } from "./shell.ts";
 
 /**
@@ -98,7 +98,7 @@ async function tellMisuse({ code, message }: CommanderError, shell: Shell, progr
     hint = foreignHint(shell.args, unknown);
   } else if (kind === "option" && program !== null) {
     const { optionHint } = await import("./habits/option-hints.ts");
-    hint = optionHint(unknown, acceptedOptions(program, withStandardVerb(shell.args, shell)));
+    hint = optionHint(unknown, optionsOfCommand(program, withStandardVerb(shell.args, shell)));
   }
   // An option with the same meaning is better than one with a similar spelling.
   const isGuess = hint !== null && code === "commander.unknownOption";

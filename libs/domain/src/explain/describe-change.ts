@@ -115,7 +115,17 @@ function wordOf(key: string, value: Json, format: SideFormat): string {
 const STATES = new Set(["membership", "connection", "health", "scheduling", "state"]);
 
 /** The fields that sentences name, and those that say nothing to people. */
-const IN_SENTENCE = new Set(["execution", "node", "index", "version", "labels", "banned", "conditions", "order", "halted"]);
+const IN_SENTENCE = new Set([
+  "execution",
+  "node",
+  "index",
+  "version",
+  "labels",
+  "banned",
+  "conditions",
+  "order",
+  "halted",
+]);
 
 type Describe = (value: Json, format: SideFormat) => string;
 

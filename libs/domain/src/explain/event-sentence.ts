@@ -142,7 +142,8 @@ const JOB_CHANGES: Readonly<Record<string, Words>> = {
   JOB_COMPLETED: always("is complete"),
   JOB_FAILED: always("has failed"),
   JOB_ROLLED_OUT: always("is rolled out: every wanted execution is ready"),
-  JOB_UPDATED: ({ after }) => (typeof field(after, "halted") === "string" ? "halted its update" : "continues its update"),
+  JOB_UPDATED: ({ after }) =>
+    typeof field(after, "halted") === "string" ? "halted its update" : "continues its update",
 };
 
 /** The reasons that the sentence of their event already says. */

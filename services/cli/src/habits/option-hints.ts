@@ -1,5 +1,5 @@
 /** What a command accepts. */
-export interface AcceptedOptions {
+export interface CommandOptions {
   /** The command as people type it, with its arguments: "rollcall node why <node>". */
   readonly usage: string;
   /** The long names of its options, without "--". */
@@ -76,7 +76,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
  * What to use instead of an option that a command does not have, by its meaning; null if unknown. A command's own
  * option comes first, then its argument.
  */
-export function optionHint(unknown: string, { usage, options }: AcceptedOptions): string | null {
+export function optionHint(unknown: string, { usage, options }: CommandOptions): string | null {
   const name = unknown.replace(/^-+/, "").replace(/=.*$/, "").toLowerCase();
   const offered = new Set(options);
   const same = SAME.filter((names) => names.includes(name))
