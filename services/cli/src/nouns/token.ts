@@ -121,8 +121,10 @@ const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) => {
   const registry = control.elsewhere("registry");
   const reached = control.addresses.registry;
   const { authorityToShow } = await import("../client/authority-to-show.ts");
-  const authority = await authorityToShow({ reached: control.addresses.registry, registry, trust });
-  shell.err.write(wrapped(hint(answer, { registry, trust, authority, token: shown }), shell));
+  const { findJoinScript } = await import("../client/find-join-script.ts");
+  const authority = await authorityToShow({ reached, registry, trust });
+  const script = await findJoinScript(reached, trust);
+  shell.err.write(wrapped(hint(answer, { registry, trust, authority, script, token: shown }), shell));
 };
 
 function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): string {
