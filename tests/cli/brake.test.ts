@@ -12,7 +12,7 @@ describe("brake", () => {
     const { out, code } = await rig.run("brake status");
     expect(code).toBe(0);
     expect(out).toMatch(
-      /^GROUP +STATE +FOR +SIZE +SILENT +lost +pending +DETAIL\ncluster +normal +- +\d+ +0 +0 +0 +-\n/,
+      /^GROUP +STATE +FOR +SIZE +SILENT +LOST +PENDING +DETAIL\ncluster +normal +- +\d+ +0 +0 +0 +-\n/,
     );
     const json = JSON.parse((await rig.run("brake status --group zone=a -o json")).out);
     expect(json).toMatchObject({ brakes: [{ group: "zone=a", state: "BRAKE_STATE_NORMAL" }] });

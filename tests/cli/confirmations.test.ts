@@ -20,7 +20,7 @@ describe("destructive verbs", () => {
     await rig.register("n1");
     const no = await answering("n", `node ${verb} n1`);
     expect(no).toMatchObject({ code: 1, out: "", asked: [`${verb} node n1? [y/N] `] });
-    expect(no.err).toBe("n1 is DISCONNECTED, UNKNOWN, and runs 0 executions\nnothing was changed\n");
+    expect(no.err).toBe("n1 is disconnected, unknown, and runs 0 executions\nnothing was changed\n");
     expect((await rig.run("node list --filter-approval approved -q")).out).toBe("n1\n");
     expect(await answering("n", `node ${verb} n1 --yes`)).toMatchObject({ code: 0, asked: [] });
     if (verb === "ban") await rig.run("node unban n1");

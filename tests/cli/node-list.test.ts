@@ -194,9 +194,9 @@ describe("node list --deleted", () => {
       actor,
       "operator deleted",
       "sold",
-      "APPROVED",
-      "UNKNOWN",
-      "DISCONNECTED",
+      "approved",
+      "unknown",
+      "disconnected",
     ]);
     await rig.register("gone-too");
     await rig.run("node delete gone-too");

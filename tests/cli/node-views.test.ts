@@ -297,7 +297,7 @@ describe("node summary and status", () => {
     expect(out).toMatch(/^PROCESS +STATUS +FOR +VERSION\nup-\S+ +connected +\d+\w +0\.1\.0$/m);
     await until("upkeep to have run", async () => (await rig.run("status")).out.includes("SUCCEEDED"));
     expect((await rig.run("status")).out).toMatch(
-      /^UPKEEP +OUTCOME +LAST RUN +TOOK +ROWS +RUNS +BY\n[\s\S]*^collect-nodes +SUCCEEDED +\d+\w ago +\d+\w+ +0 +\d+ +up-/m,
+      /^UPKEEP +OUTCOME +LAST RUN +TOOK +ROWS +RUNS +BY\n[\s\S]*^collect-nodes +succeeded +\d+\w ago +\d+\w+ +0 +\d+ +up-/m,
     );
     const json = JSON.parse((await rig.run("status --output json")).out);
     expect(json).toMatchObject({

@@ -68,7 +68,7 @@ describe("token list, show and revoke", () => {
     const [heading, ...rows] = (await rig.run("token list")).out.split("\n");
     expect(heading).toMatch(/^ID +STATE +USES +EXPIRES +LAST USE +NAMES +GRANTS +DESCRIPTION$/);
     expect(rows[0]).toMatch(new RegExp(`^${newer.id} +active +0 of 1 +\\d{4}-\\S+ \\S+Z +- +- +ephemeral, zone=a +-$`));
-    expect(rows[1]).toMatch(new RegExp(`^${id} +ACTIVE +0, unlimited +never `));
+    expect(rows[1]).toMatch(new RegExp(`^${id} +active +0, unlimited +never `));
     expect((await rig.run("token list --hide-header")).out).toMatch(new RegExp(`^${newer.id} `));
     const csv = (await rig.run("token list -o csv")).out.split("\r\n");
     expect(csv[0]).toBe("id,state,uses,expires,last_use,names,grants,description");

@@ -1,5 +1,5 @@
 /** Abbreviations that the API's names contain. */
-const UPPER = new Set(["API", "CPU", "DNS", "GPU", "GPUS", "ID", "IP", "NUMA", "OIDC", "OOM", "TLS", "VM"]);
+const UPPER = new Set(["API", "CPU", "DNS", "GPU", "GPUS", "ID", "IP", "NUMA", "OIDC", "OK", "OOM", "TLS", "VM"]);
 
 /** Names whose words would not say what they mean. */
 const SPECIAL: Readonly<Record<string, string>> = {

@@ -12,7 +12,7 @@ import { parseCount, pickWords, UsageError } from "../failure.ts";
 import type { Invocation, Verb } from "../invocation.ts";
 import { toPlain } from "../output/format.ts";
 import { isWide, type ListingOptions, printListing, readPages } from "../output/listing.ts";
-import { type Column, optionalCell, reasonCell } from "../output/table.ts";
+import { type Column, optionalCell, reasonCell, stateCell } from "../output/table.ts";
 import { isoTime } from "../output/units.ts";
 import { type ColumnGroup, type ListedNode, listColumns } from "./list-columns.ts";
 import { HealthJoin } from "./read-health.ts";
@@ -116,13 +116,13 @@ const deletedColumns = (names: PagedActorNames, wide: boolean): readonly Column<
     title: "APPROVAL",
     name: "approval",
     rank: 6,
-    cell: ({ membership }) => ({ text: membershipWord(membership?.state) }),
+    cell: ({ membership }) => stateCell(membershipWord(membership?.state)),
   },
-  { title: "STATUS", name: "status", rank: 7, cell: ({ health }) => ({ text: healthWord(health?.state) }) },
+  { title: "STATUS", name: "status", rank: 7, cell: ({ health }) => stateCell(healthWord(health?.state)) },
   {
     title: "CONNECTION",
     name: "connection",
     rank: 8,
-    cell: ({ connection }) => ({ text: connectionWord(connection?.state) }),
+    cell: ({ connection }) => stateCell(connectionWord(connection?.state)),
   },
 ];

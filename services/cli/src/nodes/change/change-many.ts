@@ -1,6 +1,7 @@
 import { type NodeOutcome, NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { stateWords } from "@rollcall/domain";
 import { isAlreadyDone } from "../../client/already-done.ts";
 import { Failure, UsageError } from "../../failure.ts";
 import { refusalHint } from "../../hints.ts";
@@ -254,14 +255,14 @@ const LISTED_COLUMNS: readonly Column<Row>[] = [
     name: "approval",
     rank: 2,
     cell: ({ outcome: { result } }) => ({
-      text: result.case === "node" ? membershipWord(result.value.membership?.state) : "-",
+      text: result.case === "node" ? stateWords(membershipWord(result.value.membership?.state)) : "-",
     }),
   },
   {
     title: "STATUS",
     name: "status",
     rank: 1,
-    cell: ({ outcome: { result } }) => ({ text: result.case === "node" ? statusWord(result.value) : "-" }),
+    cell: ({ outcome: { result } }) => ({ text: result.case === "node" ? stateWords(statusWord(result.value)) : "-" }),
   },
   OUTCOME_COLUMN,
 ];

@@ -1,6 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { LabelTier, type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { stateWords } from "@rollcall/domain";
 import { alreadyDone } from "../../client/already-done.ts";
 import { type ControlPlane, reachControlPlane } from "../../client/control-plane.ts";
 import { Failure, UsageError } from "../../failure.ts";
@@ -134,9 +135,8 @@ async function confirmNode(
   const { connection, health, allocated } = await getNode(control, name, verb);
   const count = allocated?.executions ?? 0;
   const work = `runs ${counted(count, "execution")}`;
-  shell.err.write(
-    `${printable(name)} is ${connectionWord(connection?.state)}, ${healthWord(health?.state)}, and ${work}\n`,
-  );
+  const states = [connectionWord(connection?.state), healthWord(health?.state)].map(stateWords).join(", ");
+  shell.err.write(`${printable(name)} is ${states}, and ${work}\n`);
   await confirm(shell, options, `${verb} node ${name}`);
 }
 
