@@ -295,7 +295,7 @@ describe("node summary and status", () => {
       /^Log: +at revision \d+, no events compacted\nRelay to NATS: not configured\nJoining: +approved at once, /m,
     );
     expect(out).toMatch(/^PROCESS +STATUS +FOR +VERSION\nup-\S+ +connected +\d+\w +0\.1\.0$/m);
-    await until("upkeep to have run", async () => (await rig.run("status")).out.includes("SUCCEEDED"));
+    await until("upkeep to have run", async () => (await rig.run("status")).out.includes("succeeded"));
     expect((await rig.run("status")).out).toMatch(
       /^UPKEEP +OUTCOME +LAST RUN +TOOK +ROWS +RUNS +BY\n[\s\S]*^collect-nodes +succeeded +\d+\w ago +\d+\w+ +0 +\d+ +up-/m,
     );
