@@ -183,6 +183,14 @@ describe("TlsSource", () => {
       await until("the next look", () => looks >= next);
     };
     await until("the first look", () => looks > 0);
+    const own = readFileSync(files.certFile);
+    for (let round = 0; round < 3; round += 1) {
+      // Invalid for one check, and then as before.
+      writeFileSync(files.certFile, certPem);
+      await look();
+      writeFileSync(files.certFile, own);
+      await look();
+    }
     writeFileSync(files.certFile, certPem);
     await look();
     // No refusal may be logged yet, because the check might have run between the writes of the two files.

@@ -70,6 +70,36 @@ describe("a lease keeper whose record answers late", () => {
   });
 });
 
+describe("a lease keeper", () => {
+  it.each([
+    ["responds", async () => 1, async () => {}],
+    ["cannot be reached", () => Promise.reject(new Error("away")), () => Promise.reject(new Error("away"))],
+  ])("should close each connection that it opens, also when the store %s", async (_, renew, endOwn) => {
+    const clock = new ManualClock();
+    const open = new Set<LeaseStore>();
+    const keeper = createLeaseKeeperOf(
+      () => {
+        const close = async () => void open.delete(record);
+        const record: LeaseStore = {
+          ...{ renew, take: renew, list: async () => [], endLost: async () => false, endOwn, close },
+        };
+        open.add(record);
+        return record;
+      },
+      { clock, log: silentLogger, claim: { instance: "own", service: "health", address: "" } },
+    );
+    for (let start = 0; start < 3; start += 1) {
+      const ending = new AbortController();
+      const done = keeper.run(ending.signal, () => {});
+      await clock.pass(10_000);
+      expect(open.size).toBe(1);
+      ending.abort();
+      await done;
+      expect(open.size).toBe(0);
+    }
+  });
+});
+
 /** Start a task whose store responds after the given delays. Another process can hold the task's lease. */
 function contend(times: {
   readonly renewMs?: (turn: number) => number | null;

@@ -69,6 +69,16 @@ describe("CallLogReader", () => {
     await feed.close();
   });
 
+  it("should have read nothing of a log that replaces the one that it has read", async () => {
+    const { feed, reader, replaceLog } = countingReader();
+    const head = await append();
+    await reader.caughtUpTo(head, signal);
+    replaceLog();
+    const { position } = reader;
+    await feed.close();
+    expect(position).toBe(0n);
+  });
+
   it("should start the feed for the first waiting caller, and know what it has read", async () => {
     const { feed, reader, reads } = countingReader();
     const head = await append();

@@ -32,8 +32,10 @@ async function listening(server: Server): Promise<string> {
 }
 
 let page: ReturnType<typeof connect>;
+let origin: string;
 beforeAll(async () => {
-  upstream = createUpstream({ urls: { "*": await listening(service) }, tls: null, mostCalls: LIMIT });
+  origin = await listening(service);
+  upstream = createUpstream({ urls: { "*": origin }, tls: null, mostCalls: LIMIT });
   page = connect(await listening(front as unknown as Server));
 });
 afterAll(async () => {
@@ -83,6 +85,43 @@ async function begin(): Promise<Use> {
 }
 
 describe("calls that the console forwards", () => {
+  it("should be cut if their response does not begin in time, and never after it has begun", async () => {
+    const brief = createUpstream({ urls: { "*": origin }, tls: null, answerMs: 200 });
+    const front = createServer2((request, response) => {
+      brief.passOn({ request, response, path: request.url, peer: "192.0.2.1:5", known: () => {} });
+    });
+    const page = connect(await listening(front as unknown as Server));
+    const call = () => {
+      const stream = page.request({ ":method": "POST", ":path": PATH, "content-type": "application/json" });
+      const got = { text: "", stream };
+      stream
+        .on("error", () => {})
+        .on("data", (chunk: Buffer) => {
+          got.text += chunk.toString();
+        });
+      stream.end("{}");
+      return got;
+    };
+    try {
+      const begun = call();
+      const answer = await until("the first call", () => waiting.pop());
+      answer.write("one");
+      await until("the beginning", () => begun.text === "one");
+      // Once a later call is cut, the time has passed for the first one too.
+      const silent = call();
+      await until("the end of the silent call", () => silent.stream.closed);
+      expect(silent.text).toContain("UPSTREAM_UNAVAILABLE");
+      waiting.splice(0);
+      answer.end(" two");
+      await until("the rest", () => begun.stream.closed);
+      expect(begun.text).toBe("one two");
+    } finally {
+      page.destroy();
+      brief.close();
+      await new Promise((resolve) => front.close(resolve));
+    }
+  });
+
   it("should be limited, whichever way they end", async () => {
     expect(await faultsAtLimit({ limit: LIMIT, reason: "OVERLOADED", begin, held: () => open })).toEqual([]);
   });

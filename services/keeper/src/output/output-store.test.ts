@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -19,6 +19,18 @@ describe("OutputStore", () => {
     OutputStore.open({ directory, name: "stdout", rules: { maxFileBytes, maxFiles } });
 
   const text = (data: Uint8Array) => Buffer.from(data).toString();
+
+  it("should not count output that could not be written", async () => {
+    const store = await open();
+    await rm(directory, { recursive: true });
+    await expect(store.append(Buffer.from("lost\n"), 1_000)).rejects.toMatchObject({ code: "ENOENT" });
+    await mkdir(directory);
+    await store.append(Buffer.from("kept\n"), 2_000);
+    for (const each of [store, await open()]) {
+      expect([each.begin, each.end]).toEqual([0, 5]);
+      expect(text((await each.read(0, 100)).data)).toBe("kept\n");
+    }
+  });
 
   it("should report when bytes were written, also in the next keeper", async () => {
     const first = await open();

@@ -8,6 +8,7 @@ import { ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { frameMessage, MOST_FRAME_BYTES } from "@rollcall/wire";
+import type { Keeper } from "../keeper.ts";
 import { keeperSocket } from "../keeper-places.ts";
 import { identityOf, KeeperFixture } from "../testing/keeper-fixture.ts";
 import { KeeperClient } from "../testing/keeper-process.ts";
@@ -97,6 +98,34 @@ describe("KeeperSocket", () => {
     if (!hostile.closed) await once(hostile, "close");
     expect((await client.request({ case: "greet", value: {} })).error).toBe("");
     client.close();
+  });
+
+  it("should report changes to each agent once, and to none that has left", async () => {
+    let listeners = 0;
+    const keeper = {
+      records: () => [],
+      subscribe: () => {
+        listeners += 1;
+        return () => {
+          listeners -= 1;
+        };
+      },
+    };
+    const other = await KeeperSocket.open({
+      ...{ path: `${path}-2`, keeper: keeper as unknown as Keeper, facts: () => ({ version: "1" }) },
+      ...{ onRetire: () => {}, log: silentLogger },
+    });
+    try {
+      for (let agent = 0; agent < 10; agent += 1) {
+        const client = await KeeperClient.connect(`${path}-2`);
+        for (let greeting = 0; greeting < 2; greeting += 1) await client.request({ case: "greet", value: {} });
+        expect(listeners).toBe(1);
+        client.close();
+        await until("the end of its connection", () => other.connections === 0 && listeners === 0, 10_000);
+      }
+    } finally {
+      await other.close();
+    }
   });
 
   it("should limit the number of connections", async () => {

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { describeError } from "@rollcall/errors";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { type CallStore, compactEvents, currentRevision, EventFeed, type Store } from "@rollcall/store";
-import { createTestDatabase, ManualClock, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, ManualClock, storePort, type TestDatabase } from "@rollcall/testkit";
+import { failOnceAtEachCall } from "@rollcall/testkit/faults";
 import { makeHistory } from "../testing/record.ts";
 import { EventHub } from "./event-hub.ts";
 import { LogWake } from "./log-wake.ts";
@@ -84,6 +85,39 @@ describe("EventHub.readTable()", () => {
     const hub = new EventHub({ store: compacted, ...options });
     const error = await hub.readTable(after, {}, signal).catch((reason: unknown) => reason);
     expect(describeError(error).reason).toBe("REVISION_COMPACTED");
+  });
+});
+
+describe("EventHub", () => {
+  it("should start again, and have all slots for reads, although each query failed once", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    await makeHistory(store, 3);
+    // Without a free slot, a read would wait forever.
+    const signal = AbortSignal.timeout(20_000);
+    const limits = { ...DEFAULT_WATCH_LIMITS, catchUpReads: 1 };
+    const clock = systemClock;
+    const calls = await failOnceAtEachCall(
+      async (ports) => {
+        const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+        const wake = new LogWake({ feed, clock, limits });
+        const { db } = storePort(ports, store.reserved);
+        const hub = new EventHub({ store: { ...store, db }, feed, clock, limits, wake });
+        try {
+          await ports.attempt(() => hub.ready(signal));
+          for (let read = 0; read < 3; read += 1) {
+            const { items } = await ports.attempt(() => hub.readTable(after, {}, signal));
+            expect(items).toHaveLength(3);
+          }
+        } finally {
+          hub.close();
+          wake.close();
+          await feed.close();
+        }
+      },
+      { kinds: ["before"] },
+    );
+    expect(calls).toHaveLength(8);
   });
 });
 

@@ -3,7 +3,8 @@ import { describeError } from "@rollcall/errors";
 import { acceptJob } from "@rollcall/operations";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { currentRevision, EventFeed, type Following, type FollowOptions } from "@rollcall/store";
-import { addWorkNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addWorkNode, createTestDatabase, storePort, type TestDatabase } from "@rollcall/testkit";
+import { failOnceAtEachCall } from "@rollcall/testkit/faults";
 import { serviceOf } from "../testing/job-specs.ts";
 import { Operators } from "../testing/operators.ts";
 import { NodeView } from "./node-view.ts";
@@ -93,6 +94,37 @@ describe("NodeView", () => {
     expect(isAnswered).toBe(false);
     feed.release();
     expect(await answer).toMatchObject({ fits: true });
+  });
+
+  it("should know the nodes as they are, and follow the log once, although each query failed once", async () => {
+    const { store } = database;
+    let run = 0;
+    await failOnceAtEachCall(
+      async (ports) => {
+        run += 1;
+        let followers = 0;
+        const counted = {
+          start: () => feed.start(),
+          follow: (options: FollowOptions) => {
+            followers += 1;
+            const following = feed.follow(options);
+            const leave = () => {
+              followers -= 1;
+              following.leave();
+            };
+            return { ...following, leave };
+          },
+        };
+        const { db } = storePort(ports, store.reserved);
+        const view = new NodeView({ store: { ...store, db }, feed: counted, log: silentLogger });
+        for (const zone of [`first-${run}`, `second-${run}`]) {
+          await operators.label("n1", "zone", zone);
+          expect(await ports.attempt(() => view.couldFit(specOf(zone), signal))).toMatchObject({ fits: true });
+        }
+        expect(followers).toBe(1);
+      },
+      { kinds: ["before"] },
+    );
   });
 
   it("should refuse with SERVICE_BEHIND when it cannot read that far in time, and answer later", async () => {
