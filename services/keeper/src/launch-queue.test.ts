@@ -100,13 +100,16 @@ describe("LaunchQueue", () => {
     const queue = new LaunchQueue(limit, silentLogger);
     let launching = 0;
     const begin = async (): Promise<Use> => {
-      const ends = Promise.withResolvers<void>();
+      let [start, fail] = [() => {}, (_: Error) => {}];
+      const ended = new Promise<void>((resolve, reject) => {
+        [start, fail] = [resolve, reject];
+      });
       let isLaunching = false;
       const remove = queue.add({
         launch: async () => {
           isLaunching = true;
           launching += 1;
-          await ends.promise.finally(() => {
+          await ended.finally(() => {
             launching -= 1;
           });
         },
@@ -121,11 +124,11 @@ describe("LaunchQueue", () => {
       };
       return {
         endings: {
-          "its start": settled(() => ends.resolve()),
-          "an error": settled(() => ends.reject(new Error("it cannot be launched"))),
+          "its start": settled(() => start()),
+          "an error": settled(() => fail(new Error("it cannot be launched"))),
           "its removal while it is launched": settled(() => {
             remove();
-            ends.resolve();
+            start();
           }),
         },
       };

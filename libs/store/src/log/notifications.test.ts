@@ -40,7 +40,7 @@ describe("listenUntil()", () => {
     const callbacks = { onNotified: () => {}, onMissed: () => {} };
     await listenUntil(["cut"], { ...unreachable, ...callbacks, clock: clock as Clock }, ending.signal);
     expect(Math.max(...pausesMs.slice(0, 2))).toBeLessThanOrEqual(200);
-    // Pauses are random. Of so many, one is longer than a second with near certainty.
+    // Pauses are random. One of sixty is longer than a second with near certainty.
     expect(Math.max(...pausesMs)).toBeGreaterThan(1_000);
     expect(Math.max(...pausesMs)).toBeLessThanOrEqual(5_000);
   });

@@ -37,15 +37,13 @@ describe("deliverWebhooks()", () => {
   it("should deliver a limited number of events at a time, and the next ones however a delivery ends", async () => {
     const { store } = database;
     type Outcome = Awaited<ReturnType<WebhookSender["post"]>>;
-    const underWay: PromiseWithResolvers<Outcome>[] = [];
+    const underWay: ((outcome: Outcome) => void)[] = [];
     let isOpen = false;
     const answered: Outcome = { kind: "answered", status: 204, retryAfter: null };
     const sender = {
       post: async () => {
         if (isOpen) return answered;
-        const delivery = Promise.withResolvers<Outcome>();
-        underWay.push(delivery);
-        return delivery.promise;
+        return new Promise<Outcome>((resolve) => underWay.push(resolve));
       },
     };
     const [log, clock] = [silentLogger, systemClock];
@@ -68,25 +66,19 @@ describe("deliverWebhooks()", () => {
         seal: createSecretSeal(store.clusterSecret(), undefined),
       },
     );
-    const running = startTasks([task], { log, clock });
-    tasks = {
-      close: async () => {
-        await running.close();
-        await feed.close();
-      },
-    };
-    const ends: ((delivery: PromiseWithResolvers<Outcome>) => void)[] = [
-      ({ resolve }) => resolve(answered),
-      ({ resolve }) => resolve({ kind: "failed", error: "no answer" }),
-      ({ resolve }) => resolve({ kind: "answered", status: 503, retryAfter: null }),
-      ({ resolve }) => resolve(answered),
+    tasks = startTasks([task], { log, clock });
+    const outcomes: readonly Outcome[] = [
+      answered,
+      { kind: "failed", error: "no answer" },
+      { kind: "answered", status: 503, retryAfter: null },
+      answered,
     ];
-    for (const end of ends) {
+    for (const outcome of outcomes) {
       isOpen = false;
       await append(store, SUBJECTS);
       await eventually(() => expect(underWay).toHaveLength(LIMIT));
       isOpen = true;
-      for (const delivery of underWay.splice(0)) end(delivery);
+      for (const end of underWay.splice(0)) end(outcome);
       for (const name of WEBHOOKS) {
         await eventually(async () => {
           const { webhook } = await rig.client.getWebhook({ name });
