@@ -254,7 +254,7 @@ describe("apply and diff", () => {
     expect(out).toBe("job/huge updated\n  count: 2 -> 3\n");
     const gone = ["apply", "-f", write("none.yaml", "[]"), "--owner", "jobs", "--prune", "--yes"];
     expect((await rig.run(gone)).out).toBe("job/huge pruned\n");
-    expect((await rig.run("job list")).out).toMatch(/^huge +service +STOPPED /m);
+    expect((await rig.run("job list")).out).toMatch(/^huge +service +stopped /m);
   });
 
   it("should refuse an unknown node", async () => {

@@ -149,9 +149,9 @@ describe("why", () => {
     expect(drained.out).not.toContain("is drained");
     expect(await rig.run("node list --filter-scheduling unconfirmed -o name")).toMatchObject({ out: `${node}\n` });
     expect(await rig.run("node list --filter-scheduling drained -o name")).toMatchObject({ out: "" });
-    expect((await rig.run(`node describe ${node}`)).out).toMatch(/Scheduling +UNCONFIRMED .*DRAIN_UNCONFIRMED: disk/);
+    expect((await rig.run(`node describe ${node}`)).out).toMatch(/Scheduling +unconfirmed .*drain unconfirmed: disk/);
     expect((await rig.run("node summary")).out).toMatch(/^Scheduling: .*1 unconfirmed/m);
-    await why(`node why ${node}`, /DRAIN_UNCONFIRMED/);
+    await why(`node why ${node}`, /drain unconfirmed/);
     expect(workers.runningOn(node)).toHaveLength(1);
     // A forced drain does not wait for the confirmation.
     const forced = await rig.run(`node drain ${node} --force`);
@@ -171,8 +171,8 @@ describe("why", () => {
     await READY("stormy", 4);
     lose("s1", "s2", "s3");
     const held = new RegExp(
-      "^job stormy is ACTIVE; 3 executions are waiting, moving or lost 3 executions of stormy on .*: " +
-        "its node is lost, and the brake of zone=storm is (PARTIAL: it releases 1 a minute|FULL: it releases none) " +
+      "^job stormy is active; 3 executions are waiting, moving or lost 3 executions of stormy on .*: " +
+        "its node is lost, and the brake of zone=storm is (partial: it releases 1 a minute|full: it releases none) " +
         `since ${TIME}, (until ${TIME} at the latest|with no time limit) ` +
         "to change that: rollcall brake release --now --group zone=storm",
     );
@@ -228,6 +228,6 @@ describe("why", () => {
     const holds = JSON.stringify([hold]);
     await db.updateTable("nodes").set({ holds }).where("id", "=", "f1").execute();
     const { out } = await rig.run("node why f1");
-    expect(out).toMatch(new RegExp(`NODE_FLAPPING since ${TIME}, until ${TIME} at the latest\\n +to change that: `));
+    expect(out).toMatch(new RegExp(`node flapping since ${TIME}, until ${TIME} at the latest\\n +to change that: `));
   });
 });
