@@ -70,7 +70,7 @@ describe("the line that `rollcall token create` prints", () => {
 
   const isHealthy = (name: string) =>
     until(`${name} to be healthy`, async () =>
-      new RegExp(`^${name} .* HEALTHY `, "m").test((await rollcall("node", "list")).stdout),
+      new RegExp(`^${name} .* healthy `, "m").test((await rollcall("node", "list")).stdout),
     );
 
   /** Expect one line on standard error, and a machine without any trace. */
@@ -214,7 +214,7 @@ describe("the line that `rollcall token create` prints", () => {
     await agent.logged("connected");
     await agent.killed();
     await until("an expired token", async () =>
-      (await rollcall("token", "show", expired.id)).stdout.includes("EXPIRED"),
+      (await rollcall("token", "show", expired.id)).stdout.includes("expired"),
     );
     const cases = [
       [revoked.line, /refuses: join token \S+ was revoked/],

@@ -35,7 +35,7 @@ describe("the commands of the README and of the page on calls", () => {
 
   const place = () => ({ checkout, instead: { "127.0.0.1:7700": fixture.server } });
 
-  testPage("README.md", [["list", /\bHEALTHY\b/]], place);
+  testPage("README.md", [["list", /\bhealthy\b/]], place);
   testPage("docs/how-to/call-the-api.md", CALLS, place, {
     isRunnable: (name) => name !== "grpcurl" || hasGrpcurl,
   });

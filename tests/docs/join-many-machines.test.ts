@@ -57,7 +57,7 @@ describe("the pages about machines that join by one line", () => {
       ["packages", /^$/],
       ["token", /s=\$\(curl -fsS -k --pinnedpubkey .*ROLLCALL_JOIN_TOKEN=TOKEN sh -c "\$s" join\.sh --server https:/],
       ["join", new RegExp(`${hostname()} has joined https:`)],
-      ["approve", new RegExp(`Ok[\\s\\S]*\n${hostname()} .*APPROVED[\\s\\S]*1 of 50`)],
+      ["approve", new RegExp(`Ok[\\s\\S]*\n${hostname()} .*approved[\\s\\S]*1 of 50`)],
     ],
     () => place,
     {

@@ -49,12 +49,12 @@ describe("rollcall serve with several services", () => {
     await api.logged("admin token created", { file: fixture.tokenFile });
     const pending = await until("n1 to wait", async () => {
       const { text } = await runClient("node list", atApi);
-      return /^n1 .*PENDING/m.test(text);
+      return /^n1 .*pending/m.test(text);
     });
     expect(pending).toBe(true);
     expect(await runClient("node approve n1", atApi)).toEqual({ code: 0, text: "Ok: n1 approved\n" });
     await until("n1 to be well", async () =>
-      /^n1 .*APPROVED +HEALTHY/m.test((await runClient("node list", atApi)).text),
+      /^n1 .*approved +healthy/m.test((await runClient("node list", atApi)).text),
     );
   });
 

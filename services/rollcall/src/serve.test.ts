@@ -70,7 +70,7 @@ describe("rollcall serve", () => {
   it("should answer the command line as one, with each service at its own address", async () => {
     const listed = await runClient("node list --show labels,seen", fixture);
     expect(listed.code).toBe(0);
-    expect(listed.text).toMatch(/^n1 +Compute +APPROVED +HEALTHY +- +\d+s ago$/m);
+    expect(listed.text).toMatch(/^n1 +Compute +approved +healthy +- +\d+s ago$/m);
     expect(await runClient("node approve n1", fixture)).toEqual({
       code: 0,
       text: "Ok: n1 was already approved\n",

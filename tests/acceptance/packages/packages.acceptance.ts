@@ -299,7 +299,7 @@ describeOnDebian("packages on fresh machines", () => {
   const isHealthy = (name: string) => async () =>
     (await machines.first.run(["/opt/bin/rollcall", "node", "list"]))
       .split("\n")
-      .some((line) => line.startsWith(`${name} `) && line.includes(" HEALTHY "));
+      .some((line) => line.startsWith(`${name} `) && line.includes(" healthy "));
 
   it("should run a control plane from the tarball, and join the agent's .deb with the printed command", async () => {
     const { first, second } = machines;

@@ -56,7 +56,7 @@ const ORDERS: Readonly<Record<string, (job: string) => Promise<unknown>>> = {
       const { summary } = await rig.jobs.explainExecution({
         subject: { case: "execution", value: await executionOf(name) },
       });
-      expect(summary).toContain("JOB_STOPPED");
+      expect(summary).toContain("job stopped");
     });
     await rig.jobs.submitJob({ spec: slow(name) });
   },

@@ -84,7 +84,7 @@ describe("ExplainExecution", () => {
       const { job } = await leading.jobs.getJob({ name: "large" });
       expect(job?.executions?.waiting).toBeGreaterThan(0);
       const why = await standby.jobs.explainExecution({ subject: { case: "job", value: "large" } });
-      expect(why.summary).toMatch(/job large is ACTIVE; \d+ executions? (is|are) waiting, moving/);
+      expect(why.summary).toMatch(/job large is active; \d+ executions? (is|are) waiting, moving/);
       expect(why.refusals.map(({ reason }) => reason)).toContain("INSUFFICIENT_CORES");
     });
     await leading.jobs.stopJob({ name: "large" });

@@ -159,7 +159,7 @@ describe("SubmitJob", () => {
     expect((await rig.jobs.submitJob({ spec: create(JobSpecSchema, spec) })).changed).toBe(true);
     const { summary, waits } = await rig.jobs.explainExecution({ subject: { case: "job", value: "paused" } });
     expect(summary).toBe(
-      "job paused is ACTIVE; its count is 0, so nothing runs: `rollcall job scale paused 1` changes that",
+      "job paused is active; its count is 0, so nothing runs: `rollcall job scale paused 1` changes that",
     );
     expect(waits).toEqual([]);
     const some = create(JobSpecSchema, { ...spec, count: 1 });

@@ -180,7 +180,7 @@ describe("an update with a surge that fails", () => {
     const replacements = told.map(({ after }) => (after as { readonly replacedBy?: string }).replacedBy);
     expect(told[1]?.message).toBe(`kept instead of ${replacements[0]}`);
     const why = await rig.jobs.explainExecution({ subject: { case: "execution", value: id } });
-    expect(why.history.at(-1)?.text).toContain("EXECUTION_RESTORED");
+    expect(why.history.at(-1)?.text).toContain("execution restored");
   });
 });
 
