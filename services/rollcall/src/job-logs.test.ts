@@ -135,6 +135,10 @@ asRoot("the output of a job", () => {
     const sign = join(directory, "go");
     const script = `echo "try of $$ROLLCALL_INDEX"; while ! test -e ${sign}; do sleep 0.2; done; exit 1`;
     await submit("later", script, { count: 2, retry: { attempts: 1 } });
+    // Lines have a prefix once there is more than one execution, and the leader may place one after the other.
+    await until("both executions", async () => {
+      return (await fixture.client.jobs.listExecutions({ job: "later" })).executions.length === 2;
+    });
     const following = fixture.rollcall("job", "logs", "--follow", "later");
     await until("both replicas", () => following.out.includes("later.0 | try") && following.out.includes("later.1 |"));
     closeSync(openSync(sign, "w"));
