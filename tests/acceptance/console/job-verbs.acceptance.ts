@@ -37,17 +37,12 @@ withChromium("the pages of jobs", () => {
 
   const job = async (name = "web") => (await fixture.client.jobs.getJob({ name })).job;
 
-  /** The specification of the job "shop" as JSON. Its execution prints `word` and a number each second. */
+  /** The job file of the job "shop". Its execution prints `word` and a number each second. */
   function shop(word: string): string {
     const script = `n=0; while :; do n=$((n+1)); echo "${word} $n"; sleep 1; done`;
-    const process = { command: ["sh", "-c", script] };
-    return JSON.stringify({
-      name: "shop",
-      type: "JOB_TYPE_SERVICE",
-      count: 1,
-      process,
-      update: { minReadyTime: "0s" },
-    });
+    // JSON is YAML, too.
+    const command = JSON.stringify(["sh", "-c", script]);
+    return `name: shop\ntype: service\ncount: 1\nprocess: {command: ${command}}\nupdate: {minReadyTime: 0s}\n`;
   }
 
   async function submit(...command: string[]): Promise<void> {
@@ -98,7 +93,7 @@ withChromium("the pages of jobs", () => {
       const button = (name: string) => page.getByRole("button", { name, exact: true });
       const dialog = page.getByRole("dialog");
       const inDialog = (name: string) => dialog.getByRole("button", { name, exact: true });
-      const specification = dialog.getByLabel("Specification");
+      const specification = dialog.getByLabel("Edit as YAML");
       const output = page.getByTestId("output");
       const isRolledOut = (version: number) =>
         until(`version ${version} to be rolled out`, async () => {
@@ -108,8 +103,8 @@ withChromium("the pages of jobs", () => {
 
       await page.goto(`${origin}/jobs`);
       await button("Submit a job").click();
-      await specification.fill("{}");
-      await dialog.getByText("name is missing").waitFor();
+      await specification.fill("type: service");
+      await dialog.getByText("name: is required").waitFor();
       expect(await inDialog("Submit").isDisabled()).toBe(true);
       await specification.fill(shop("served"));
       await inDialog("Preview").click();
@@ -123,10 +118,10 @@ withChromium("the pages of jobs", () => {
 
       // The panel follows the execution of the new version without being asked.
       await button("Edit").click();
-      expect(JSON.parse(await specification.inputValue())).toMatchObject({ name: "shop", count: 1 });
+      expect(await specification.inputValue()).toMatch(/^name: shop$/m);
       await specification.fill(shop("sold"));
       await dialog.getByLabel("Reason (optional)").fill("another word");
-      await dialog.getByText("rollcall job run job.json -m 'another word'").waitFor();
+      await dialog.getByText("rollcall job run job.yaml -m 'another word'").waitFor();
       await inDialog("Submit").click();
       await output.getByText(/^sold 2$/m).waitFor();
       await isRolledOut(2);
