@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs Rollcall's agent on this machine as a service, and joins it to a control plane. The control plane serves this
-# script, and `rollcall token create` prints the line that runs it. If it fails, it removes what it has installed.
+# script, and `rollcall token create` prints the line that runs it. If it fails, it undoes its changes.
 set -eu
 
 usage() {
@@ -15,7 +15,7 @@ ROLLCALL_JOIN_TOKEN.
   --ca-fingerprint DIGEST  the authority that the agent trusts: sha256:...
   --ca-file FILE           the same as a PEM file, which also verifies downloads
   --name NAME              the node's id; default: the host name
-  --insecure-plaintext     allow http:// to another machine; whoever is in between can replace what is installed
+  --insecure-plaintext     allow http:// to another machine; anyone on the network path can replace the package
 END
 }
 
@@ -56,7 +56,7 @@ finish() {
   exit "$status"
 }
 
-# Keeps what was there before: a key is the identity of a node.
+# Keeps existing state: it contains the key, which is the identity of the node.
 uninstall() {
   if [ "$installed" = deb ]; then
     if [ -n "$had_state" ]; then dpkg --remove rollcall-agent; else dpkg --purge rollcall-agent; fi

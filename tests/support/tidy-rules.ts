@@ -234,7 +234,7 @@ const PRIVATE_MEMBERS = [
   /\[["'`]_\w+["'`]\]/,
   /\bReflect\.\w+\([^"'`]*["'`]_/,
   /getOwnPropertySymbols/,
-  // Classes of the standard library document the methods that begin with an underscore for those who extend them.
+  // Allow the methods with an underscore that Node.js documents for subclasses of streams.
   /\boverride _(?!(?:transform|flush|read|write|writev|final|construct|destroy)\b)/,
   /\bas (?:unknown as )?\w*Internals\b/,
 ];

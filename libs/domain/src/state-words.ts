@@ -1,7 +1,7 @@
 /** Abbreviations that the API's names contain. */
 const UPPER = new Set(["API", "CPU", "DNS", "GPU", "GPUS", "ID", "IP", "NUMA", "OIDC", "OK", "OOM", "TLS", "VM"]);
 
-/** Names whose words would not say what they mean. */
+/** Names that would be unclear as plain words. */
 const SPECIAL: Readonly<Record<string, string>> = {
   KILLED_OOM: "killed: out of memory",
   OOM: "out of memory",

@@ -90,7 +90,7 @@ asRoot("the output of a job", () => {
     const total = 60_000_000;
     const words = ["run", "--queue-timeout", "60s", "--", "sh", "-c", `yes 1234567 | head -c ${total}`];
     const { code, err, output } = await outputOf(...words);
-    expect(output.length + missingIn(err)).toBe(total);
+    expect({ bytes: output.length + missingIn(err), err }).toEqual({ bytes: total, err });
     expect(code).toBe(missingIn(err) === 0 ? 0 : 75);
     expect(err).not.toContain("has no output");
   });

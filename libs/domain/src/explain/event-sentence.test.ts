@@ -92,7 +92,7 @@ describe("explainEvent()", () => {
       },
     ],
     [
-      "is not held any more",
+      "is not held now",
       {
         ...{ type: "node.scheduling.changed", reason: "NO_HOLD" },
         ...{ before: { scheduling: "INELIGIBLE" }, after: { scheduling: "ELIGIBLE", holds: [] } },

@@ -93,7 +93,7 @@ const DID: Readonly<Record<EventType, Words>> = {
   "node.health.changed": became("health"),
   "node.reactions.allowed": always("counts as lost, and its work is replaced"),
   "node.scheduling.changed": (event) =>
-    field(event.after, "scheduling") === "ELIGIBLE" ? "is not held any more" : became("scheduling")(event),
+    field(event.after, "scheduling") === "ELIGIBLE" ? "is not held now" : became("scheduling")(event),
   "node.drain.started": always("is being drained"),
   "node.drain.cancelled": always("is no longer drained"),
   "node.flapping.started": always("is flapping"),
@@ -104,7 +104,7 @@ const DID: Readonly<Record<EventType, Words>> = {
   "node.conditions.changed": (event) => {
     const conditions = field(event.after, "conditions");
     const count = Array.isArray(conditions) ? conditions.length : 0;
-    return count === 0 ? "has no condition any more" : count === 1 ? "has a condition" : `has ${count} conditions`;
+    return count === 0 ? "has no condition left" : count === 1 ? "has a condition" : `has ${count} conditions`;
   },
   "node.rebooted": always("rebooted without notice"),
   "node.reboot.cleared": always("has been up for long enough after its reboot"),
@@ -134,7 +134,7 @@ const DID: Readonly<Record<EventType, Words>> = {
   "job.execution.adopted": ofExecution("adopted its execution"),
 };
 
-/** What a change did to a job, by its reason. */
+/** What happened to a job, keyed by the reason of the change. */
 const JOB_CHANGES: Readonly<Record<string, Words>> = {
   JOB_SCALED: always("was scaled"),
   JOB_RESTARTED: always("was restarted"),

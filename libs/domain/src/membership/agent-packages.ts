@@ -38,7 +38,7 @@ export function parseAgentPackages(sums: string): readonly AgentPackage[] {
   return [...newest.values()].map(({ found }) => found);
 }
 
-/** Whether a text is one of the platforms that packages are made for. */
+/** Whether packages exist for a platform. */
 export function isPackageFor(text: string): text is PackagePlatform {
   return PACKAGE_PLATFORMS.some((it) => it === text);
 }

@@ -94,7 +94,7 @@ export interface FoundPath {
 
 /**
  * Request a path from a server whose certificate must be valid, for its authorities in `trusted` or else for those of
- * Node.js. Throws the error of the connection.
+ * Node.js. Rejects if the connection fails.
  */
 export async function findPath(server: AuthorityServer, path: string, signal: AbortSignal): Promise<FoundPath> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(FETCH_LIMIT_MS)]);

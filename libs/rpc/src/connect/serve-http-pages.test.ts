@@ -102,7 +102,7 @@ describe("serveHttpPages()", () => {
     return { observed, response, isClosed: () => isClosed };
   }
 
-  it("should cut the response of a caller that reads nothing, and close what it reads from", async () => {
+  it("should cut the response of a caller that reads nothing, and close its source", async () => {
     const clock = new ManualClock();
     let written = 0;
     const write = () => {

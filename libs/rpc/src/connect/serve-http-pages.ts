@@ -154,7 +154,7 @@ class SlotLimiter {
   }
 }
 
-/** Answer at once, like the page of the authority: the response fits into the buffers of its connection. */
+/** Answer without a slot, because the response is small enough for the buffers of the connection. */
 function answerPublic({ contentType, content }: PublicPage, request: HttpRequest, response: HttpResponse): void {
   if (request.method === "GET") {
     sendWhole(request, response, 200, { "content-type": contentType }, content);

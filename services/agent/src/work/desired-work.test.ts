@@ -99,7 +99,7 @@ describe("planWork()", () => {
   it.each<[string, readonly string[], readonly string[]]>([
     ["start what is not there", plan({ a: RUN }, []), ["start a"]],
     ["want a spec first", plan({ a: RUN, b: RUN }, [], new Map()), ["want"]],
-    ["refuse what has no spec any more", plan({ a: RUN }, [], new Map([[HEX, null]])), ["refuse a"]],
+    ["refuse what no longer has a spec", plan({ a: RUN }, [], new Map([[HEX, null]])), ["refuse a"]],
     ["leave what runs", plan({ a: RUN }, [kept("a", ObservedState.RUNNING)]), []],
     ["never start again what has ended", plan({ a: RUN }, [kept("a", ObservedState.ENDED)]), []],
     ["note who knows it now", plan({ a: RUN }, [kept("a", ObservedState.RUNNING, "log-0")]), ["bind a"]],

@@ -258,7 +258,7 @@ function columnsAndNames(names: PagedActorNames, invocation: EventsInvocation) {
   return { columns: columnsWith(names, isWide(invocation.options), invocation), nameOf: ({ id }: Event) => id };
 }
 
-/** A change in one line: "pending -> approved"; programs get the names of the API. */
+/** A change in one line, such as "pending -> approved". CSV has the names of the API. */
 function changeCell({ type, time, before, after, reason }: Event): Cell {
   const atMs = time === undefined ? 0 : timestampMs(time);
   // The cast allows types of a newer server, whose fields are shown unchanged.
